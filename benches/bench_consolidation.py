@@ -20,8 +20,8 @@ import numpy as np
 from graphmem.app.bootstrap import Services
 from graphmem.app.components import Components
 from graphmem.consolidation.analysis import ProposalAnalyser
-from graphmem.consolidation.discovery import Discovery
-from graphmem.consolidation.loss_guard import LossLimits
+from graphmem.consolidation.consolidation_job import Discovery
+from graphmem.consolidation.guards import LossLimits
 from graphmem.consolidation.models import RunPhase, RunTrigger, parse_proposals
 from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_executor import RunExecutor
@@ -33,10 +33,10 @@ from graphmem.models.prompts import load_prompts
 from graphmem.runtime import process
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import utc_now
-from graphmem.secrets.policy import SecretPolicy
-from graphmem.tenants.instructions_store import InstructionStore
+from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
-from graphmem.user_data.forget_store import ForgetStore
+from graphmem.tenants.users import InstructionStore
+from graphmem.user_data.forget import ForgetStore
 
 TEXTS = ["User keeps a note about thing {}", "User filed paper {} upstairs"]
 """Texts of the memories, in turn."""

@@ -19,8 +19,7 @@ from datetime import UTC, datetime, timedelta
 from graphmem.app.bootstrap import Services
 from graphmem.app.components import Components
 from graphmem.context.models import ContextRequest
-from graphmem.conversations.conversation import PreparedMessage
-from graphmem.conversations.session import MessageIn, MessageRole
+from graphmem.conversations.session import MessageIn, MessageRole, PreparedMessage
 from graphmem.memories.memory import MemoryIn
 from graphmem.memories.new_memory import NewMemory
 from graphmem.runtime import process

@@ -32,11 +32,11 @@ from graphmem.memories.entity import EntityIn
 from graphmem.memories.memory import MemoryIn
 from graphmem.memories.new_memory import NewMemory
 from graphmem.runtime import process
+from graphmem.runtime.field_types import name_key
 from graphmem.runtime.settings import Settings
-from graphmem.runtime.text import name_key
 from graphmem.search.models import SearchQuery
 from graphmem.tenants.owners import Owner
-from graphmem.user_data.forget_store import ForgetStore
+from graphmem.user_data.forget import ForgetStore
 
 CUTOFFS = (5, 10)
 """Numbers of first memories among which an answer is looked for."""

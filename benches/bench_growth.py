@@ -25,11 +25,9 @@ from benches.bench_scale import BIG, SMALL, load
 from benches.metrics import quantile
 from benches.synthetic_data import SyntheticData, users
 from graphmem.app.bootstrap import ConsolidationComponents, Services
-from graphmem.consolidation.models import RunPhase, RunTrigger, parse_proposals
-from graphmem.consolidation.req_consolidation import RunListQuery
+from graphmem.consolidation.models import RunListQuery, RunPhase, RunTrigger, parse_proposals
 from graphmem.context.models import ContextRequest
-from graphmem.conversations.req_conversations import SessionListQuery
-from graphmem.conversations.session import MessageIn, MessageRole, MessagesIn
+from graphmem.conversations.session import MessageIn, MessageRole, MessagesIn, SessionListQuery
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import MemoryIn, MemoryPatch
 from graphmem.neo4j.embedded.server import EmbeddedNeo4j
@@ -37,8 +35,7 @@ from graphmem.runtime import process
 from graphmem.runtime.paging import PageQuery
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import utc_now
-from graphmem.search.models import SearchQuery
-from graphmem.search.req_search import EntityGraphQuery, EntityListQuery, EntityMemoriesQuery
+from graphmem.search.models import EntityGraphQuery, EntityListQuery, EntityMemoriesQuery, SearchQuery
 from graphmem.tenants.owners import Owner
 
 GOAL = 1.5

@@ -32,11 +32,11 @@ from graphmem.app.components import (
 )
 from graphmem.runtime import process
 from graphmem.runtime.settings import Settings
-from graphmem.search.bm25 import bm25_scores
+from graphmem.search.fit import bm25_scores
 from graphmem.search.models import MessageSearchQuery, SearchQuery
 from graphmem.tenants.owners import Owner
 from graphmem.text.tokenising import tokenize
-from graphmem.user_data.forget_store import ForgetStore
+from graphmem.user_data.forget import ForgetStore
 
 T = TypeVar("T")
 

@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphmem.conversations.conversation import PreparedMessage
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.conversations.session import MessageIn
+from graphmem.conversations.session import MessageIn, PreparedMessage
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn, MemorySourceIn
 from graphmem.memories.new_memory import NewMemory
 from graphmem.models.embedder import Embedder
-from graphmem.models.embedding_text import embedding_text
-from graphmem.runtime.text import name_key
+from graphmem.models.embedding_models import embedding_text
+from graphmem.runtime.field_types import name_key
 from graphmem.tenants.owners import Owner
 
 ANSWERABLE_CATEGORIES = (1, 2, 3, 4)

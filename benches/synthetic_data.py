@@ -19,7 +19,7 @@ import numpy as np
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_mapping import fact_to_properties
 from graphmem.memories.memory import MemoryType, Scope
-from graphmem.runtime.text import content_hash, name_key
+from graphmem.runtime.field_types import content_hash, name_key
 from graphmem.tenants.owners import Owner, group_key
 
 SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "or", "el")]

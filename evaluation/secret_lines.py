@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from graphmem.runtime.json_values import JSON
+from graphmem.runtime.field_types import JSON
 from graphmem.secrets.detection import SecretClass
 
 SECRET_LINES = Path(__file__).with_name("secret_lines.yaml")

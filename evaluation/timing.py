@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from graphmem.jobs.job import Job
-from graphmem.models.completion import Completion, ToolCallCompletion
 from graphmem.models.embedder import Embedder
-from graphmem.models.language_model import CheckToolCall, LanguageModel, ModelUse
+from graphmem.models.language_model import CheckToolCall, Completion, LanguageModel, ModelUse, ToolCallCompletion
 from graphmem.models.prompts import ChatMessage, Prompt
 
 T = TypeVar("T", bound=BaseModel)

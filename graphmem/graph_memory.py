@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overlo
 from graphmem.client import operations
 from graphmem.client.operations import OperationMethod, Request, accept_user_by_name
 from graphmem.client.operations.composed import ComposedOperations, ComposedSteps, take_steps
-from graphmem.consolidation.models import ConsolidationRun, RollbackPreview, RollbackResult
-from graphmem.consolidation.req_consolidation import ConsolidationIn, RollbackIn
-from graphmem.jobs.job import Job
-from graphmem.jobs.req_jobs import RetryQuery
+from graphmem.consolidation.models import ConsolidationIn, ConsolidationRun, RollbackIn, RollbackPreview, RollbackResult
+from graphmem.jobs.job import Job, RetryQuery
 from graphmem.runtime.errors import Unavailable
 from graphmem.search.models import MessageHit, MessageSearchQuery
 from graphmem.tenants.owners import DEFAULT_TENANT, Owner, make_owner
-from graphmem.user_data.records_writer import records_json_schema
-from graphmem.user_data.schema import export_json_schema
+from graphmem.user_data.export_document import export_json_schema
+from graphmem.user_data.export_writer import records_json_schema
 
 if TYPE_CHECKING:
     from graphmem.app.bootstrap import Services
@@ -152,7 +150,7 @@ async def _export_schema(_: Call[None]) -> dict[str, Any]:
 class GraphMemory:
     """The memories of one tenant's users, with the methods of the HTTP clients; `for_tenant` gives another tenant's.
 
-    Methods raise the errors of `graphmem.runtime.errors`: InvalidInput for unusable arguments, Unavailable when a dependency
+    Methods raise the errors of `graphmem`: InvalidInput for unusable arguments, Unavailable when a dependency
     such as Neo4j is unavailable.
     """
 

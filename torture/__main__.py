@@ -32,7 +32,7 @@ from pydantic import SecretStr
 
 from graphmem.app.bootstrap import Services
 from graphmem.neo4j.embedded.server import EmbeddedNeo4j
-from graphmem.neo4j.invariants import check_invariants
+from graphmem.neo4j.migrations import check_invariants
 from graphmem.runtime import process
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner

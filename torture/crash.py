@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
-from graphmem.neo4j.invariants import check_invariants
+from graphmem.neo4j.migrations import check_invariants
 from torture.deployment import Deployment
 from torture.figures import Figure
 from torture.findings import Findings

@@ -10,19 +10,17 @@ from typing import Any
 import hypothesis
 from hypothesis import given
 
-from graphmem.consolidation.statement_tokens import split_statement
-from graphmem.consolidation.word_comparison import find_difference
+from graphmem.consolidation.statements import find_difference, split_statement
 from graphmem.context.preferences import extract_stated_preferences
-from graphmem.ingestion.date_parsing import parse_local_date
+from graphmem.ingestion.llm_schemas import parse_local_date
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.paging import TIME_CURSOR
 from graphmem.secrets.scanner import find_secrets, redact
-from graphmem.text.folding import fold
-from graphmem.text.languages import detect_languages
 from graphmem.text.lucene import build_lucene_query, query_terms
 from graphmem.text.names import fold_name, may_be_same_first_name
+from graphmem.text.normalising import fold
 from graphmem.text.time_expressions import find_time_ranges
-from graphmem.text.tokenising import tokenize
+from graphmem.text.tokenising import detect_languages, tokenize
 from graphmem.user_data.formats import detect_format, parse_structured_text
 from torture.findings import Findings
 from torture.fuzz_requests import SETTINGS

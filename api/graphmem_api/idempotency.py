@@ -24,8 +24,13 @@ from graphmem.runtime.errors import (
     InvalidInput,
     Unavailable,
 )
-from graphmem.tenants.idempotency import IdempotencyClaim, IdempotentRequest, StoredResponse
-from graphmem.tenants.idempotency_store import LEASE_DURATION, IdempotencyStore
+from graphmem.tenants.idempotency import (
+    LEASE_DURATION,
+    IdempotencyClaim,
+    IdempotencyStore,
+    IdempotentRequest,
+    StoredResponse,
+)
 from graphmem_api import headers
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from graphmem.runtime.problems import PROBLEM_MEDIA_TYPE
+from graphmem.runtime.validation import PROBLEM_MEDIA_TYPE
 from graphmem.tenants.owners import MAX_USER_ID_LENGTH
 from graphmem_api import headers
 from graphmem_api.openapi_schemas import add_problem_schemas, problem_schema, require_sent_fields

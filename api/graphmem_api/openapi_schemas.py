@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from graphmem.runtime.errors import GraphmemError
-from graphmem.runtime.problems import FieldProblem, Problem, problem_type
+from graphmem.runtime.validation import FieldProblem, Problem, problem_type
 
 _SCHEMAS = "#/components/schemas/"
 _SOMETIMES_SENT = {("SearchHit", "explain")}

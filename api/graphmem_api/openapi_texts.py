@@ -15,7 +15,7 @@ from typing import Any
 from fastapi.routing import APIRoute
 
 from graphmem.runtime.errors import GraphmemError
-from graphmem.runtime.problems import problem_type
+from graphmem.runtime.validation import problem_type
 from graphmem_api.openapi_schemas import titled_errors
 
 DOCUMENTATION_FOLDER = Path(__file__).parent / "documentation"

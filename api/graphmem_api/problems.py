@@ -12,8 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from graphmem.runtime.errors import GraphmemError, InvalidInput, NotFound
-from graphmem.runtime.problems import PROBLEM_MEDIA_TYPE, problem_document, problem_headers
-from graphmem.runtime.validation_domain import to_field_errors
+from graphmem.runtime.validation import PROBLEM_MEDIA_TYPE, problem_document, problem_headers, to_field_errors
 
 _DETAIL_BY_STATUS = {
     404: "There is no such route: see /docs.",

@@ -14,8 +14,8 @@ from fastapi import Request
 from starlette.types import Receive, Scope
 
 from graphmem.runtime.errors import InvalidInput, TooLarge
-from graphmem.runtime.json_values import MAX_INTEGER, MAX_JSON_DEPTH
-from graphmem.text.storable import is_storable
+from graphmem.runtime.field_types import MAX_INTEGER, MAX_JSON_DEPTH
+from graphmem.text.normalising import is_storable
 
 _MAX_INTEGER_DIGITS = 20
 

@@ -18,16 +18,14 @@ from graphmem.app.components import (
     open_components,
     running_database,
 )
-from graphmem.context.builder import ContextBuilder
+from graphmem.context.builder import ContextBuilder, RelatedSessionStore, SnapshotCache
 from graphmem.context.models import ContextRequest
-from graphmem.context.related_sessions import RelatedSessionStore
-from graphmem.context.snapshot_cache import SnapshotCache
 from graphmem.context.store import ContextStore
 from graphmem.runtime.settings import Settings
 from graphmem.search.models import SearchQuery
 from graphmem.tenants.owners import Owner
 from graphmem.text.token_counts import count_tokens, truncate_to_tokens
-from graphmem.user_data.forget_store import ForgetStore
+from graphmem.user_data.forget import ForgetStore
 
 BUDGETS = (250, 500, 1_000, 2_000)
 """Tokens of a context at most; the question is not counted."""

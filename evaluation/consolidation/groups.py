@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evaluation.consolidation.outcome import NightOutcome, StoredMemory
-from graphmem.runtime.text import name_key
+from graphmem.runtime.field_types import name_key
 
 
 @dataclass(frozen=True, slots=True)

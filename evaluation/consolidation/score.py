@@ -20,7 +20,7 @@ from evaluation.consolidation.cases import ANY_TIME, ConsolidationCase, Expected
 from evaluation.consolidation.groups import MergedGroup, find_entity, find_linked_groups, find_merged_groups
 from evaluation.consolidation.outcome import NightOutcome
 from evaluation.metrics import Ratio, add_fields, ratio
-from graphmem.runtime.text import name_key
+from graphmem.runtime.field_types import name_key
 
 
 @dataclass(frozen=True, slots=True)

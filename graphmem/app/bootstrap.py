@@ -18,36 +18,31 @@ from graphmem.app.components import (
     open_components,
     opening_patience,
 )
-from graphmem.app.health import ReadinessCheck
-from graphmem.app.storage import StorageMeter
-from graphmem.app.sweep import Sweep, attempt
-from graphmem.app.warm_up import WarmUp
-from graphmem.changes.changes import ChangeService
-from graphmem.changes.delivery_job import WEBHOOK_JOB, WebhookDelivery
-from graphmem.changes.feed import ChangeStore
+from graphmem.app.health import ReadinessCheck, StorageMeter, Sweep, WarmUp, attempt
+from graphmem.changes.feed import ChangeService, ChangeStore
 from graphmem.changes.sender import WebhookSender
-from graphmem.changes.webhooks import WebhookStore
-from graphmem.changes.webhooks_service import WATCH_SECONDS, WebhookService
+from graphmem.changes.webhooks import WATCH_SECONDS, WEBHOOK_JOB, WebhookDelivery, WebhookService, WebhookStore
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.batch_planning import ColdMemoryPolicy
-from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, NIGHTLY_STAGE_JOB, ConsolidationJob
-from graphmem.consolidation.discovery import Discovery
-from graphmem.consolidation.loss_guard import LossLimits
-from graphmem.consolidation.maintenance import ARCHIVE_JOB, MAINTENANCE_JOB, MaintenanceJob
-from graphmem.consolidation.maintenance_service import MaintenanceService, schedule_maintenance
-from graphmem.consolidation.maintenance_tasks import MaintenanceTasks
+from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, NIGHTLY_STAGE_JOB, ConsolidationJob, Discovery
+from graphmem.consolidation.guards import LossLimits
+from graphmem.consolidation.maintenance import ARCHIVE_JOB, MAINTENANCE_JOB, MaintenanceJob, MaintenanceTasks
 from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore
-from graphmem.consolidation.service import ConsolidationService, schedule_nightly_consolidation
-from graphmem.context.context_uses import ContextUseStore
+from graphmem.consolidation.service import (
+    ConsolidationService,
+    MaintenanceService,
+    schedule_maintenance,
+    schedule_nightly_consolidation,
+)
+from graphmem.context.builder import RelatedSessionStore
 from graphmem.context.learning import OBSERVATION_JOB, ContextLearner, ObservationPayload
-from graphmem.context.related_sessions import RelatedSessionStore
 from graphmem.context.service import ContextService
 from graphmem.context.store import ContextStore
-from graphmem.context.usage import ContextUsage
+from graphmem.context.usage import ContextUsage, ContextUseStore
 from graphmem.ingestion.extraction_job import ExtractionJob
-from graphmem.ingestion.inbox import Inbox
+from graphmem.ingestion.inbox import Inbox, MessageService
 from graphmem.ingestion.inferred_save import InferredSave
 from graphmem.ingestion.jobs import (
     CLOSING_JOB,
@@ -57,42 +52,28 @@ from graphmem.ingestion.jobs import (
     TOOL_EXTRACTION_JOB,
     SummaryPayload,
 )
-from graphmem.ingestion.messages import MessageService
 from graphmem.ingestion.session_summary import SummaryJob
-from graphmem.jobs.job_waiting import JobWaiting
 from graphmem.jobs.kinds import JobHandler
-from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.runner import JobRunner, JobWaiting
 from graphmem.jobs.store import DEMO_QUEUE, JOB_QUEUE
-from graphmem.memories.declarations import DeclaredTypeService
-from graphmem.memories.declared_types_store import DeclaredTypeStore
-from graphmem.memories.reembedding import REEMBEDDING_JOB, ReembeddingJob
-from graphmem.memories.reembedding_service import ReembeddingService
+from graphmem.memories.declarations import DeclaredTypeService, DeclaredTypeStore
+from graphmem.memories.reembedding import REEMBEDDING_JOB, ReembeddingJob, ReembeddingService
 from graphmem.memories.service import MemoryService
-from graphmem.memories.vectors_store import VectorStore
-from graphmem.models.embedder import Embedder
+from graphmem.memories.vectors import VectorStore
+from graphmem.models.embedder import Embedder, RecordedEmbedder
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import load_prompts
-from graphmem.models.recorded import RecordedEmbedder
 from graphmem.runtime.progress import StartProgress
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import Clock, utc_now
-from graphmem.search.entities import EntityService
-from graphmem.search.service import RetrievalService
-from graphmem.tenants.instructions_service import InstructionService
-from graphmem.tenants.instructions_store import InstructionStore
-from graphmem.tenants.keys import KeyStore
-from graphmem.tenants.keys_service import KeyService
+from graphmem.search.service import EntityService, RetrievalService
+from graphmem.tenants.keys import KeyService, KeyStore
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.personas import PersonaStore
-from graphmem.tenants.users import UserStore
-from graphmem.tenants.users_service import UserService
-from graphmem.user_data.export import ExportStore
-from graphmem.user_data.export_service import ExportService
-from graphmem.user_data.forget import ERASURE_JOB, ForgetService, UserData
-from graphmem.user_data.forget_store import ForgetStore
+from graphmem.tenants.users import InstructionService, InstructionStore, PersonaStore, UserService, UserStore
+from graphmem.user_data.export import ExportService, ExportStore
+from graphmem.user_data.forget import ERASURE_JOB, ForgetService, ForgetStore, UserData, load_receipt_key
 from graphmem.user_data.import_store import ImportStore
 from graphmem.user_data.importing import ImportService
-from graphmem.user_data.receipt_key import load_receipt_key
 from graphmem.user_data.record_import import RecordImporter
 
 
@@ -180,7 +161,7 @@ class Services:
             components.memory_writer,
             InferredSave(
                 graph, facts, entities, components.memory_writer, policy, components.embedder, components.model, clock
-            ),
+            ).save,
             self.declared_types,
             facts,
             entities,

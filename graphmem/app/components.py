@@ -19,13 +19,13 @@ from graphmem.memories.vectors import StoredVectors
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import (
     Embedder,
+    RecordedEmbedder,
     create_embedder,
     create_recorded_embedder,
     describe_model,
 )
 from graphmem.models.language_model import LanguageModel
-from graphmem.models.recorded import RecordedEmbedder
-from graphmem.models.rerank import CrossEncoderReranker
+from graphmem.models.sentence_transformers import CrossEncoderReranker
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.migrations import migrate
 from graphmem.runtime.artifacts import DownloadProgress
@@ -35,11 +35,10 @@ from graphmem.runtime.progress import StartProgress
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import Clock, utc_now
 from graphmem.search.candidates import SearchStore
-from graphmem.search.entity_name_cache import EntityNameCache
 from graphmem.search.hybrid_search import HybridSearch
-from graphmem.search.lookup import EntityLookup
-from graphmem.secrets.policy import SecretPolicy
-from graphmem.tenants.idempotency_store import IdempotencyStore
+from graphmem.search.lookup import EntityLookup, EntityNameCache
+from graphmem.secrets.values import SecretPolicy
+from graphmem.tenants.idempotency import IdempotencyStore
 from graphmem.tenants.profiles import TenantProfiles
 
 OWN_DATABASE_SECONDS = 180.0

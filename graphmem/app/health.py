@@ -1,17 +1,24 @@
-"""Readiness: whether the dependencies of the service are available and accept writes."""
+"""The health of a service: readiness, warm-up after a start, the sweep of what was left undone, and its storage."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from graphmem.jobs.job import Job
 from graphmem.jobs.runner import JobRunner
 from graphmem.neo4j.driver import Graph
-from graphmem.runtime.disk_space import free_bytes, to_megabytes
 from graphmem.runtime.errors import DatabaseUnavailable, JobStoreUnavailable, Unavailable
+from graphmem.runtime.files import free_bytes, to_megabytes
+from graphmem.runtime.metrics import MEMORY_SIZE_BYTES
 from graphmem.runtime.settings import Settings
+from graphmem.search.hybrid_search import HybridSearch
+from graphmem.search.models import SearchQuery
+from graphmem.tenants.owners import DEFAULT_TENANT, Owner
+from graphmem.tenants.users import UserStore
 
 TIMEOUT_SECONDS = 1.7
 """Seconds in which each dependency must answer."""
@@ -71,3 +78,85 @@ class ReadinessCheck:
         if not done:
             raise JobStoreUnavailable("The job store does not answer in time: check that its database runs.")
         await self._job_list
+
+
+SWEEP_SECONDS = 30.0
+"""Seconds between two sweeps."""
+
+
+async def attempt(task: Callable[[], Awaitable[int]]) -> None:
+    """Run a task that may be repeated; log its failure."""
+    try:
+        await task()
+    except Unavailable as error:
+        log.warning("a task is not complete: %s", error.detail)
+    except Exception:
+        log.exception("a task is not complete")
+
+
+class Sweep:
+    """Runs tasks every `seconds` seconds, by default `SWEEP_SECONDS`.
+
+    Each task returns how many things it has done, and may be repeated.
+    """
+
+    def __init__(self, *tasks: Callable[[], Awaitable[int]], seconds: float | None = None) -> None:
+        self._tasks = tasks
+        self._seconds = SWEEP_SECONDS if seconds is None else seconds
+        self._loop: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Sweep now and at intervals until `stop`."""
+        self._loop = asyncio.create_task(self._run_periodically())
+
+    async def stop(self) -> None:
+        """Stop sweeping."""
+        if self._loop is not None:
+            self._loop.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._loop
+
+    async def _run_periodically(self) -> None:
+        while True:
+            for task in self._tasks:
+                await attempt(task)
+            await asyncio.sleep(self._seconds)
+
+
+USERS = 3
+"""Users for whom a search is made."""
+
+QUERY = SearchQuery(query="Who is the user?", include_messages=True, reinforce=False)
+"""A search that loads the embedding model, has queries planned and reads every index."""
+
+
+class WarmUp:
+    """Makes the searches, which change nothing."""
+
+    def __init__(self, users: UserStore, search: HybridSearch) -> None:
+        self._users = users
+        self._search = search
+
+    async def run(self) -> int:
+        """Search for some users, in an empty database for one without memories; return the number of searches."""
+        owners = await self._users.list_owners(limit=USERS) or [Owner(DEFAULT_TENANT, "nobody")]
+        for owner in owners:
+            await self._search.search(owner, QUERY)
+        return len(owners)
+
+
+SAMPLE_ROWS = 500
+"""Messages and facts whose sizes are averaged."""
+
+
+class StorageMeter:
+    """Measures the size of the messages and memories of all users."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def measure(self) -> int:
+        """Return the estimated number of bytes and set the metric to it."""
+        size = int(await self._graph.fetch_value("maintenance.estimate_stored_bytes", sample=SAMPLE_ROWS))
+        MEMORY_SIZE_BYTES.set(size)
+        return size

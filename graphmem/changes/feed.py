@@ -1,4 +1,4 @@
-"""Changes of a user's memories, read from their versions and from what rollbacks recorded."""
+"""The changes of a user's memories, read from their versions and from what rollbacks recorded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from graphmem.changes.models import ChangeKind, MemoryChange, classify_version
+from graphmem.changes.models import ChangeKind, ChangesQuery, MemoryChange, classify_version
 from graphmem.memories import snapshots
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
@@ -15,8 +15,9 @@ from graphmem.memories.fact_mapping import fact_from_image, fact_from_row, memor
 from graphmem.memories.saving import entity_ids_of
 from graphmem.memories.snapshot import ElementKind
 from graphmem.neo4j.driver import Graph, Transaction
-from graphmem.runtime.paging import take_page
-from graphmem.runtime.times import EPOCH, MICROSECOND, Clock
+from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.paging import TIME_CURSOR, Page, take_page
+from graphmem.runtime.times import EPOCH, MICROSECOND, MIN_TIME, Clock
 from graphmem.tenants.owners import Owner
 
 ROLLED_BACK_REASON = "rolled back"
@@ -169,3 +170,27 @@ def _undone(row: Mapping[str, Any], restored: tuple[ChangeKind, Fact] | None) ->
 
 def _outranks(one: tuple[ChangeKind, Fact], other: tuple[ChangeKind, Fact]) -> bool:
     return (one[0] is ChangeKind.RESTORED, one[1].version) > (other[0] is ChangeKind.RESTORED, other[1].version)
+
+
+class ChangeService:
+    """Lists the changes of one user."""
+
+    def __init__(self, changes: ChangeStore, clock: Clock) -> None:
+        self._changes = changes
+        self._clock = clock
+
+    async def page(self, owner: Owner, query: ChangesQuery) -> Page[MemoryChange]:
+        """Return one page of changes, oldest first.
+
+        A change that is known twice, as the end of one memory and the start of another, is two changes. Raises
+        InvalidInput when `until` is before `since` and for a cursor of another list.
+        """
+        since = query.since or MIN_TIME
+        until = query.until or max(since, self._clock())  # the clock of a caller may be ahead
+        if until < since:
+            raise InvalidInput("until is before since.", errors=[{"loc": ["until"], "msg": "must not be before since"}])
+        after_key = None
+        if query.cursor:
+            since, after_key = TIME_CURSOR.decode(query.cursor)
+        changes, position = await self._changes.list_page(owner, since, until, after_key, query.limit)
+        return Page(items=changes, next_cursor=TIME_CURSOR.encode(position) if position else None)

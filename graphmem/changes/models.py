@@ -1,17 +1,28 @@
-"""What changed in a user's memory between two known times."""
+"""What changed in a user's memory between two known times, and the webhooks that changes are sent to."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+from collections.abc import Collection
 from datetime import datetime
 from enum import StrEnum
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import Memory
 from graphmem.memories.versioning import MERGED_REASON, REVERTED_REASON
+from graphmem.runtime.field_types import Id, deduplicate
 from graphmem.runtime.paging import PageQuery
 from graphmem.runtime.times import Instant
+from graphmem.runtime.validation import RequestBody
 
 
 class ChangeKind(StrEnum):
@@ -58,3 +69,146 @@ def classify_version(version: Fact, previous: Fact | None) -> ChangeKind:
     if previous.ended_reason == REVERTED_REASON and not version.retired:
         return ChangeKind.RESTORED
     return ChangeKind.SUPERSEDED
+
+
+SECRET_PREFIX = "whsec_"
+"""How the secret of a webhook begins, as in Standard Webhooks; the key in base64 follows."""
+
+MIN_KEY_BYTES, MAX_KEY_BYTES = 24, 64
+"""Length of the key in a secret, in bytes, as in Standard Webhooks."""
+
+MAX_WEBHOOKS = 20
+"""Most webhooks of one tenant."""
+
+SIGNATURE_VERSION = "v1"
+
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+def _check_url(url: str) -> str:
+    parts = urlsplit(url)
+    try:
+        port_fits = parts.port is None or parts.port > 0
+    except ValueError:
+        port_fits = False
+    if parts.scheme not in ("https", "http") or not parts.hostname or not port_fits:
+        raise ValueError("must be an address such as https://example.com/hooks")
+    if parts.username or parts.password or parts.fragment or any(not 33 <= ord(letter) < 127 for letter in url):
+        raise ValueError("must have no user name, password, fragment, space or letter outside ASCII")
+    return url
+
+
+def _check_secret(secret: str) -> str:
+    try:
+        key = decode_secret(secret)
+    except ValueError:
+        key = b""
+    if not MIN_KEY_BYTES <= len(key) <= MAX_KEY_BYTES:
+        raise ValueError(f"must be {SECRET_PREFIX} and {MIN_KEY_BYTES} to {MAX_KEY_BYTES} bytes in base64")
+    return secret
+
+
+class WebhookStatus(StrEnum):
+    """Whether a webhook delivers."""
+
+    ACTIVE = "active"
+    FAILING = "failing"
+    DISABLED = "disabled"
+
+
+class WebhookIn(RequestBody):
+    """A webhook to create; without `users` and `kinds` it receives every change of every user of the tenant."""
+
+    url: Annotated[str, Field(max_length=2000), AfterValidator(_check_url)]
+    secret: Annotated[str, Field(max_length=200), AfterValidator(_check_secret)] | None = None
+    users: Annotated[list[Id], Field(min_length=1, max_length=1000), AfterValidator(deduplicate)] | None = None
+    kinds: Annotated[list[ChangeKind], Field(min_length=1), AfterValidator(deduplicate)] | None = None
+    since: Instant | None = None
+
+
+class Webhook(BaseModel):
+    """A webhook without its secret, and how its deliveries go."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    url: str
+    users: list[str] | None
+    kinds: list[ChangeKind] | None
+    since: datetime
+    created_at: datetime
+    status: WebhookStatus
+    last_delivered_at: datetime | None
+    last_status: int | None
+    last_error: str | None
+    failures: int
+    failing_since: datetime | None
+    disabled_at: datetime | None
+    disabled_reason: str | None
+
+
+class CreatedWebhook(Webhook):
+    """A webhook with its secret, which is returned only once."""
+
+    secret: str
+
+
+class WebhookEvent(BaseModel):
+    """The body of a delivery: one change of one user; `user_id` is null for a memory of the whole tenant."""
+
+    type: Literal["memory.inserted", "memory.superseded", "memory.deleted", "memory.merged", "memory.restored"]
+    timestamp: datetime
+    user_id: str | None
+    data: MemoryChange
+
+
+class WebhookItems(BaseModel):
+    """The webhooks of a tenant, without their secrets."""
+
+    items: list[Webhook]
+
+
+def generate_secret() -> str:
+    """Return a new random secret."""
+    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+def decode_secret(secret: str) -> bytes:
+    """Return the key in a secret; raise ValueError for a text that is none."""
+    if not secret.startswith(SECRET_PREFIX):
+        raise ValueError(f"begins with {SECRET_PREFIX}")
+    try:
+        return base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+    except binascii.Error as error:
+        raise ValueError("is no base64") from error
+
+
+def sign(secret: str, event_id: str, timestamp: int, body: bytes) -> str:
+    """Return the signature of a delivery: HMAC-SHA256 of its id, time and body, as Standard Webhooks defines it."""
+    signed = b".".join([event_id.encode(), str(timestamp).encode(), body])
+    digest = hmac.digest(decode_secret(secret), signed, hashlib.sha256)
+    return f"{SIGNATURE_VERSION},{base64.b64encode(digest).decode()}"
+
+
+def make_event(user_id: str, change: MemoryChange) -> WebhookEvent:
+    """Return the body that delivers a change of a user, or of the whole tenant for an empty user id."""
+    return WebhookEvent.model_validate(
+        {"type": f"memory.{change.kind}", "timestamp": change.at, "user_id": user_id or None, "data": change}
+    )
+
+
+def is_wanted(change: MemoryChange, kinds: Collection[ChangeKind] | None) -> bool:
+    """Return whether a webhook receives a change."""
+    return kinds is None or change.kind in kinds
+
+
+def is_public_address(address: str) -> bool:
+    """Return whether an IP address is reachable from everywhere, and so no part of an internal network."""
+    ip = ip_address(address)
+    if isinstance(ip, IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        if ip in _NAT64:
+            inner = IPv4Address(int(ip) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public_address(str(inner))
+    return ip.is_global and not ip.is_multicast

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import httpcore
 
-from graphmem.changes.webhooks_domain import is_public_address, sign
+from graphmem.changes.models import is_public_address, sign
 
 TIMEOUT_SECONDS = 15.0
 """Seconds for one delivery in total."""

@@ -10,8 +10,7 @@ def main() -> None:
         from graphmem.cli.hooks import app as hooks
 
         hooks(args=sys.argv[2:], prog_name="graphmem hooks")
-    from graphmem.cli.families import add_named
-    from graphmem.cli.root import make_root
+    from graphmem.cli.families import add_named, make_root
 
     root = make_root()
     add_named(root, sys.argv[1:])

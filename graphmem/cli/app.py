@@ -1,7 +1,6 @@
 """The command `graphmem` with all its subcommands, which import what they need when they run."""
 
-from graphmem.cli.families import add_all
-from graphmem.cli.root import make_root
+from graphmem.cli.families import add_all, make_root
 
 app = make_root()
 add_all(app)

@@ -1,26 +1,149 @@
-"""What all commands share: flags, event loop, output and exit codes."""
+"""What all commands share: flags, event loop, output, arguments, files, and how a command fails."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import json
 import logging
 import os
+import re
 import sys
 import warnings
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
-from graphmem.cli.failures import EXIT_FAILED, EXIT_USAGE, CommandFailed, failure_of
-from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.errors import GraphmemError, InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from graphmem.runtime.settings import Settings
+
+
+_UsageProblem: Any = typer.BadParameter.__mro__[2]
+"""The base of errors in a command's options and arguments, which typer does not export."""
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+
+@dataclass
+class CommandFailed(Exception):
+    """A command ends: what went wrong as one sentence, and the exit code."""
+
+    detail: str
+    exit_code: int = EXIT_FAILED
+    title: str = "Failed"
+    status: int = 500
+    errors: Sequence[Mapping[str, Any]] = ()
+
+    def exit(self, *, as_json: bool) -> NoReturn:
+        """Exit with one line on standard error."""
+        line = json.dumps(self._to_problem(), ensure_ascii=False) if as_json else f"graphmem: {self._to_sentence()}"
+        typer.echo(line.encode(errors="backslashreplace"), err=True)
+        raise typer.Exit(self.exit_code)
+
+    def _to_problem(self) -> dict[str, Any]:
+        from graphmem.runtime.validation import problem_type
+
+        document = {
+            "type": problem_type(self.title),
+            "title": self.title,
+            "status": self.status,
+            "detail": " ".join(self.detail.split()),
+        }
+        return {**document, "errors": [*self.errors]} if self.errors else document
+
+    def _to_sentence(self) -> str:
+        from graphmem.runtime.validation import describe_field_errors
+
+        detail = " ".join(self.detail.split())
+        described = describe_field_errors(self.errors)
+        return detail if described in detail else f"{detail} ({described})"
+
+
+def failure_of(error: Exception) -> CommandFailed:
+    """Return how a command fails by an error."""
+    if isinstance(error, CommandFailed):
+        return error
+    if isinstance(error, GraphmemError):
+        code = EXIT_USAGE if isinstance(error, InvalidInput) else EXIT_FAILED
+        return CommandFailed(error.detail, code, error.title, error.status, error.errors)
+    if isinstance(error, UnicodeDecodeError):
+        sentence = f"The input is not UTF-8 text ({error.reason} at byte {error.start})."
+        return CommandFailed(sentence, EXIT_USAGE, InvalidInput.title, InvalidInput.status)
+    return CommandFailed(
+        f"Unexpected {type(error).__name__}: run the command again with --debug and report its output.",
+        title=GraphmemError.title,
+    )
+
+
+_PARAMETERS = {"types": "type", "tags": "tag", "content": "text", "query": "text", "q": "text", "session_id": "session"}
+"""Fields of operations whose values commands take under another name."""
+
+
+@contextmanager
+def named_as_options(shown: Mapping[str, str]) -> Iterator[None]:
+    """Name the fields of InvalidInput as the command does that the user typed; `shown` has these names by parameter."""
+    try:
+        yield
+    except InvalidInput as error:
+        from graphmem.runtime.validation import describe_field_errors
+
+        described = describe_field_errors(error.errors)
+        error.errors = [{**problem, "loc": _option_path(problem["loc"], shown)} for problem in error.errors]
+        if described and described in error.detail:
+            error.detail = error.detail.replace(described, describe_field_errors(error.errors))
+        error.detail = _SNAKE_CASE.sub(lambda word: shown.get(word[0], word[0]), error.detail)
+        raise
+
+
+_SNAKE_CASE = re.compile(r"(?<![\w-])[a-z]+(?:_[a-z]+)+(?!\w)")
+"""Names of fields in sentences, such as `valid_at`."""
+
+
+def _option_path(loc: Any, shown: Mapping[str, str]) -> list[str | int]:
+    """Return the option at the location of a field: `types.0` is `--type`, `memories.0.object.name` is `--object`.
+
+    What the command has no option for stays, and so does the place in a document that an option names.
+    """
+    path = [*loc]
+    while path and (path[0] in ("body", "memories") or (len(path) > 1 and isinstance(path[0], int))):
+        path = path[1:]
+    name = _PARAMETERS.get(path[0], path[0]) if path and isinstance(path[0], str) else None
+    if name is None or name not in shown:
+        return [] if path == [0] and "text" in shown else [*loc]  # the one statement that was typed
+    rest = path[1:] if name not in ("subject", "object") and any(isinstance(part, str) for part in path[1:]) else []
+    return [shown[name], *rest]
+
+
+class GroupWithJsonErrors(TyperGroup):
+    """A group of commands that reports wrong use as a problem document when `--json` is given."""
+
+    def main(self, args: Sequence[str] | None = None, *given: Any, **options: Any) -> Any:
+        """Run a command."""
+        if "--json" not in (sys.argv[1:] if args is None else args):
+            return super().main(args, *given, **options)
+        try:
+            code = super().main(args, *given, **{**options, "standalone_mode": False})
+        except typer.Abort:
+            failure = CommandFailed("The command was cancelled.", title="Cancelled")
+        except _UsageProblem as error:
+            failure = CommandFailed(error.format_message(), error.exit_code, InvalidInput.title, InvalidInput.status)
+        else:
+            sys.exit(code or 0)
+        try:
+            failure.exit(as_json=True)
+        except typer.Exit as ended:
+            sys.exit(ended.exit_code)
+
 
 _PIPED_WIDTH = 160
 """Columns of tables in a pipe of unknown width; ids fit without a line break."""
@@ -119,7 +242,7 @@ def read_settings(**changes: object) -> Settings:
     try:
         settings = Settings()
     except ValidationError as error:
-        from graphmem.runtime.validation_domain import describe_field_errors, field_errors
+        from graphmem.runtime.validation import describe_field_errors, field_errors
 
         named = [{**field_error, "loc": [_setting_name(field_error["loc"])]} for field_error in field_errors(error)]
         raise CommandFailed(describe_field_errors(named), EXIT_USAGE, InvalidInput.title, InvalidInput.status) from None
@@ -213,3 +336,56 @@ def _run_command(handler: Callable[..., Awaitable[None]], output: Output, option
         if output.flags.debug:
             raise
         failure_of(error).exit(as_json=output.flags.json)
+
+
+def parse_pairs(pairs: Sequence[str], *, example: str) -> dict[str, str]:
+    """Return `KEY=VALUE` pairs as a dict; raise InvalidInput, with an example, for one without `=`."""
+    for pair in pairs:
+        if "=" not in pair:
+            raise InvalidInput(f"{pair!r} is not KEY=VALUE: write {example}.")
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+STANDARD_STREAM = "-"
+"""The file name that stands for standard input or output."""
+
+
+def read_bytes(file: str) -> bytes:
+    """Return the bytes of a file or of standard input; raise InvalidInput when it cannot be read."""
+    try:
+        return sys.stdin.buffer.read() if file == STANDARD_STREAM else Path(file).read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror or error}.") from error
+
+
+def read_input(file: str) -> str:
+    """Return the text of a file or of standard input; raise InvalidInput when it cannot be read."""
+    return read_bytes(file).decode("utf-8-sig")
+
+
+def read_json(file: str) -> Any:
+    """Return the value of a JSON file or of standard input; raise InvalidInput when there is none."""
+    try:
+        return json.loads(read_input(file))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{file} is not JSON.") from error
+
+
+async def write_atomically(path: Path, chunks: AsyncIterator[bytes]) -> int:
+    """Write a file that only its owner can read, and put it in place once it is complete; return its size in bytes.
+
+    Raises InvalidInput when it cannot be written.
+    """
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        draft.touch(mode=0o600)
+        with draft.open("wb") as file:
+            async for chunk in chunks:
+                file.write(chunk)
+            size = file.tell()
+        draft.replace(path)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror or error}.") from error
+    finally:
+        draft.unlink(missing_ok=True)
+    return size

@@ -20,11 +20,11 @@ async def list_items(
     tenant: Tenant = "default",
 ) -> None:
     """List what recent messages mention and what was stated, as long as it has not expired."""
-    from graphmem.cli import render_learned
+    from graphmem.cli import render
 
     async with open_operations(output, tenant) as operations:
         items = await operations.contexts(user, session_id=session)
-    output.show({"items": items}, render_learned.context_items(items))
+    output.show({"items": items}, render.context_items(items))
 
 
 @command(app, "add")
@@ -40,13 +40,13 @@ async def add(
     tenant: Tenant = "default",
 ) -> None:
     """State a topic, preference or goal that contexts use for a time."""
-    from graphmem.cli import render_learned
+    from graphmem.cli import render
 
     async with open_operations(output, tenant) as operations:
         item = await operations.add_context(
             user, type=type, key=key, value=value, relevance=relevance, ttl=ttl, session_id=session
         )
-    output.show(item, render_learned.context_items([item]))
+    output.show(item, render.context_items([item]))
 
 
 @command(app, "delete")
@@ -57,7 +57,7 @@ async def delete(
     tenant: Tenant = "default",
 ) -> None:
     """Delete a context item before it expires."""
-    from graphmem.memories.short_ids import complete_id
+    from graphmem.memories.listing import complete_id
 
     async with open_operations(output, tenant) as operations:
         known = [item.id for item in await operations.contexts(user)]

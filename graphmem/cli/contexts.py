@@ -1,4 +1,4 @@
-"""Context for the model's prompt, and what it is made of: context, profile, enhance, intents."""
+"""Context for the model's prompt, and what it is made of: profile, intents, what was learned."""
 
 from __future__ import annotations
 
@@ -99,3 +99,33 @@ async def intents(output: Output, user: User, tenant: Tenant = "default") -> Non
     async with open_operations(output, tenant) as operations:
         learned = await operations.intents(user)
     output.show({"items": learned}, render.intents(learned))
+
+
+@command(app, "preferences")
+async def preferences(output: Output, user: User, tenant: Tenant = "default") -> None:
+    """List how the user likes to be answered, as learned from messages and feedback."""
+    from graphmem.cli import render
+
+    async with open_operations(output, tenant) as operations:
+        learned = await operations.preferences(user)
+    output.show({"items": learned}, render.preferences(learned))
+
+
+@command(app, "patterns")
+async def patterns(output: Output, user: User, tenant: Tenant = "default") -> None:
+    """List the behavioural patterns detected in the user's messages."""
+    from graphmem.cli import render
+
+    async with open_operations(output, tenant) as operations:
+        detected = await operations.patterns(user)
+    output.show({"items": detected}, render.patterns(detected))
+
+
+@command(app, "contradictions")
+async def contradictions(output: Output, user: User, tenant: Tenant = "default") -> None:
+    """List the memories that cannot all be true, as consolidation runs reported them."""
+    from graphmem.cli import render
+
+    async with open_operations(output, tenant) as operations:
+        reported = await operations.contradictions(user)
+    output.show({"items": reported}, render.contradictions(reported))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphmem.cli.command import Output, Tenant, command, read_settings
-from graphmem.cli.embedded_neo4j import server_details, start_detached
 from graphmem.cli.progress import start_progress
+from graphmem.cli.startup import server_details, start_detached
 from graphmem.neo4j.embedded.neo4j_browser import DEFAULT_QUERY, USERS_QUERY
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
 
@@ -99,7 +99,7 @@ async def browser(
     from rich.text import Text
 
     from graphmem.cli import render_admin
-    from graphmem.cli.embedded_neo4j import SEES_ALL_TENANTS, browser_login
+    from graphmem.cli.startup import SEES_ALL_TENANTS, browser_login
     from graphmem.neo4j.embedded.neo4j_browser import TENANT_QUERIES, read_query
     from graphmem.tenants.owners import Owner, make_owner
 

@@ -32,7 +32,7 @@ async def set_types(
     tenant: Tenant = "default",
 ) -> None:
     """Declare types of memories and entities, in place of those declared before."""
-    from graphmem.cli.files import read_input
+    from graphmem.cli.command import read_input
     from graphmem.user_data.formats import parse_structured_text
 
     text = await asyncio.to_thread(read_input, file)
@@ -47,7 +47,7 @@ async def clear(output: Output, tenant: Tenant = "default") -> None:
 
 async def _set(output: Output, tenant: str, document: Any) -> None:
     from graphmem.memories.declared_types import DeclaredTypesIn
-    from graphmem.runtime.validation_domain import validate_input
+    from graphmem.runtime.validation import validate_input
 
     declared = validate_input(DeclaredTypesIn, document).model_dump(mode="json", exclude_unset=True)
     async with open_operations(output, tenant) as operations:

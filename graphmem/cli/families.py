@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Annotated
 
 import typer
 
+from graphmem.cli.command import DebugFlag, Flags, GroupWithJsonErrors, JsonFlag, NoServerFlag
+
 FAMILIES = {
     "quickstart": ("quickstart",),
-    "memories": ("add", "search", "entity", "history", "sessions"),
-    "listing": ("memories", "get", "entities", "messages"),
-    "corrections": ("update", "delete", "revert"),
-    "changes": ("diff",),
-    "contexts": ("context", "enhance", "profile", "intents"),
-    "learned": ("preferences", "patterns", "contradictions"),
+    "memories": (
+        *("add", "search", "entity", "history", "sessions", "memories", "get", "entities", "messages"),
+        *("update", "delete", "revert", "diff"),
+    ),
+    "contexts": ("context", "enhance", "profile", "intents", "preferences", "patterns", "contradictions"),
     "users": ("users",),
-    "ingest": ("ingest",),
-    "summaries": ("close", "summarize", "archives"),
+    "ingest": ("ingest", "close", "summarize", "archives"),
     "serve": ("serve", "open", "mcp", "worker"),
-    "admin": ("consolidate", "runs", "rollback", "maintain"),
-    "reembed": ("reembed",),
-    "export": ("export",),
-    "importing": ("import",),
-    "backup": ("backup", "restore"),
-    "forget": ("forget",),
+    "admin": ("consolidate", "runs", "rollback", "maintain", "reembed"),
+    "user_data": ("export", "import", "backup", "restore", "forget"),
     "doctor": ("doctor",),
 }
 """The modules whose commands stand at the top level, in the order of the help, and these commands."""
@@ -33,7 +30,7 @@ GROUPS = {
     "db": ("db", "The embedded Neo4j."),
     "keys": ("keys", "API keys."),
     "hooks": ("hooks", "Memory for coding agents, by their hooks."),
-    "jobs": ("job_commands", "Background jobs."),
+    "jobs": ("jobs", "Background jobs."),
     "webhooks": ("webhooks", "Addresses that receive the changes of a tenant's users."),
     "types": ("declared_types", "Types of memories and entities that a tenant declares."),
     "persona": ("personas", "Weights of a user's searches by memory type or tag."),
@@ -72,3 +69,38 @@ def _add_group(root: typer.Typer, name: str) -> None:
 def _load(module: str) -> typer.Typer:
     commands: typer.Typer = import_module(f"graphmem.cli.{module}").app
     return commands
+
+
+def _print_version(is_given: bool) -> None:
+    if is_given:
+        import graphmem
+
+        typer.echo(f"graphmem {graphmem.__version__}")
+        raise typer.Exit
+
+
+def make_root() -> typer.Typer:
+    """Return the command line without any command."""
+    root = typer.Typer(
+        name="graphmem",
+        cls=GroupWithJsonErrors,
+        help="An agent's memory as a graph over time. Start with `graphmem quickstart`.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    root.callback()(_store_flags)
+    return root
+
+
+def _store_flags(
+    context: typer.Context,
+    json: JsonFlag = False,
+    debug: DebugFlag = False,
+    no_server: NoServerFlag = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Store the flags given before the command."""
+    context.obj = Flags(json, debug, no_server)

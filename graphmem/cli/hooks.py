@@ -13,7 +13,7 @@ from graphmem.cli.command import Output, command
 from graphmem.runtime.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from graphmem.hooks.agents import CodingAgent
+    from graphmem.hooks.installation import CodingAgent
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -66,10 +66,8 @@ async def status(output: Output) -> None:
     """Show which coding agents have graphmem's hooks, for the user and for the project in this folder."""
     import os
 
-    from graphmem.hooks.agents import AGENTS
-    from graphmem.hooks.installation import list_installed
-    from graphmem.hooks.project import find_project
-    from graphmem.hooks.session import HookSettings
+    from graphmem.hooks.installation import AGENTS, list_installed
+    from graphmem.hooks.session import HookSettings, find_project
 
     files = [(agent, agent.settings_file(base)) for agent in AGENTS.values() for base in (None, Path.cwd())]
     installed = [
@@ -101,7 +99,7 @@ def run(
     debug: Annotated[bool, typer.Option("--debug", help="Say why a hook did nothing.")] = False,
 ) -> None:
     """Run one hook: what an agent calls with JSON on standard input."""
-    from graphmem.hooks.agents import AGENTS, HookStep
+    from graphmem.hooks.installation import AGENTS, HookStep
     from graphmem.hooks.runner import run_hook
 
     # An unknown word does nothing either: an agent takes other exit codes for a refusal of the prompt.
@@ -110,7 +108,7 @@ def run(
 
 
 def _find_agent(name: str) -> CodingAgent:
-    from graphmem.hooks.agents import AGENTS
+    from graphmem.hooks.installation import AGENTS
 
     if name not in AGENTS:
         raise InvalidInput(f"There are no hooks for {name!r}: choose one of {', '.join(AGENTS)}.")

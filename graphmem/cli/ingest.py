@@ -1,4 +1,4 @@
-"""Ingesting a file of messages or a document: validated as a whole, sent session by session, resumable."""
+"""Ingesting a file of messages or a document, session by session, resumable; closing and summarising sessions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphmem.cli.command import Output, Tenant, User, command
-from graphmem.cli.failures import EXIT_FAILED
-from graphmem.cli.files import STANDARD_STREAM, read_bytes, read_input
+from graphmem.cli.command import EXIT_FAILED, STANDARD_STREAM, Output, Tenant, User, command, read_bytes, read_input
 from graphmem.cli.jobs import failed_jobs, wait_for_job
 from graphmem.cli.progress import progress_bar
 from graphmem.cli.startup import open_operations
@@ -24,7 +22,8 @@ if TYPE_CHECKING:
     from graphmem.cli.startup import Operations
     from graphmem.conversations.session import MessagesIn
     from graphmem.jobs.job import Job
-    from graphmem.runtime.progress_domain import ProgressCallback
+    from graphmem.runtime.progress import ProgressCallback
+
 
 app = typer.Typer()
 
@@ -79,8 +78,7 @@ def read_document_batches(
     """Return a document as messages of one session; each one's id names its page or lines."""
     from graphmem.client.inputs import parse_messages
     from graphmem.conversations.session import split_into_batches
-    from graphmem.ingestion.chunks import messages_of_document
-    from graphmem.ingestion.documents import read_document
+    from graphmem.ingestion.documents import messages_of_document, read_document
 
     messages = messages_of_document(read_document(name, raw))
     return [
@@ -111,7 +109,7 @@ def _read_lines(text: str, session_id: str) -> Iterator[tuple[str, dict[str, Any
     from pydantic import ValidationError
 
     from graphmem.conversations.session import MessageIn
-    from graphmem.runtime.validation_domain import describe_field_errors, field_errors
+    from graphmem.runtime.validation import describe_field_errors, field_errors
     from graphmem.user_data.foreign_formats import derive_message_id
 
     occurrences: Counter[str] = Counter()
@@ -140,7 +138,7 @@ async def ingest_batches(
 ) -> list[Job]:
     """Send batches one after the other and wait for each job; return the jobs of batches with new messages."""
     from graphmem.jobs.job import Job
-    from graphmem.runtime.progress_domain import ProgressCounter
+    from graphmem.runtime.progress import ProgressCounter
 
     progress = ProgressCounter(on_progress, sum(len(batch.messages) for batch in batches))
     jobs: list[Job] = []
@@ -153,3 +151,52 @@ async def ingest_batches(
             jobs.append(await wait_for_job(operations, job_id))
         progress.add(len(batch.messages))
     return jobs
+
+
+@command(app, "close")
+async def close(
+    output: Output,
+    session: Annotated[str, typer.Argument(help="The session's id.")],
+    user: User,
+    tenant: Tenant = "default",
+) -> None:
+    """Close a session: what is unread is extracted, what matters outlives it, and a long one is summarised."""
+    from graphmem.cli import render
+
+    async with open_operations(output, tenant) as operations:
+        closed = await operations.close_session(user, session)
+    note = f"Note: {closed.reason}." if closed.reason else "Its summary is queued."
+    output.show(closed, render.sessions([closed]), note)
+
+
+@command(app, "summarize")
+async def summarize(
+    output: Output,
+    session: Annotated[str, typer.Argument(help="The session's id.")],
+    user: User,
+    tenant: Tenant = "default",
+) -> None:
+    """Summarise a session and remember the summary and its takeaways."""
+    from graphmem.cli import render_admin
+
+    async with open_operations(output, tenant, worker=True) as operations:
+        queued = await operations.summarize_session(user, session)
+        job = await wait_for_job(operations, queued.id)
+    output.show(job, render_admin.jobs([job]))
+    if failed_jobs([job]):
+        raise typer.Exit(EXIT_FAILED)
+
+
+@command(app, "archives")
+async def archives(
+    output: Output,
+    session: Annotated[str, typer.Argument(help="The session's id.")],
+    user: User,
+    tenant: Tenant = "default",
+) -> None:
+    """List the summaries that replaced old messages of a session."""
+    from graphmem.cli import render
+
+    async with open_operations(output, tenant) as operations:
+        stored = await operations.session_archives(user, session)
+    output.show({"items": stored}, render.archives(stored))

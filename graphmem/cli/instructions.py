@@ -11,7 +11,7 @@ from graphmem.cli.command import Output, command
 from graphmem.cli.startup import open_operations
 
 if TYPE_CHECKING:
-    from graphmem.tenants.instructions import Instructions
+    from graphmem.tenants.owners import Instructions
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -32,7 +32,7 @@ async def set_text(
     tenant: Tenant = "default",
 ) -> None:
     """Set what a tenant wants remembered, and what not."""
-    from graphmem.cli.files import read_input
+    from graphmem.cli.command import read_input
 
     await _set(output, tenant, await asyncio.to_thread(read_input, file))
 

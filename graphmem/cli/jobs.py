@@ -1,16 +1,22 @@
-"""Waiting for background jobs and consolidation runs."""
+"""Background jobs: waiting for them, and retrying one that failed."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphmem.cli.command import Output, Tenant, command
+from graphmem.cli.startup import open_operations
 
 if TYPE_CHECKING:
     from graphmem.cli.startup import Operations
     from graphmem.consolidation.models import ConsolidationRun
     from graphmem.jobs.job import Job
-    from graphmem.runtime.progress_domain import ProgressCallback
+    from graphmem.runtime.progress import ProgressCallback
+
 
 _FIRST_PAUSE = 0.02
 """Seconds between the first two looks at a job; each pause is half as long again as the one before."""
@@ -56,3 +62,27 @@ async def wait_for_run(operations: Operations, run_id: str, on_progress: Progres
     run = await operations.run(run_id)
     on_progress(run.batches_done, run.batches)
     return run
+
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@command(app, "retry")
+async def retry(
+    output: Output,
+    job_id: Annotated[str, typer.Argument(help="The job's id.")],
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start from the messages: a model that has answered is asked again.")
+    ] = False,
+    tenant: Tenant = "default",
+) -> None:
+    """Run a failed job again from the step that failed, or end its wait for a model, and wait for its result."""
+    from graphmem.cli import render_admin
+    from graphmem.runtime.errors import GraphmemError
+
+    async with open_operations(output, tenant, worker=True) as operations:
+        job = await wait_until_at_rest(operations, await operations.retry_job(job_id, fresh=fresh))
+    output.show(job, render_admin.jobs([job]))
+    if job.status == "failed" or job.waits_until:
+        again = "try again once the model answers" if job.waits_until else "give --fresh to start from its messages"
+        raise GraphmemError(f"The job is not done ({job.error or job.reason}): {again}.")

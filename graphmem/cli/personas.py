@@ -33,7 +33,7 @@ async def set_weights(
     tenant: Tenant = "default",
 ) -> None:
     """Set the weights by memory type or tag, in place of those set before."""
-    from graphmem.cli.key_values import parse_pairs
+    from graphmem.cli.command import parse_pairs
 
     await _set(output, user, tenant, parse_pairs(weights, example="preference=2"))
 

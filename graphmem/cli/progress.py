@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from graphmem.cli.command import Output
 
 if TYPE_CHECKING:
-    from graphmem.runtime.progress import StartProgress
-    from graphmem.runtime.progress_domain import ProgressCallback
+    from graphmem.runtime.progress import ProgressCallback, StartProgress
 
 
 @contextmanager

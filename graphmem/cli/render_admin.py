@@ -10,16 +10,15 @@ from rich.text import Text
 
 from graphmem.cli.render import Renderable, format_time
 from graphmem.cli.tables import TextTable, add_row, make_table
-from graphmem.memories.short_ids import shorten_id
+from graphmem.memories.listing import shorten_id
 
 if TYPE_CHECKING:
-    from graphmem.changes.webhooks_domain import Webhook
-    from graphmem.cli.doctor_checks import Check
+    from graphmem.changes.models import Webhook
+    from graphmem.cli.doctor import Check
     from graphmem.consolidation.models import ConsolidationRun, RollbackResult
     from graphmem.jobs.job import Job
     from graphmem.tenants.access import ApiKey
-    from graphmem.user_data.erasure import ErasureResult
-    from graphmem.user_data.import_result import ImportResult
+    from graphmem.user_data.models import ErasureResult, ImportResult
 
 
 def name_value_pairs(values: Mapping[str, object]) -> TextTable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
 import socket
 from collections.abc import AsyncIterator, Coroutine
@@ -14,13 +15,28 @@ import typer
 
 from graphmem.cli.command import Output, Tenant, User, command, read_settings
 from graphmem.cli.local_server import new_secret, record_server
-from graphmem.cli.ports import bind_port
 from graphmem.cli.startup import open_services
+from graphmem.runtime.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from graphmem.runtime.settings import Settings
+
+
+def bind_port(host: str, port: int, advice: str) -> socket.socket:
+    """Return a socket bound to a port; raise ConfigurationError, which ends with `advice`, when that fails."""
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        is_used = error.errno == errno.EADDRINUSE
+        reason = "Port already in use" if is_used else f"Cannot listen ({error.strerror or error})"
+        raise ConfigurationError(f"{reason} at {host}:{port}: {advice}") from error
+    return bound
+
 
 app = typer.Typer()
 
@@ -40,7 +56,7 @@ async def serve(
     """Serve the HTTP API, and MCP over HTTP at `/mcp`, until interrupted."""
     from graphmem_api.app import create_app
 
-    from graphmem.app.sweep import attempt
+    from graphmem.app.health import attempt
     from graphmem.mcp.http import mount
 
     settings = read_settings(host=host, port=port)
@@ -86,7 +102,7 @@ async def open_explorer(
 @command(app, "mcp")
 async def mcp(output: Output, user: User, tenant: Tenant = "default") -> None:
     """Serve one user's memory as MCP tools over standard input and output."""
-    from graphmem.mcp.stdio import run_stdio
+    from graphmem.mcp.server import run_stdio
 
     await run_stdio(read_settings(), user, tenant)
 
@@ -142,7 +158,7 @@ def _listen_socket(host: str, port: int, options: str) -> socket.socket:
 
 
 async def _wait_for_interrupt() -> None:
-    from graphmem.runtime.process_memory import settle
+    from graphmem.runtime.process import settle
 
     settle()
     interrupted = asyncio.Event()
@@ -156,7 +172,7 @@ async def _serve(served: FastAPI, listener: socket.socket) -> None:
     """Serve an application until interrupted."""
     from graphmem_api.app import make_uvicorn_server
 
-    from graphmem.runtime.process_memory import settle
+    from graphmem.runtime.process import settle
 
     host, port = listener.getsockname()[:2]
     server = make_uvicorn_server(served, host, port)

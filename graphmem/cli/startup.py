@@ -6,11 +6,11 @@ import inspect
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
-from graphmem.cli.command import Output, read_settings
-from graphmem.cli.failures import named_as_options
+from graphmem.cli.command import Output, named_as_options, read_settings
 from graphmem.cli.progress import start_progress
-from graphmem.memories.short_ids import FULL_ID_CHARS
+from graphmem.memories.listing import FULL_ID_CHARS
 
 if TYPE_CHECKING:
     from graphmem.app.bootstrap import Services
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from graphmem.runtime.settings import Settings
 
     Operations = AsyncClient | GraphMemory
+    from graphmem.neo4j.embedded.home import ServerInfo
 
 
 @asynccontextmanager
@@ -60,7 +61,7 @@ def _make_client(server: LocalServer, tenant: str) -> AsyncClient:
 
     BaseModel.model_config = ConfigDict(defer_build=True)  # halves the time that importing the models takes
     from graphmem.client import AsyncClient
-    from graphmem.tenants.local_token import make_local_token
+    from graphmem.tenants.access import make_local_token
 
     return AsyncClient(make_local_token(server.secret, tenant), server.url, attempts=2, trust_env=False)
 
@@ -118,7 +119,7 @@ class LazyOperations:
     async def _open(self) -> GraphMemory:
         if self._memory is None:
             from graphmem.graph_memory import GraphMemory
-            from graphmem.tenants.local_token import COMMAND_LINE
+            from graphmem.tenants.access import COMMAND_LINE
 
             services = await self._stack.enter_async_context(
                 open_services(self._output, worker=self._worker, settings=self._settings)
@@ -135,3 +136,53 @@ async def complete_memory_id(operations: Operations, user: str, given: str) -> s
 async def complete_run_id(operations: Operations, given: str) -> str:
     """Return the id of a run that begins with the text given."""
     return given if len(given) >= FULL_ID_CHARS else (await operations.run(given)).id
+
+
+SEES_ALL_TENANTS = "This login reads and writes the data of every tenant: give it to administrators only."
+"""A warning: the Community edition of Neo4j has one role."""
+
+
+async def start_detached(output: Output, settings: Settings) -> ServerInfo:
+    """Start or join the embedded Neo4j and leave it running until `graphmem db stop`."""
+    from graphmem.neo4j.embedded.server import EmbeddedNeo4j
+
+    with start_progress(output) as progress:
+        server = await EmbeddedNeo4j.start_or_join(
+            settings.data_dir,
+            settings.cache_dir,
+            bolt_port=settings.bolt_port,
+            http_port=settings.http_port,
+            mirror=settings.jar_mirror,
+            progress=progress,
+            detached=True,
+        )
+    await server.stop()
+    return server.info
+
+
+def server_details(info: ServerInfo) -> dict[str, Any]:
+    """Return the details of a running server without its password."""
+    return {
+        "running": True,
+        "uri": info.uri,
+        "user": info.user,
+        "browser_url": info.browser_url,
+        "password_file": str(info.password_file),
+        "home": str(info.home),
+        "pid": info.pid,
+        "detached": info.detached,
+    }
+
+
+def browser_login(
+    settings: Settings, info: ServerInfo | None, text: str, address: str | None = None
+) -> dict[str, object]:
+    """Return how to open Neo4j Browser with `text` in its editor; without `info`, that of the configured Neo4j."""
+    from graphmem.neo4j.embedded.neo4j_browser import browser_link, setup_commands
+
+    if info is not None:
+        link = browser_link(address or info.browser_url, info.uri, info.user, text)
+        return {"open": link, "user": info.user, "password in": str(info.password_file)}
+    uri = settings.neo4j_uri or ""
+    link = browser_link(address or f"http://{urlsplit(uri).hostname}:7474/browser/", uri, settings.neo4j_user, text)
+    return {"open": link, "user": settings.neo4j_user, "paste first": f":{setup_commands()[0]}"}

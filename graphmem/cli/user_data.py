@@ -1,17 +1,29 @@
-"""`graphmem export`: writing all data of a user."""
+"""All data of a user, or of the installation: export, import, backup, restore, forget."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from graphmem.cli.command import Output, Tenant, User, command
-from graphmem.cli.files import STANDARD_STREAM, write_atomically
+from graphmem.cli.command import (
+    STANDARD_STREAM,
+    Output,
+    Tenant,
+    User,
+    command,
+    exit_with_error,
+    read_input,
+    read_settings,
+    write_atomically,
+)
+from graphmem.cli.jobs import failed_jobs, wait_for_job
 from graphmem.cli.progress import progress_bar
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import open_operations, open_services
+from graphmem.runtime.errors import InvalidInput
 
 app = typer.Typer()
 
@@ -40,3 +52,114 @@ async def export(
                 return
             size = await write_atomically(Path(file), chunks)
     output.show({"file": file, "bytes": size}, f"Exported {size} bytes to {file}.")
+
+
+@command(app, "import")
+async def import_(
+    output: Output,
+    user: User,
+    file: Annotated[str, typer.Argument(help="An export or a chat log; - reads standard input.")] = STANDARD_STREAM,
+    tenant: Tenant = "default",
+    format: Annotated[
+        Literal["auto", "records", "graphmem", "graphiti", "mem0", "chat"],
+        typer.Option(help="The format of the file; auto: it is detected."),
+    ] = "auto",
+    from_neo4j: Annotated[
+        str,
+        typer.Option(
+            metavar="URI", help="Instead of a file: a Neo4j with a live graph of Graphiti, which is only read."
+        ),
+    ] = "",
+    group: Annotated[str, typer.Option(help="With --from-neo4j: the group_id of the facts.")] = "",
+    source_user: Annotated[
+        str, typer.Option(envvar="SOURCE_NEO4J_USER", help="With --from-neo4j: its user.")
+    ] = "neo4j",
+    source_password: Annotated[
+        str,
+        typer.Option(envvar="SOURCE_NEO4J_PASSWORD", help="With --from-neo4j: its password; set the variable."),
+    ] = "",
+    source_database: Annotated[str, typer.Option(help="With --from-neo4j: its database.")] = "neo4j",
+) -> None:
+    """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log.
+
+    Memories are extracted from the messages of a chat log in this process, as with `graphmem ingest`.
+    """
+    from graphmem.cli import render_admin
+    from graphmem.graph_memory import GraphMemory
+    from graphmem.tenants.owners import make_owner
+    from graphmem.user_data.formats import parse_document
+    from graphmem.user_data.models import ImportFormat
+
+    owner = make_owner(tenant, user)
+    if from_neo4j:
+        from graphmem.search.graphiti import read_graph
+
+        detected_format = ImportFormat.GRAPHITI
+        document = await read_graph(from_neo4j, source_user, source_password, source_database, group)
+    else:
+        text = await asyncio.to_thread(read_input, file)
+        detected_format, document = parse_document(text.encode(), ImportFormat(format))
+    async with open_services(output, worker=detected_format is ImportFormat.CHAT) as services:
+        with progress_bar(output, "Importing") as on_progress:
+            result = await services.imports.import_parsed(
+                owner, detected_format, document, actor="cli", progress=on_progress
+            )
+        jobs = [await wait_for_job(GraphMemory(services, tenant), job_id) for job_id in result.jobs]
+    output.show(result, render_admin.import_result(result), *([render_admin.jobs(jobs)] if jobs else []))
+    for entry in result.refused:
+        output.note(f"not imported: {'.'.join(map(str, entry.loc))}: {entry.reason}")
+    if failed_jobs(jobs):
+        exit_with_error("Extraction failed for some of the messages: run the same command again to retry.")
+
+
+@command(app, "backup")
+async def backup(
+    output: Output,
+    file: Annotated[Path, typer.Argument(help="The file to write; it must not exist.", show_default=False)],
+) -> None:
+    """Write all data of the embedded Neo4j and its jobs to a file; Neo4j pauses while its files are copied."""
+    import graphmem
+    from graphmem.user_data.backup import create_backup
+
+    made = await create_backup(read_settings(), file, graphmem.__version__)
+    output.show(made, f"Wrote {made.bytes} bytes to {made.file}.", *_hints(has_jobs=made.has_jobs))
+
+
+@command(app, "restore")
+async def restore(
+    output: Output,
+    file: Annotated[Path, typer.Argument(help="A file that `graphmem backup` wrote.", show_default=False)],
+) -> None:
+    """Restore a backup into a data folder that holds no data."""
+    from graphmem.user_data.backup import restore_backup
+
+    found = await restore_backup(read_settings(), file)
+    forget_again = "Forget the users again whose receipts are later than the backup."
+    output.show(found, f"Restored the backup of {found.created_at}. {forget_again}", *_hints(has_jobs=found.has_jobs))
+
+
+def _hints(*, has_jobs: bool) -> list[str]:
+    if has_jobs:
+        return []
+    return ["The backup has no jobs; if they are in Postgres, back them up and restore them with its own tools."]
+
+
+@command(app, "forget")
+async def forget(
+    output: Output,
+    user: User,
+    tenant: Tenant = "default",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+) -> None:
+    """Erase all data of a user everywhere, then count what is left; this cannot be undone."""
+    from graphmem.cli import render_admin
+
+    if not yes:
+        if not sys.stdin.isatty():
+            raise InvalidInput("Erasing a user cannot be undone: confirm it with --yes.")
+        typer.confirm(f"Erase all data of user {user!r} of tenant {tenant!r}?", abort=True, err=True)
+    async with open_operations(output, tenant) as operations:
+        result = await operations.forget(user)
+    output.show(result, render_admin.erasure_result(result))
+    if result.residue:
+        exit_with_error(f"{result.residue} items of the user are left: run the same command again.")

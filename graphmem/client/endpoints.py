@@ -8,8 +8,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import httpx
 
-from graphmem.changes.models import MemoryChange
-from graphmem.changes.webhooks_domain import CreatedWebhook, Webhook
+from graphmem.changes.models import CreatedWebhook, MemoryChange, Webhook
 from graphmem.client import operations
 from graphmem.client.api_call import (
     ApiCall,
@@ -21,18 +20,26 @@ from graphmem.client.api_call import (
     to_query,
 )
 from graphmem.client.operations import Request
-from graphmem.consolidation.maintenance_domain import MaintenanceResults
 from graphmem.consolidation.models import (
     ConsolidationRun,
+    MaintenanceOut,
+    MaintenanceResults,
     RollbackPreview,
     RollbackResult,
+    RunAccepted,
     UserContradiction,
 )
-from graphmem.consolidation.req_consolidation import MaintenanceOut, RunAccepted
-from graphmem.context.behavior_patterns import BehaviorPattern
-from graphmem.context.context_use import ContextFeedbackResult, MemoryUse
-from graphmem.context.learned_preferences import FeedbackResult, LearnedIntent, LearnedPreference
-from graphmem.context.models import ContextItem, ContextResponse, EnhancedReply
+from graphmem.context.models import (
+    BehaviorPattern,
+    ContextFeedbackResult,
+    ContextItem,
+    ContextResponse,
+    EnhancedReply,
+    FeedbackResult,
+    LearnedIntent,
+    LearnedPreference,
+    MemoryUse,
+)
 from graphmem.conversations.session import (
     ExtractionTriggered,
     Message,
@@ -40,12 +47,10 @@ from graphmem.conversations.session import (
     Session,
     SessionArchive,
 )
-from graphmem.jobs.job import Job
-from graphmem.jobs.req_jobs import RetryQuery
+from graphmem.jobs.job import Job, RetryQuery
 from graphmem.memories.declared_types import DeclaredTypes
 from graphmem.memories.entity import Entity
-from graphmem.memories.memory import Memory, MemoryVersion, SaveResult
-from graphmem.memories.req_memories import ErasedMemory, MemoryUpdate, SaveOut
+from graphmem.memories.memory import ErasedMemory, Memory, MemoryUpdate, MemoryVersion, SaveOut, SaveResult
 from graphmem.models.embedding_models import EmbeddingStatus
 from graphmem.runtime.paging import Page
 from graphmem.search.models import (
@@ -58,11 +63,8 @@ from graphmem.search.models import (
     UserProfile,
 )
 from graphmem.tenants.access import ApiKey, CreatedApiKey
-from graphmem.tenants.instructions import Instructions
-from graphmem.tenants.user import UserSummary
-from graphmem.user_data.erasure import ErasureResult
-from graphmem.user_data.import_result import ImportResult
-from graphmem.user_data.req_user_data import ImportRequest
+from graphmem.tenants.owners import Instructions, UserSummary
+from graphmem.user_data.models import ErasureResult, ImportRequest, ImportResult
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -10,9 +10,8 @@ from graphmem.context.models import ContextRequest
 from graphmem.conversations.session import MessageIn, MessagesIn
 from graphmem.memories.filters import TagFilter
 from graphmem.memories.listing import SortOrder
-from graphmem.memories.memory import MemoryIn, MemoryType, Scope
-from graphmem.memories.req_memories import SaveIn
-from graphmem.runtime.validation_domain import validate_arguments, validate_input
+from graphmem.memories.memory import MemoryIn, MemoryType, SaveIn, Scope
+from graphmem.runtime.validation import validate_arguments, validate_input
 from graphmem.search.models import Cut, SearchQuery
 
 MemoryInput = str | MemoryIn | Mapping[str, Any]

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, Field, ValidationError
 
-from graphmem.consolidation.graph_reads import fetch_entities
+from graphmem.consolidation.guards import observed_versions
 from graphmem.consolidation.models import (
     Associate,
     MemoryBatch,
@@ -26,20 +26,19 @@ from graphmem.consolidation.models import (
     parse_proposals,
 )
 from graphmem.consolidation.names import mentions_name
-from graphmem.consolidation.proposal_references import observed_versions
-from graphmem.consolidation.run_store import list_rolled_back_proposals
+from graphmem.consolidation.run_store import fetch_entities, list_rolled_back_proposals
 from graphmem.consolidation.verification import ProposalVerifier, VerificationResult
 from graphmem.memories.entity import Entity
 from graphmem.memories.fact import Fact
-from graphmem.memories.fact_write import FactLoader
 from graphmem.memories.memory import Scope
+from graphmem.memories.saving import FactLoader
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations
 from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import InvalidInput
-from graphmem.tenants.instructions_store import InstructionStore
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.users import InstructionStore
 
 MAX_REASON_LENGTH = 2000
 """Longest reason of a proposal that is stored, in characters; the model's longer ones are cut."""

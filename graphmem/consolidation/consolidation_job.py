@@ -1,4 +1,4 @@
-"""Durable jobs of consolidation: a run of one user, and the nightly stages of all users.
+"""Durable jobs of consolidation: a run of one user, and the nightly stages of all users with something to analyse.
 
 A run is discovered, analysed batch by batch, and executed: on demand by one job, at night by one job for each stage.
 The steps are the same in every job. A step whose stage is done returns the result stored on the run's node.
@@ -9,12 +9,22 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
+
 from graphmem.consolidation.analysis import AnalysisResult, ProposalAnalyser
-from graphmem.consolidation.discovery import Discovery
+from graphmem.consolidation.batch_planning import (
+    DEFAULT_COLD_MEMORY_POLICY,
+    ColdMemoryPolicy,
+    ConsolidationCandidate,
+    DiscoveryResult,
+    EntityNames,
+    plan_batches,
+)
 from graphmem.consolidation.models import (
     ConsolidationRun,
     MemoryBatch,
@@ -31,15 +41,75 @@ from graphmem.jobs.kinds import (
     SYSTEM_PARTITION,
     JobKind,
     ScheduledPayload,
+    Steps,
     UserJobPayload,
 )
 from graphmem.jobs.runner import JobRunner
-from graphmem.jobs.steps import Steps
 from graphmem.models.receipt import Receipt
-from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.driver import Graph, Row
 from graphmem.runtime.errors import GraphmemError, NotFound, UserBeingForgotten
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
+
+
+class Discovery:
+    """Finds what consolidation should analyse, in batches of at most `batch_size` memories."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        batch_size: int,
+        max_batches: int,
+        cold_policy: ColdMemoryPolicy = DEFAULT_COLD_MEMORY_POLICY,
+    ) -> None:
+        self._graph = graph
+        self._batch_size = batch_size
+        self._max_batches = max_batches
+        self._cold_policy = cold_policy
+
+    async def find_owners(self, tenant: str | None, now: datetime) -> list[Owner]:
+        """Return the users of a tenant, or of all tenants, with memories to analyse."""
+        rows = await self._graph.fetch(
+            "consolidation.list_users_due",
+            tenant=tenant,
+            now=now,
+            old_before=now - self._cold_policy.min_age,
+            access_threshold=self._cold_policy.access_threshold,
+        )
+        return [Owner(row["tenant"], row["user_id"]) for row in rows]
+
+    async def find_batches(self, owner: Owner, now: datetime) -> DiscoveryResult:
+        """Return the batches of one run: memories that no run has analysed, best first, then cold ones."""
+        rows = await self._graph.fetch("consolidation.fetch_discovery_candidates", group_id=owner.group_id, now=now)
+        candidates = [_candidate_from_row(row) for row in rows]
+        names = await self._graph.fetch("consolidation.fetch_entity_names", group_id=owner.group_id)
+        entities = [_entity_names_from_row(row) for row in names]
+        return plan_batches(candidates, now, self._batch_size, self._max_batches, self._cold_policy, entities)
+
+
+def _candidate_from_row(row: Row) -> ConsolidationCandidate:
+    vector = np.asarray(row["vector"], dtype=np.float32)
+    length = float(np.linalg.norm(vector))
+    return ConsolidationCandidate(
+        memory_id=row["memory_id"],
+        content=row["content"],
+        subject_id=row["subject_id"],
+        scope=row["scope"],
+        domain=row["domain"],
+        entity_ids=frozenset(row["entity_ids"]),
+        associations=row["associations"],
+        created_at=row["created_at"],
+        access_count=row["access_count"],
+        is_new=row["is_new"],
+        considered_for_compression=row["considered_for_compression"],
+        vector=vector / length if length else vector,
+    )
+
+
+def _entity_names_from_row(row: Row) -> EntityNames:
+    return EntityNames(row["id"], (row["name"], *row["aliases"]), row["type"], row["is_user"])
+
 
 RUN_WITHOUT_MODEL_REASON = (
     "no language model is configured: memories of nearly the same meaning were associated, none were merged"

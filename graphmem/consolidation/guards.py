@@ -1,4 +1,4 @@
-"""The guards: rules that every proposal must pass, whoever made it. Pure.
+"""The guards: rules that every proposal must pass, whoever made it, and the limit of what a run may lose. Pure.
 
 A rule returns the reason why it refuses a proposal, or None. The rules refuse to merge across subjects, people or
 scopes, to change immutable or past memories, to lose or invent what sources say, and to merge contradictions. What a
@@ -7,10 +7,12 @@ proposal says is compared by the quotes of its verification; without one, by its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import combinations
+from typing import Any
 
-from graphmem.consolidation.guard_context import USER_WORDS, GuardContext
 from graphmem.consolidation.identity import (
     IDENTITY_PREDICATES,
     is_quoted_identity,
@@ -36,15 +38,16 @@ from graphmem.consolidation.names import (
     name_tokens,
 )
 from graphmem.consolidation.quote_checks import find_quote, find_unverified, restated_in
-from graphmem.consolidation.statement_subjects import find_subject_mismatch
 from graphmem.consolidation.statements import (
     Restated,
     find_changed_names,
     find_changed_numbers,
+    find_difference,
     find_misattributed_numbers,
     find_number_conflict,
+    find_subject_mismatch,
+    user_names,
 )
-from graphmem.consolidation.word_comparison import find_difference
 from graphmem.memories.entity import (
     DEFAULT_ENTITY_TYPE,
     PERSON_TYPE,
@@ -53,8 +56,79 @@ from graphmem.memories.entity import (
 )
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryStatus, Scope
+from graphmem.runtime.field_types import content_hash, name_key
 from graphmem.runtime.stored_values import stored_values
-from graphmem.runtime.text import content_hash, name_key
+from graphmem.text.word_lists import WRITTEN_LANGUAGES, load_words
+
+USER_WORDS = load_words(*WRITTEN_LANGUAGES).user_words
+"""What statements call the user who has no name in them, in all languages."""
+
+MAX_WORDS_OF_USER_NAME = 2
+"""Most words of a name that means the user, as "the user" and "der Nutzer" do."""
+
+SecretFinder = Callable[[Any], Sequence[str]]
+"""Returns the classes of secrets that a value contains and that may not be stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardContext:
+    """The latest believed facts and the entities of one user that proposals name, and what surrounds them.
+
+    - `entity_ids_by_name`: entity ids by name key, for all names and aliases that a proposal wants to give
+    - `facts_by_entity`: for each entity to be linked, the believed facts at its edges and those that mention it
+    - `other_relationships`: for each entity to be linked, the types of its other relationships
+    - `similarly_named`: for each entity to be linked, the other entities whose names share a word with its name
+    - `current`: memory ids of the current statements by their deduplication key (content and subject)
+    - `contradicted`: memory ids of statements that the run reports as contradictory
+    - `curated`: whether a person wrote the proposals
+    """
+
+    now: datetime
+    facts: Mapping[str, Fact]
+    entities: Mapping[str, Entity]
+    entity_ids_by_name: Mapping[str, str] = field(default_factory=dict)
+    facts_by_entity: Mapping[str, Sequence[Fact]] = field(default_factory=dict)
+    similarly_named: Mapping[str, Sequence[Entity]] = field(default_factory=dict)
+    other_relationships: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    current: Mapping[str, str] = field(default_factory=dict)
+    contradicted: frozenset[str] = frozenset()
+    curated: bool = False
+    find_secrets: SecretFinder = lambda _: ()
+
+    def names_of(self, ids: Iterable[str]) -> list[str]:
+        """Return the names and aliases of known entities."""
+        entities = (self.entities[key] for key in dict.fromkeys(ids) if key in self.entities)
+        return [name for entity in entities for name in (entity.name, *entity.aliases)]
+
+    @property
+    def user_names(self) -> list[str]:
+        """The names of the user's own entity, as far as it is known."""
+        return self.names_of(key for key, entity in self.entities.items() if entity.is_user)
+
+    def person_key(self, entity_id: str) -> str:
+        """Return a key that is the same for the user's own entity and for one that is called "the user"."""
+        entity = self.entities.get(entity_id)
+        if entity is None:
+            return entity_id
+        words = entity.name.casefold().split()
+        is_user = entity.is_user or (0 < len(words) <= MAX_WORDS_OF_USER_NAME and words[-1] in USER_WORDS)
+        return "user" if is_user else entity_id
+
+    def subject_names(self, fact: Fact) -> list[str]:
+        """Return the names of a fact's subject; those of the user if it is the user under any name."""
+        names = self.names_of([fact.subject_id])
+        return [*names, *self.user_names] if self.person_key(fact.subject_id) == "user" else names
+
+    def subject_phrases(self, fact: Fact) -> list[str]:
+        """Return what statements call a fact's subject: its names, and "the user" if it is the user."""
+        is_user = self.person_key(fact.subject_id) == "user"
+        return [*self.subject_names(fact), *(user_names() if is_user else ())]
+
+    def people_named(self, *facts: Fact) -> list[str]:
+        """Return the names of the people that facts mention beside their subject."""
+        ids = [key for fact in facts for key in fact.entity_ids if key != fact.subject_id]
+        return self.names_of(key for key in ids if key in self.entities and self.entities[key].type == PERSON_TYPE)
+
 
 CONTRADICTION = "the memories contradict one another"
 """The beginning of the reason for which contradictory memories are not merged; the run reports them."""
@@ -377,3 +451,73 @@ def _is_person(entity: Entity | None) -> bool:
 
 def _may_be_person(entity: Entity) -> bool:
     return entity.type in (PERSON_TYPE, DEFAULT_ENTITY_TYPE)
+
+
+@dataclass(frozen=True, slots=True)
+class LossLimits:
+    """The limits of the loss guard.
+
+    - `max_ended_share`: the largest share of a user's current memories that one run may end
+    - `min_text_share`: the smallest share of the ended memories' characters that must remain
+    - `free_ended_count`: a run that ends no more memories than this is never aborted, so that the few memories of a
+      new user can be merged
+    """
+
+    max_ended_share: float = 0.3
+    min_text_share: float = 0.25
+    free_ended_count: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LossEstimate:
+    """What a run would take from a user: current memories, memories ended, characters before and after."""
+
+    current: int
+    ended: int
+    text_before: int
+    text_after: int
+
+
+def check_loss(estimate: LossEstimate, limits: LossLimits) -> str | None:
+    """Return the reason to abort a run, or None."""
+    if estimate.ended <= limits.free_ended_count:
+        return None
+    if estimate.ended > limits.max_ended_share * estimate.current:
+        return f"it would end {estimate.ended} of {estimate.current} memories, more than {limits.max_ended_share:.0%}"
+    if estimate.text_after < limits.min_text_share * estimate.text_before:
+        return (
+            f"it would shrink {estimate.text_before} characters to {estimate.text_after}, "
+            f"below {limits.min_text_share:.0%}"
+        )
+    return None
+
+
+def memory_ids_of(proposals: Iterable[Proposal]) -> list[str]:
+    """Return the distinct ids of the memories that proposals name."""
+    found: dict[str, None] = {}
+    for proposal in proposals:
+        if isinstance(proposal, Merge | Associate | CreateEntity):
+            found |= dict.fromkeys(proposal.memory_ids)
+    return list(found)
+
+
+def entity_ids_of(proposals: Iterable[Proposal]) -> list[str]:
+    """Return the distinct ids of the entities that proposals name."""
+    found: dict[str, None] = {}
+    for proposal in proposals:
+        if isinstance(proposal, UpdateEntity):
+            found[proposal.entity_id] = None
+        elif isinstance(proposal, LinkEntities):
+            found |= {proposal.keep_id: None, proposal.merge_id: None}
+    return list(found)
+
+
+def observed_versions(proposal: Proposal, facts: Mapping[str, Fact], entities: Mapping[str, Entity]) -> dict[str, str]:
+    """Return the version of each memory and the time of change of each entity that a proposal names.
+
+    Ids missing from `facts` and `entities` are left out.
+    """
+    versions = {key: str(facts[key].version) for key in memory_ids_of([proposal]) if key in facts}
+    return versions | {
+        key: entities[key].updated_at.isoformat() for key in entity_ids_of([proposal]) if key in entities
+    }

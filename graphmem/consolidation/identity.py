@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphmem.consolidation.models import StatementQuote
-from graphmem.consolidation.names import mentions_name
+from graphmem.consolidation.names import is_like, mentions_name
 from graphmem.consolidation.quote_checks import find_quote
-from graphmem.consolidation.word_matching import is_like
 from graphmem.memories.entity import Entity
 from graphmem.memories.fact import Fact
-from graphmem.text.folding import fold
 from graphmem.text.names import name_words, strip_possessive
+from graphmem.text.normalising import fold
 from graphmem.text.tokenising import UNSPACED_LETTER
 from graphmem.text.word_lists import WRITTEN_LANGUAGES, load_words
 

@@ -12,8 +12,7 @@ from graphmem.memories.decay import DECAY_RATES, apply_reinforcement
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, Entity, parse_entity_type
 from graphmem.memories.fact import MAX_SEARCH_TEXT, Fact, join_sources
 from graphmem.memories.memory import MemoryType
-from graphmem.runtime.field_types import deduplicate
-from graphmem.runtime.text import content_hash, name_key
+from graphmem.runtime.field_types import content_hash, deduplicate, name_key
 
 CONSOLIDATION_SOURCE_KIND = "consolidation"
 """Kind of the source of merged memories."""

@@ -1,4 +1,4 @@
-"""Models of consolidation: proposals and their verdicts, runs and their changes, rollbacks."""
+"""Models of consolidation: proposals and their verdicts, runs and their changes, rollbacks, maintenance."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ from graphmem.runtime.field_types import (
     EntityName,
     Id,
     Metadata,
+    NonBlankText,
+    StorableText,
     deduplicate,
 )
-from graphmem.runtime.text import NonBlankText, StorableText
-from graphmem.runtime.validation_domain import invalid_input_from
+from graphmem.runtime.paging import PageQuery
+from graphmem.runtime.validation import RequestBody, invalid_input_from
 
 MAX_PROPOSALS = 2000
 """Most curated proposals that one request may hold."""
@@ -398,3 +400,57 @@ class RollbackResult(BaseModel):
     status: RunStatus
     restored: int
     conflicts: list[RollbackConflict] = Field(default_factory=list)
+
+
+class MaintenanceTask(StrEnum):
+    """The tasks of maintenance, in the order in which they run."""
+
+    DECAY = "decay"
+    COMPRESS = "compress"
+    PRUNE = "prune"
+    EXPIRE = "expire"
+
+
+MaintenanceResults = dict[MaintenanceTask, dict[str, int | str]]
+"""What each task did: counts by name, and a `reason` when a task skipped work."""
+
+
+class ConsolidationIn(RequestBody):
+    """A consolidation of one user or of all; `proposals`, curated by hand for one user, replace discovery."""
+
+    user_id: Id | None = None
+    dry_run: bool = False
+    wait: bool = False
+    proposals: Annotated[list[Proposal], Field(min_length=1, max_length=MAX_PROPOSALS)] | None = None
+
+
+class RollbackIn(RequestBody):
+    """Whether to overwrite later writes, or to change nothing and return what would change."""
+
+    force: bool = False
+    dry_run: bool = False
+
+
+class MaintenanceIn(RequestBody):
+    """The maintenance tasks to run; absent: all of them."""
+
+    tasks: list[MaintenanceTask] = Field(default_factory=lambda: [*MaintenanceTask], min_length=1, max_length=4)
+
+
+class RunListQuery(PageQuery):
+    """Which consolidation runs to list."""
+
+    user_id: str | None = Field(None, max_length=255)
+
+
+class RunAccepted(BaseModel):
+    """The consolidation run that was started."""
+
+    run_id: str
+
+
+class MaintenanceOut(BaseModel):
+    """The results of maintenance, task by task."""
+
+    tasks: MaintenanceResults
+    receipt: Receipt = Field(default_factory=Receipt)

@@ -11,10 +11,18 @@ from graphmem.consolidation.models import (
     Verification,
 )
 from graphmem.consolidation.names import same_name_reason
-from graphmem.consolidation.statement_tokens import SUBJECT, Token, is_number, mark_subject, split_statement
-from graphmem.consolidation.statements import Restated, may_be_one_number
-from graphmem.consolidation.word_comparison import known_languages, neutral_words
-from graphmem.text.languages import detect_languages
+from graphmem.consolidation.statements import (
+    SUBJECT,
+    Restated,
+    Token,
+    is_number,
+    known_languages,
+    mark_subject,
+    may_be_one_number,
+    neutral_words,
+    split_statement,
+)
+from graphmem.text.tokenising import detect_languages
 
 MAX_RESTATED_TOKENS = 5
 """Most tokens of a number, a date or a name that a part of a verification gives in another form."""

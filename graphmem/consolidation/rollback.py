@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from graphmem.consolidation.duplicates import retire_duplicates
+from graphmem.consolidation.changes import retire_duplicates
 from graphmem.consolidation.models import (
     ConsolidationRun,
     RollbackConflict,
@@ -21,11 +21,10 @@ from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.memories import snapshots
 from graphmem.memories.fact_mapping import fact_from_image
 from graphmem.memories.fact_store import FactStore
-from graphmem.memories.fact_write import FactLoader
-from graphmem.memories.rivals import describe_rival, find_rival
+from graphmem.memories.saving import FactLoader
 from graphmem.memories.snapshot import ElementImage, ElementKind
 from graphmem.memories.snapshots import ChangeRecorder
-from graphmem.memories.versioning import Ledger
+from graphmem.memories.versioning import Ledger, describe_rival, find_rival
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import Conflict, Gone
 from graphmem.runtime.times import MICROSECOND, Clock

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from graphmem.consolidation.graph_reads import fetch_entities, fetch_facts
-from graphmem.consolidation.guards import CONTRADICTION
-from graphmem.consolidation.loss_guard import LossLimits
+from graphmem.consolidation.guards import CONTRADICTION, LossLimits, entity_ids_of, observed_versions
 from graphmem.consolidation.models import (
     CreateEntity,
     LinkEntities,
@@ -19,15 +17,14 @@ from graphmem.consolidation.models import (
     RunStatus,
 )
 from graphmem.consolidation.proposal_applier import ApplierDependencies, ExecutionResult, ProposalApplier
-from graphmem.consolidation.proposal_references import entity_ids_of, observed_versions
-from graphmem.consolidation.run_store import RunStore, RunUpdate
+from graphmem.consolidation.run_store import RunStore, RunUpdate, fetch_entities, fetch_facts
 from graphmem.memories import snapshots
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.field_types import Vector
-from graphmem.secrets.policy import SecretPolicy
+from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 
 MAX_PREVIEWED_CHANGES = 5000

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
+from graphmem.consolidation.guards import memory_ids_of
 from graphmem.consolidation.models import (
     Associate,
     ConsolidationRun,
     MemoryBatch,
     Merge,
+    Proposal,
     ProposalVerdict,
     ReportedContradiction,
     ReviewedProposal,
@@ -23,14 +25,19 @@ from graphmem.consolidation.models import (
     UserContradiction,
 )
 from graphmem.memories import snapshots
-from graphmem.memories.short_ids import MAX_MATCHES
+from graphmem.memories.entity import Entity
+from graphmem.memories.entity_store import entity_from_node
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_mapping import fact_from_row
+from graphmem.memories.listing import MAX_MATCHES
+from graphmem.memories.saving import FactLoader
 from graphmem.memories.snapshot import ElementChange
 from graphmem.models.receipt import Receipt
-from graphmem.neo4j.driver import Graph, Row, Transaction
-from graphmem.neo4j.json_text import to_json
+from graphmem.neo4j.driver import Graph, Row, Transaction, to_json
 from graphmem.runtime.errors import NotFound
+from graphmem.runtime.field_types import content_hash
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.user_lock import lock_user
+from graphmem.tenants.users import lock_user
 
 _CHANGE_LIST = TypeAdapter(list[ElementChange])
 _BATCH_LIST = TypeAdapter(list[MemoryBatch])
@@ -334,3 +341,26 @@ def _aggregate_status(parts: Sequence[RunStatus], own: RunStatus) -> RunStatus:
         if status in parts:
             return RunStatus.RUNNING if status is RunStatus.QUEUED else status
     return RunStatus.ROLLED_BACK if set(parts) == {RunStatus.ROLLED_BACK} else own
+
+
+async def fetch_facts(transaction: Transaction, owner: Owner, proposals: Sequence[Proposal]) -> dict[str, Fact]:
+    """Return the believed facts that proposals name, and those that state what a merge would state."""
+    return await FactLoader(transaction, owner).fetch(
+        hashes=[content_hash(proposal.content) for proposal in proposals if isinstance(proposal, Merge)],
+        memory_ids=memory_ids_of(proposals),
+    )
+
+
+async def fetch_entities(transaction: Transaction, owner: Owner, ids: Iterable[str]) -> dict[str, Entity]:
+    """Return entities by id; ids of no entity of the user are left out."""
+    distinct_ids = list(dict.fromkeys(ids))
+    if not distinct_ids:
+        return {}
+    rows = await transaction.run("consolidation.fetch_entities", group_id=owner.group_id, ids=distinct_ids)
+    return {row["entity"]["uuid"]: entity_from_node(row["entity"]) for row in rows}
+
+
+async def fetch_facts_of_entity(transaction: Transaction, owner: Owner, entity_id: str) -> list[Fact]:
+    """Return every version of the facts at an entity's edges and of those that mention it."""
+    rows = await transaction.run("consolidation.fetch_entity_facts", group_id=owner.group_id, entity_id=entity_id)
+    return [fact_from_row(row) for row in rows]

@@ -1,4 +1,4 @@
-"""Consolidation on demand: start a run, read it, roll it back."""
+"""Consolidation and maintenance on demand: start a run, read it, roll it back."""
 
 from __future__ import annotations
 
@@ -12,32 +12,35 @@ from graphmem.consolidation.consolidation_job import (
     CONSOLIDATION_JOB,
     NIGHTLY_STAGE_JOB,
     ConsolidationPayload,
+    Discovery,
     NightlyStagePayload,
     Stage,
     nightly_schedule_name,
 )
-from graphmem.consolidation.discovery import Discovery
+from graphmem.consolidation.maintenance import MAINTENANCE_JOB, MAINTENANCE_SCHEDULE, MaintenancePayload
 from graphmem.consolidation.models import (
     ConsolidationRun,
+    MaintenanceResults,
+    MaintenanceTask,
     Proposal,
     ReviewedProposal,
     RollbackPreview,
     RollbackResult,
+    RunListQuery,
     RunPhase,
     RunStatus,
     RunTrigger,
     UserContradiction,
     parse_proposals,
 )
-from graphmem.consolidation.req_consolidation import RunListQuery
 from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.jobs.job import JobStatus
-from graphmem.jobs.job_waiting import JobWaiting
-from graphmem.jobs.runner import JobRunner
-from graphmem.memories.short_ids import complete_id
+from graphmem.jobs.runner import JobRunner, JobWaiting
+from graphmem.memories.listing import complete_id
 from graphmem.runtime.errors import (
+    GraphmemError,
     InvalidInput,
     JobStoreUnavailable,
     NotFound,
@@ -223,3 +226,49 @@ async def schedule_nightly_consolidation(jobs: JobRunner, settings: Settings) ->
             await jobs.schedule(name, cron, settings.timezone, NIGHTLY_STAGE_JOB, NightlyStagePayload(stage=stage))
         else:
             await jobs.unschedule(name)
+
+
+MAINTENANCE_WAIT_SECONDS = 900.0
+"""How long a caller waits for maintenance, in seconds."""
+
+
+class MaintenanceService:
+    """Has a worker do maintenance tasks."""
+
+    def __init__(self, jobs: JobRunner, waiting: JobWaiting) -> None:
+        self._jobs = jobs
+        self._waiting = waiting
+
+    async def run(self, tenant: str, tasks: Sequence[MaintenanceTask]) -> MaintenanceResults:
+        """Do the tasks for a tenant now and return the counts of each.
+
+        Raises DatabaseUnavailable as soon as the database is silent, JobStoreUnavailable when no worker has done the
+        tasks in time, and GraphmemError when they fail.
+        """
+        await self._waiting.check_database()
+        job_id = await self._jobs.enqueue(MAINTENANCE_JOB, MaintenancePayload(tenant=tenant, tasks=tuple(tasks)))
+        job = await self._waiting.wait(job_id, MAINTENANCE_WAIT_SECONDS)
+        if job.status is JobStatus.FAILED:
+            raise GraphmemError(f"Maintenance failed: {job.error}")
+        if not job.status.is_final:
+            raise JobStoreUnavailable(
+                f"Maintenance has not ended yet: check that a worker runs, then look at the job {job_id}."
+            )
+        return {
+            MaintenanceTask(action["task"]): {name: value for name, value in action.items() if name != "task"}
+            for action in job.actions
+        }
+
+
+async def schedule_maintenance(jobs: JobRunner, settings: Settings) -> None:
+    """Schedule nightly maintenance in the configured time zone; without `nightly`, remove the schedule."""
+    if settings.nightly:
+        await jobs.schedule(
+            MAINTENANCE_SCHEDULE,
+            settings.maintenance_schedule,
+            settings.timezone,
+            MAINTENANCE_JOB,
+            MaintenancePayload(),
+        )
+    else:
+        await jobs.unschedule(MAINTENANCE_SCHEDULE)

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
-from graphmem.consolidation.graph_reads import fetch_entities, fetch_facts_of_entity
+from graphmem.consolidation.guards import entity_ids_of
 from graphmem.consolidation.models import (
     Agreement,
     CarriedPart,
@@ -26,10 +26,10 @@ from graphmem.consolidation.models import (
     ValueQuote,
     Verification,
 )
-from graphmem.consolidation.proposal_references import entity_ids_of
+from graphmem.consolidation.run_store import fetch_entities, fetch_facts_of_entity
 from graphmem.memories.entity import Entity
 from graphmem.memories.fact import Fact
-from graphmem.memories.fact_write import FactLoader
+from graphmem.memories.saving import FactLoader
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations
 from graphmem.models.receipt import Receipt

@@ -1,4 +1,4 @@
-"""Which facts and messages answer a question, in the order in which they fill a budget. Pure.
+"""Which facts and messages answer a question, as lines in the order in which they fill a budget. Pure.
 
 Facts come first: those that fit, then a message after every few others, because a message may say what no fact was made
 of. Summaries of conversations come last: they name many topics and state little of any.
@@ -6,15 +6,18 @@ of. Summaries of conversations come last: they name many topics and state little
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 
 from graphmem.context import cues
-from graphmem.context.excerpts import ExcerptWords
-from graphmem.context.preamble import AnswerLine
-from graphmem.context.relevance import content_words
-from graphmem.conversations.session import MessageRole
-from graphmem.memories.memory import MemoryType, Scope
+from graphmem.context.conversation_summary import to_single_line
+from graphmem.context.hints import format_date, last_said_at
+from graphmem.context.preamble import AnswerLine, PreambleLine
+from graphmem.context.relevance import ExcerptWords, content_words
+from graphmem.conversations.session import Message, MessageRole
+from graphmem.memories.memory import Memory, MemoryType, Scope
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
 
 MIN_FIT = 0.1
@@ -128,3 +131,42 @@ def _interleave(facts: Sequence[SearchHit], messages: Iterator[MessageHit]) -> I
         yield from facts[taken : taken + FACTS_PER_MESSAGE]
         taken += FACTS_PER_MESSAGE
     yield from facts[taken:]
+
+
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+
+
+def memory_bullets(memories: Sequence[Memory], said_at: Mapping[str, datetime] | None) -> list[PreambleLine]:
+    """Return one `- ` bullet for each memory, with when it held where its text does not say it.
+
+    With `said_at`, the times of messages by id, a bullet also says when and in which session the memory was said.
+    """
+    return [
+        PreambleLine(memory.id, f"- {to_single_line(memory.content)}{_notes(memory, said_at)}") for memory in memories
+    ]
+
+
+def quote_line(message: Message, text: str) -> PreambleLine:
+    """Return a part of a message with its day and its speaker."""
+    speaker = message.name or f"the {message.role.value}"
+    return PreambleLine(message.id, f"{format_date(message.timestamp)}, {to_single_line(speaker)}: {text}")
+
+
+def _notes(memory: Memory, said_at: Mapping[str, datetime] | None) -> str:
+    notes = [note for note in (_validity(memory), _source(memory, said_at) if said_at is not None else "") if note]
+    return f" ({', '.join(notes)})" if notes else ""
+
+
+def _validity(memory: Memory) -> str:
+    """Return the days between which a memory holds, empty where its text names a year or nothing is known."""
+    if _YEAR.search(memory.content):
+        return ""
+    start = format_date(memory.valid_at) if memory.valid_at else ""
+    end = f"until {format_date(memory.invalid_at)}" if memory.invalid_at else ""
+    return f"{start} {end}".strip()
+
+
+def _source(memory: Memory, said_at: Mapping[str, datetime]) -> str:
+    last = last_said_at(memory, said_at)
+    when = f"said on {format_date(last)}" if last else f"noted on {format_date(memory.created_at)}"
+    return f"{when}, session {memory.source.session_id}" if memory.source.session_id else when

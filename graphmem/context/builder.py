@@ -3,30 +3,150 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
+
+from cachetools import TTLCache
 
 from graphmem.context.composition import BuiltContext, ContextMaterial, compose_context
 from graphmem.context.hints import is_quotable
 from graphmem.context.models import ContextRequest, ContextSnapshot, RelatedSession
 from graphmem.context.preamble import ensure_question_fits
-from graphmem.context.related_sessions import RelatedSessionStore
 from graphmem.context.relevance import (
     content_word_prefixes,
     find_ticket_ids,
     refers_to_past_session,
     semantic_score,
 )
-from graphmem.context.snapshot_cache import SnapshotCache
 from graphmem.context.store import ContextStore
+from graphmem.conversations.session import TICKET_KEY
+from graphmem.memories.filters import FactFilters, known_at_or_now
 from graphmem.memories.memory import Memory
-from graphmem.memories.temporary_states import is_temporary_state
-from graphmem.runtime.metrics import SEMANTIC_SEARCH_LATENCY
+from graphmem.memories.new_memory import is_temporary_state
+from graphmem.neo4j.driver import Graph, Row, to_json
+from graphmem.runtime.metrics import SEMANTIC_SEARCH_LATENCY, HitRate
+from graphmem.runtime.times import MAX_TIME, Clock
 from graphmem.search.models import SearchHit, SearchQuery, SearchResponse
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import ProductProfile, TenantProfiles
+
+CACHE_SECONDS = 3600
+"""Seconds for which a snapshot is cached."""
+
+CACHE_ENTRIES = 1000
+"""Snapshots cached at most; the least recently used one is evicted."""
+
+SnapshotKey = tuple[str, str | None, int]
+"""Group id of the user, session id, number of messages."""
+
+
+class SnapshotCache:
+    """Loads snapshots; each load asks the store for a newer version and reuses the cached one when there is none."""
+
+    def __init__(self, store: ContextStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._entries: TTLCache[SnapshotKey, ContextSnapshot] = TTLCache(
+            CACHE_ENTRIES, CACHE_SECONDS, timer=lambda: clock().timestamp()
+        )
+        self._hit_rate = HitRate("context")
+
+    async def load(self, owner: Owner, session_id: str | None, message_limit: int) -> ContextSnapshot:
+        """Return the current snapshot of a user and session, with that many of its latest messages at most."""
+        key = (owner.group_id, session_id, message_limit)
+        now = self._clock()
+        cached = self._entries.get(key)
+        reusable = cached if cached is not None and now < cached.valid_until else None
+        newer = await self._store.load_snapshot(
+            owner,
+            session_id,
+            message_limit=message_limit,
+            valid_until=now + timedelta(seconds=CACHE_SECONDS),
+            cached_version=reusable.version if reusable else None,
+        )
+        if newer is not None:
+            self._entries[key] = newer
+        self._hit_rate.count(is_hit=newer is None)
+        snapshot = newer or reusable
+        assert snapshot is not None, "without a cached version the store returns a snapshot"
+        return snapshot.as_of(self._clock())
+
+    async def discard_user(self, owner: Owner) -> None:
+        """Remove the snapshots of a user."""
+        for key in [key for key in self._entries if key[0] == owner.group_id]:
+            self._entries.pop(key, None)
+
+    async def count_user(self, owner: Owner) -> int:
+        """Return how many snapshots of a user there are."""
+        return sum(key[0] == owner.group_id for key in self._entries)
+
+
+class RelatedSessionStore:
+    """Finds sessions by words, weights and tickets."""
+
+    def __init__(self, graph: Graph, clock: Clock) -> None:
+        self._graph = graph
+        self._clock = clock
+
+    async def find_related_sessions(
+        self,
+        owner: Owner,
+        *,
+        excluded_session_id: str | None,
+        weights: Mapping[str, float],
+        words: Sequence[str],
+        limit: int,
+        valid_as_of: datetime | None = None,
+        known_as_of: datetime | None = None,
+        may_quote: Callable[[str], bool] = lambda text: True,
+    ) -> list[RelatedSession]:
+        """Return other sessions, best first: by the weight of their id plus the share of words in their description.
+
+        Sessions that changed after one of the two times are left out. One without a summary is described by its first
+        user messages that `may_quote` permits: none that had a secret, none of which a memory is deleted or superseded.
+        """
+        filters = FactFilters(valid_at=valid_as_of or self._clock(), known_at=known_at_or_now(known_as_of))
+        rows = await self._graph.fetch(
+            "context.find_related_sessions",
+            group_id=owner.group_id,
+            excluded_session_id=excluded_session_id,
+            weights=dict(weights),
+            words=list(words),
+            limit=limit,
+            updated_until=min(filter(None, (valid_as_of, known_as_of)), default=MAX_TIME),
+            **filters.as_of_params,
+        )
+        return [_related_session(row, may_quote) for row in rows]
+
+    async def find_ticket_sessions(self, owner: Owner, ticket_ids: Sequence[str], *, limit: int) -> list[str]:
+        """Return the ids of sessions about tickets, the latest first; ticket ids are in lower case."""
+        values: list[str | int] = [value for ticket_id in ticket_ids for value in (ticket_id, f"#{ticket_id}")]
+        values += [int(ticket_id) for ticket_id in ticket_ids if ticket_id.isdecimal()]
+        rows = await self._graph.fetch(
+            "context.find_ticket_sessions",
+            group_id=owner.group_id,
+            marked=[f"#{ticket_id}" for ticket_id in ticket_ids],
+            fields=[to_json({TICKET_KEY: value})[1:-1] for value in values],
+            limit=limit,
+        )
+        return [row["session_id"] for row in rows]
+
+
+def _related_session(row: Row, may_quote: Callable[[str], bool]) -> RelatedSession:
+    stored = row["session"]
+    return RelatedSession(
+        session_id=stored["session_id"],
+        title=stored["title"],
+        summary=stored["summary"] or " / ".join(" ".join(text.split()) for text in row["said"] if may_quote(text)),
+        topic_tags=list(stored["topic_tags"]),
+        started_at=row["first_at"] or stored["created_at"],
+        last_message_at=row["last_at"] or stored["updated_at"],
+        message_count=stored["message_count"],
+        relevance_score=round(row["score"], 4),
+    )
+
 
 MIN_SEARCH_LIMIT = 30
 """Memories searched at least, since not all of them fit the context."""

@@ -13,12 +13,13 @@ from graphmem.context import conversation_summary
 from graphmem.context.answer_lines import (
     count_chosen,
     limit_memories,
+    memory_bullets,
     order_answers,
+    quote_line,
     repeats_question,
     without_repetitions,
 )
 from graphmem.context.conversation_summary import to_single_line, truncate_at_word
-from graphmem.context.excerpts import ExcerptWords
 from graphmem.context.hints import (
     CITATION_INSTRUCTION,
     HintSources,
@@ -27,7 +28,6 @@ from graphmem.context.hints import (
     format_date,
     style_instructions,
 )
-from graphmem.context.memory_lines import memory_bullets, quote_line
 from graphmem.context.models import (
     ContextRequest,
     ContextResponse,
@@ -35,10 +35,10 @@ from graphmem.context.models import (
     RelatedSession,
 )
 from graphmem.context.preamble import AnswerLine, PreambleContent, PreambleLine, PreambleSection, pack_preamble
-from graphmem.context.relevance import JustSaid, is_in_scope, match_domains, semantic_score
+from graphmem.context.relevance import ExcerptWords, JustSaid, is_in_scope, match_domains, semantic_score
 from graphmem.conversations.session import MessageRole
 from graphmem.memories.memory import Memory, MemoryType, Scope
-from graphmem.memories.temporary_states import is_temporary_state
+from graphmem.memories.new_memory import is_temporary_state
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
 from graphmem.tenants.profiles import ProductProfile
 

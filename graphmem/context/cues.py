@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from graphmem.context.learned_preferences import PreferenceType
-from graphmem.text.word_patterns import compile_words
+from graphmem.context.models import PreferenceType
+from graphmem.text.word_lists import compile_words
 
 LANGUAGES = ("en", "de", "es", "fr", "it")
 """The languages with cues (ISO 639-1); the cues of all are used together, whatever language a text is in."""
 
-_FOLDER = files(__package__)
+_FOLDER = files(__package__) / "cues"
 
 
 class CueWords(BaseModel):

@@ -7,28 +7,30 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from graphmem.context.behavior_patterns import BehaviorPattern
-from graphmem.context.context_transaction import ContextTransaction
-from graphmem.context.feedback import HIGHEST_SCORE, LOWEST_SCORE, evaluate_feedback
-from graphmem.context.learned_preferences import FeedbackResult, Lesson
 from graphmem.context.mentions import MAX_TTL, extract_mentions, extract_named_things
-from graphmem.context.models import Mention
+from graphmem.context.models import BehaviorPattern, FeedbackResult, Lesson, Mention
 from graphmem.context.patterns import find_patterns, max_window_days
-from graphmem.context.preferences import apply_signals, extract_stated_preferences, select_stale_preferences
-from graphmem.context.store import ContextStore
+from graphmem.context.preferences import (
+    HIGHEST_SCORE,
+    LOWEST_SCORE,
+    apply_signals,
+    evaluate_feedback,
+    extract_stated_preferences,
+    select_stale_preferences,
+)
+from graphmem.context.store import ContextStore, ContextTransaction
 from graphmem.context.usage import ContextUsage
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import Message, MessageRole
 from graphmem.jobs.job import JobOutcome, JobStatus
-from graphmem.jobs.kinds import JobKind, UserJobPayload
-from graphmem.jobs.steps import Steps
+from graphmem.jobs.kinds import JobKind, Steps, UserJobPayload
 from graphmem.runtime.errors import InvalidInput, NotFound
 from graphmem.runtime.metrics import CONTEXT_EXTRACTION_TIME, PATTERN_DETECTION_COUNT, PREFERENCE_UPDATES
+from graphmem.runtime.process import read_text
 from graphmem.runtime.stored_values import stored_values, text_length
-from graphmem.runtime.text_thread import read_text
 from graphmem.runtime.times import Clock
 from graphmem.search.models import LookupResponse
-from graphmem.secrets.policy import SecretPolicy
+from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 

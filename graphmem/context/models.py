@@ -1,17 +1,15 @@
-"""Context for a model's prompt: the request, the answer, and the stored state both are made from."""
+"""Context for a model's prompt: the request, the answer, and the learned state that both are made from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from graphmem.context.behavior_patterns import BehaviorPattern
-from graphmem.context.learned_preferences import LearnedIntent, LearnedPreference
 from graphmem.conversations.session import (
     EntityValue,
     Message,
@@ -24,12 +22,243 @@ from graphmem.runtime.field_types import (
     Domain,
     Id,
     Metadata,
+    NonBlankText,
     UnitInterval,
+    check_json_value,
 )
-from graphmem.runtime.json_values import check_json_value
+from graphmem.runtime.paging import PageLimit
 from graphmem.runtime.stored_values import check_request_size
-from graphmem.runtime.text import NonBlankText
 from graphmem.runtime.times import Instant
+from graphmem.runtime.validation import RequestBody
+from graphmem.tenants.profiles import PatternType
+
+
+class _PatternData(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class QueryFrequencyData(_PatternData):
+    """How many messages a user sends on a day with any: the mean and the most frequent number."""
+
+    avg_daily: float
+    typical_daily: int
+    active_days: int
+    common_intents: list[str]
+
+
+class ConcernData(_PatternData):
+    """A category that a user keeps asking about; `frequency` counts messages."""
+
+    category: str
+    frequency: int
+    avg_amount: float | None
+    related_intents: list[str]
+
+
+class GoalFocusData(_PatternData):
+    """A goal that a user keeps coming back to; `frequency` counts messages."""
+
+    goal: str
+    frequency: int
+    last_mentioned: datetime
+
+
+class TimeOfDayData(_PatternData):
+    """The hours, `HH:MM` on the user's clock, that hold a share of the messages."""
+
+    start: str
+    end: str
+    messages: int
+    share: float
+
+
+PatternData = QueryFrequencyData | ConcernData | GoalFocusData | TimeOfDayData
+
+
+@dataclass(frozen=True, slots=True)
+class UserTurn:
+    """One message of the user; `local` is its time on the user's clock, `plans` the memories of plans it led to."""
+
+    message_id: str
+    at: datetime
+    local: datetime
+    intent: str | None = None
+    entities: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    plans: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedPattern:
+    """A pattern as counted now; `key` is unique within its type, `evidence` are message ids, oldest first."""
+
+    type: PatternType
+    key: str
+    description: str
+    data: PatternData
+    confidence: float
+    evidence: Sequence[str]
+
+
+class BehaviorPattern(BaseModel):
+    """A stored pattern; `pattern_data` has the fields of the data model of its type.
+
+    `occurrence_count` counts the messages that show it, within the days over which its type is counted.
+    """
+
+    id: str
+    user_id: str
+    pattern_type: PatternType
+    pattern_description: str
+    pattern_data: dict[str, Any]
+    confidence_score: float
+    occurrence_count: int
+    first_detected: datetime
+    last_detected: datetime
+    is_active: bool
+
+
+REQUEST_CONFIDENCE = 0.3
+"""Confidence of a preference that a single request shows; one that is repeated counts as shown by its wording."""
+
+
+class PreferenceType(StrEnum):
+    """What a learned preference is about."""
+
+    COMMUNICATION = "communication"
+    VISUALIZATION = "visualization"
+    DETAIL_LEVEL = "detail_level"
+    TOPICS = "topics"
+
+
+class PreferenceKey(NamedTuple):
+    """What identifies a preference of a user; a type with one value per user has its own name as `key`."""
+
+    type: PreferenceType
+    key: str
+
+
+class PreferenceSource(BaseModel):
+    """The messages a preference was learned from: the latest, and the latest ones in order."""
+
+    message_id: str | None = None
+    message_ids: list[str] = Field(default_factory=list)
+
+
+class LearnedPreference(BaseModel):
+    """How a user likes to be answered, learned from feedback and from what they asked for."""
+
+    id: str
+    user_id: str
+    preference_type: PreferenceType
+    preference_key: str
+    preference_value: dict[str, str]
+    confidence_score: float
+    learned_from: PreferenceSource
+    frequency: int
+    last_observed: datetime
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def type_and_key(self) -> PreferenceKey:
+        """The identity of this preference among those of the user."""
+        return PreferenceKey(self.preference_type, self.preference_key)
+
+    @property
+    def is_tentative(self) -> bool:
+        """Whether it was seen in one request only, which nobody calls a preference yet."""
+        return self.frequency == 1 and self.confidence_score <= REQUEST_CONFIDENCE
+
+
+class LearnedIntent(BaseModel):
+    """How well an intent of the user is understood, and the latest database queries that answered it well."""
+
+    intent: str
+    confidence_score: float
+    positive: int
+    negative: int
+    successful_queries: list[str]
+    created_at: datetime
+    updated_at: datetime
+
+
+class FeedbackVerdict(StrEnum):
+    """What a score says about a reply."""
+
+    POSITIVE = "positive"
+    NEUTRAL = "neutral"
+    NEGATIVE = "negative"
+
+
+MIN_POSITIVE_SCORE = 4
+"""Score from which feedback is positive."""
+
+MAX_NEGATIVE_SCORE = 2
+"""Score up to which feedback is negative."""
+
+
+def verdict_for_score(score: int) -> FeedbackVerdict:
+    """Return what a score says: positive from 4, negative up to 2."""
+    if score >= MIN_POSITIVE_SCORE:
+        return FeedbackVerdict.POSITIVE
+    return FeedbackVerdict.NEGATIVE if score <= MAX_NEGATIVE_SCORE else FeedbackVerdict.NEUTRAL
+
+
+class FeedbackResult(BaseModel):
+    """What was learned from a user's feedback on a message; `confidence` is the new confidence of that message.
+
+    `preferences` are the preferences that changed; `intent_confidence` is None where the intent was not judged.
+    """
+
+    message_id: str
+    score: int
+    verdict: FeedbackVerdict
+    confidence: float
+    intent: str | None = None
+    intent_confidence: float | None = None
+    issues: list[str] = Field(default_factory=list)
+    preferences: list[LearnedPreference] = Field(default_factory=list)
+    credited: list[str] = Field(default_factory=list)
+
+
+class Lesson(NamedTuple):
+    """Feedback that was learned from: its verdict and its comment, on one line."""
+
+    verdict: FeedbackVerdict
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RatedInteraction:
+    """A rated message with its question and reply, and what was learned before.
+
+    `lessons` are what feedback on the message has taught, oldest first: a verdict teaches once, however often the
+    rating changes.
+    """
+
+    message: Message
+    question: Message | None
+    reply: Message | None
+    intent_confidence: float | None
+    preferences: Sequence[LearnedPreference]
+    lessons: Sequence[Lesson]
+
+    @property
+    def verdict(self) -> FeedbackVerdict | None:
+        """The verdict of the present rating; None without one that was learned from."""
+        score = self.message.feedback_score
+        return None if score is None or not self.lessons else verdict_for_score(score)
+
+    @property
+    def intent(self) -> str | None:
+        """The intent of the question, else that of the reply."""
+        return next((turn.intent for turn in (self.question, self.reply) if turn and turn.intent), None)
+
+    @property
+    def database_query(self) -> str | None:
+        """The database query that produced the reply, else the one recorded with the question."""
+        return next((turn.sql_executed for turn in (self.reply, self.question) if turn and turn.sql_executed), None)
+
 
 MAX_QUESTION_LENGTH = 100_000
 """Longest question, in characters; as long as the longest message."""
@@ -351,3 +580,73 @@ def _is_valid(memory: Memory, now: datetime) -> bool:
         or (memory.invalid_at and memory.invalid_at <= now)
         or (memory.expires_at and memory.expires_at <= now)
     )
+
+
+MAX_USES = 1_000
+"""Contexts of a user that are remembered; the latest ones."""
+
+MAX_MEMORIES_OF_USE = 200
+"""Memories of one context that are remembered; the first ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUse:
+    """The memories of one context, until it expires."""
+
+    context_id: str
+    session_id: str | None
+    memory_ids: Sequence[str]
+    created_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RatedContext:
+    """The memories that a rating credits, and when it was stored."""
+
+    credited: Sequence[str]
+    at: datetime
+
+
+class ContextFeedbackIn(RequestBody):
+    """A rating of the answer that a context led to."""
+
+    score: Annotated[int, Field(ge=1, le=5, strict=True)]
+
+
+class ContextFeedbackResult(BaseModel):
+    """What a rating did: the memories of the context that it strengthened; none when it is not positive or repeated."""
+
+    context_id: str
+    score: int
+    verdict: FeedbackVerdict
+    credited: list[str]
+
+
+class MemoryUse(BaseModel):
+    """One context that held a memory; `score` is None for an answer that nobody has rated."""
+
+    context_id: str
+    session_id: str | None
+    at: datetime
+    score: int | None
+    verdict: FeedbackVerdict | None
+    rated_at: datetime | None
+
+
+class MemoryUsesQuery(BaseModel):
+    """How many contexts to list."""
+
+    limit: PageLimit = 50
+
+
+class ContextItemsQuery(BaseModel):
+    """Which context items to list."""
+
+    session_id: str | None = Field(None, max_length=255)
+
+
+class ProfileQuery(BaseModel):
+    """Which profile to read."""
+
+    domain: Domain | None = Field(None, description="Also the memories of this domain.")

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from statistics import fmean, multimode
 from typing import Any
 
-from graphmem.context.behavior_patterns import (
+from graphmem.context.mentions import parse_amount
+from graphmem.context.models import (
     ConcernData,
     DetectedPattern,
     GoalFocusData,
@@ -16,9 +17,7 @@ from graphmem.context.behavior_patterns import (
     TimeOfDayData,
     UserTurn,
 )
-from graphmem.context.mentions import parse_amount
-from graphmem.tenants.pattern_type import PatternType
-from graphmem.tenants.profiles import ConcernRule, ProductProfile
+from graphmem.tenants.profiles import ConcernRule, PatternType, ProductProfile
 from graphmem.text.normalising import normalise
 
 QUERY_WINDOW_DAYS = 30

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from graphmem.context.behavior_patterns import BehaviorPattern
-from graphmem.context.builder import ContextBuilder
-from graphmem.context.context_use import ContextFeedbackResult, MemoryUse
+from graphmem.context.builder import ContextBuilder, RelatedSessionStore, SnapshotCache
 from graphmem.context.conversation_summary import MAX_RECENT_MESSAGES
-from graphmem.context.learned_preferences import LearnedIntent, LearnedPreference
+from graphmem.context.hints import ReplyEvidence, enhance_reply
 from graphmem.context.models import (
+    BehaviorPattern,
+    ContextFeedbackResult,
     ContextItem,
     ContextItemIn,
     ContextRequest,
     ContextResponse,
     EnhancedReply,
     EnhanceIn,
+    LearnedIntent,
+    LearnedPreference,
+    MemoryUse,
     RelatedSession,
 )
-from graphmem.context.related_sessions import RelatedSessionStore
 from graphmem.context.relevance import refers_to_past_session
-from graphmem.context.reply_enhancement import ReplyEvidence, enhance_reply
-from graphmem.context.snapshot_cache import SnapshotCache
 from graphmem.context.store import ContextStore
 from graphmem.context.usage import ContextUsage
 from graphmem.memories.reinforcement import ReinforcementBuffer
 from graphmem.runtime.errors import InvalidInput, NotFound
+from graphmem.runtime.process import read_text
 from graphmem.runtime.stored_values import stored_values, text_length
-from graphmem.runtime.text_thread import read_text
 from graphmem.runtime.times import Clock
 from graphmem.search.hybrid_search import HybridSearch
-from graphmem.secrets.policy import SecretPolicy
+from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 

@@ -2,22 +2,112 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 
-from graphmem.context.context_use import (
+from graphmem.context.models import (
     MAX_MEMORIES_OF_USE,
+    MAX_USES,
     ContextFeedbackResult,
+    ContextResponse,
     ContextUse,
+    FeedbackVerdict,
     MemoryUse,
+    RatedContext,
+    verdict_for_score,
 )
-from graphmem.context.context_uses import ContextUseStore
-from graphmem.context.learned_preferences import FeedbackVerdict, verdict_for_score
-from graphmem.context.models import ContextResponse
 from graphmem.memories.decay import RetrievalCount
 from graphmem.memories.fact_store import FactStore
-from graphmem.memories.write_buffer import WriteBuffer
+from graphmem.memories.reinforcement import WriteBuffer
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.runtime.errors import NotFound, UserBeingForgotten
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.users import lock_user
+
+
+class ContextUseStore:
+    """The contexts of all users, each until it expires, at most `MAX_USES` of a user."""
+
+    def __init__(self, graph: Graph, clock: Clock) -> None:
+        self._graph = graph
+        self._clock = clock
+
+    async def save(self, owner: Owner, uses: Mapping[str, ContextUse]) -> None:
+        """Store contexts; those of a user who was forgotten meanwhile are dropped."""
+        rows = [
+            {
+                "uuid": use.context_id,
+                "session_id": use.session_id,
+                "memory_ids": list(use.memory_ids),
+                "created_at": use.created_at,
+                "expires_at": use.expires_at,
+            }
+            for use in uses.values()
+        ]
+
+        async def work(transaction: Transaction) -> None:
+            await lock_user(transaction, owner, self._clock(), count=0)
+            await transaction.run(
+                "context_uses.save",
+                group_id=owner.group_id,
+                group_ids=owner.readable_group_ids,
+                rows=rows,
+                max_uses=MAX_USES,
+            )
+
+        with suppress(NotFound, UserBeingForgotten):
+            await self._graph.write(work)
+
+    async def rate(self, owner: Owner, context_id: str, score: int, *, credits_memories: bool) -> RatedContext:
+        """Store the rating of a context, and return which of its memories it credits: those of the first that does.
+
+        Raises NotFound for a context that is unknown or has expired.
+        """
+        context = {"group_id": owner.group_id, "context_id": context_id}
+
+        async def work(transaction: Transaction) -> RatedContext:
+            now = await lock_user(transaction, owner, self._clock(), count=0)
+            rows = await transaction.run("context_uses.find", now=now, **context)
+            if not rows:
+                raise NotFound("There is no such context: it is unknown or has expired.")
+            was_credited = bool(rows[0]["credited"])
+            credited = was_credited or credits_memories
+            await transaction.run("context_uses.rate", score=score, credited=credited, now=now, **context)
+            return RatedContext(rows[0]["memory_ids"] if credits_memories and not was_credited else [], now)
+
+        return await self._graph.write(work)
+
+    async def list_of_memory(self, owner: Owner, memory_id: str, limit: int) -> list[MemoryUse]:
+        """Return the contexts that held a memory, the latest first."""
+        rows = await self._graph.fetch(
+            "context_uses.list_of_memory",
+            group_id=owner.group_id,
+            memory_id=memory_id,
+            now=self._clock(),
+            limit=limit,
+        )
+        return [
+            MemoryUse(
+                context_id=use["uuid"],
+                session_id=use["session_id"],
+                at=use["created_at"],
+                score=use["score"],
+                verdict=None if use["score"] is None else verdict_for_score(use["score"]),
+                rated_at=use["rated_at"],
+            )
+            for use in (row["use"] for row in rows)
+        ]
+
+    async def delete_expired(self, owner: Owner) -> int:
+        """Delete the contexts of a user that have expired; return how many."""
+        rows = await self._graph.execute("context_uses.delete_expired", group_id=owner.group_id, now=self._clock())
+        return int(rows[0]["deleted"])
+
+    async def erase_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> None:
+        """Remove a memory from the contexts of a user."""
+        await transaction.run("context_uses.erase_memory", group_id=owner.group_id, memory_id=memory_id)
 
 
 class ContextUsage:

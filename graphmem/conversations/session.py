@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -11,16 +14,20 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from graphmem.jobs.job import JobStatus
-from graphmem.memories.tags import Tags
+from graphmem.memories.memory import Tags
 from graphmem.runtime.field_types import (
     Domain,
     Id,
     Metadata,
+    NonBlankText,
+    StorableText,
     UnitInterval,
+    Vector,
 )
+from graphmem.runtime.paging import PageQuery
 from graphmem.runtime.stored_values import MAX_REQUEST_TEXT, check_request_size, text_length
-from graphmem.runtime.text import NonBlankText, StorableText
 from graphmem.runtime.times import ZonedDatetime
+from graphmem.runtime.validation import RequestBody
 
 MessageInput = TypeVar("MessageInput")
 
@@ -265,3 +272,105 @@ class ExtractionTriggered(BaseModel):
     triggered: Literal[True] = True
     message: str
     job_id: str
+
+
+class SummarizeIn(RequestBody):
+    """Whether to wait for the summary."""
+
+    wait: bool = False
+
+
+class TriggerIn(RequestBody):
+    """The session to extract from; `user_id` is needed when several users have a session of that id."""
+
+    session_id: Id
+    user_id: Id | None = None
+
+
+class SessionListQuery(PageQuery):
+    """Which sessions to list."""
+
+    active: bool | None = Field(None, description="true: open sessions only; false: closed sessions only.")
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedMessage:
+    """A message ready to be stored; `redacted` is its text without secrets, None when it holds none.
+
+    Without a `vector` it is found by its words only, until a job has computed one.
+    """
+
+    message: MessageIn
+    vector: Vector | None
+    redacted: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AppendResult:
+    """The result of storing a batch.
+
+    `message_ids` are those of the whole batch, `new_ids` those that were stored now. `job_id` is the job that the
+    messages were assigned to which no other job has read or will read; `pending_jobs` will read the others.
+    """
+
+    session_id: str
+    message_ids: list[str]
+    new_ids: list[str]
+    job_id: str | None
+    pending_jobs: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingMessages:
+    """Messages of one session that a job will read."""
+
+    group_id: str
+    job_id: str
+    session_id: str
+    message_ids: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationContext:
+    """Messages in the order of their session, the messages before them, oldest first, and the user's time zone.
+
+    `domain` is that of the messages, or else of their session. `previous_at` is the time of the last message of the
+    user's conversation before this one.
+    """
+
+    messages: list[Message]
+    preceding: list[Message]
+    timezone: str | None
+    domain: str | None = None
+    previous_at: datetime | None = None
+
+
+_NAMESPACE = uuid.UUID("0f6c1c52-6f5d-4c5e-9a55-2f8f6f0c7a41")
+
+
+class BatchFingerprint:
+    """What identifies a batch: the life of its user, its session (None for a new one) and its turns.
+
+    The life is random and known to nobody outside, so that ids tell nothing about what was said.
+    """
+
+    def __init__(self, life: str, session_id: str | None, messages: Sequence[MessageIn]) -> None:
+        turns = [
+            {**message.model_dump(mode="json", exclude={"id"}), "content": " ".join(message.content.split())}
+            for message in messages
+        ]
+        self._value = uuid.uuid5(_NAMESPACE, json.dumps([life, session_id, turns], sort_keys=True))
+        self._size = len(messages)
+
+    def session_id(self, period: int) -> str:
+        """Return the id of the session that the batch opens in a period."""
+        return str(uuid.uuid5(self._value, f"session {period}"))
+
+    def message_ids(self, place: str) -> list[str]:
+        """Return the ids of its messages at a place: a position in its session, or the session that it opens."""
+        return [str(uuid.uuid5(self._value, f"{place} {index}")) for index in range(self._size)]
+
+    def complete_ids(self, given: Sequence[str | None]) -> list[str]:
+        """Return the ids given to some of its messages, and for the others ids that go with these."""
+        made = self.message_ids(json.dumps(given))
+        return [message_id or made[index] for index, message_id in enumerate(given)]

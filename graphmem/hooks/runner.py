@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 
-from graphmem.hooks.agents import HookStep
+from graphmem.hooks.installation import HookStep
 from graphmem.hooks.session import HookSession, HookSettings
 
 MAX_INPUT_CHARACTERS = 10_000_000

@@ -6,6 +6,8 @@ import getpass
 import hashlib
 import json
 import os
+import re
+import subprocess
 import tempfile
 import urllib.request
 from collections.abc import Mapping
@@ -14,9 +16,38 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from graphmem.hooks.agents import AGENTS, CodingAgent, HookStep
-from graphmem.hooks.project import find_project
+from graphmem.hooks.installation import AGENTS, CodingAgent, HookStep
 from graphmem.hooks.turns import turns_of_exchange, turns_of_transcript, wrap_context
+
+GIT_SECONDS = 1.0
+"""Seconds that git may take."""
+
+MAX_NAME_LENGTH = 100
+"""Longest name of a domain, in characters."""
+
+
+def find_project(folder: str) -> str | None:
+    """Return the name of the git repository that a folder is in, in lower case; None outside one.
+
+    The name is that of the remote `origin`, so that all clones and worktrees are one project, else that of the folder.
+    """
+    top = _ask_git(folder, "rev-parse", "--show-toplevel")
+    if not top:
+        return None
+    remote = _ask_git(folder, "config", "--get", "remote.origin.url") or ""
+    last = re.split(r"[/:\\]", remote.rstrip("/"))[-1].removesuffix(".git")
+    return (last or Path(top).name).strip().lower()[:MAX_NAME_LENGTH] or None
+
+
+def _ask_git(folder: str, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", folder, *arguments], capture_output=True, text=True, timeout=GIT_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
 
 DEFAULT_URL = "http://127.0.0.1:8321"
 """Address of a server on this machine."""

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, ValidatedCandidate
-from graphmem.ingestion.date_parsing import parse_local_date
-from graphmem.ingestion.dropped_candidates import dropping_errors
-from graphmem.ingestion.job_actions import shorten_reason
-from graphmem.ingestion.linking_models import LinkingResult
-from graphmem.ingestion.llm_schemas import ActionKind, Decision, Reconciliation
-from graphmem.ingestion.planned_actions import ActionPlan, PlannedDeletion, PlannedEnd, PlannedSave, Veto
-from graphmem.ingestion.statement_matching import has_same_slot, has_same_wording
+from graphmem.ingestion.jobs import dropping_errors, shorten_reason
+from graphmem.ingestion.llm_schemas import ActionKind, Decision, Reconciliation, parse_local_date
+from graphmem.ingestion.name_resolution import LinkingResult
 from graphmem.ingestion.supersession import (
     adds_an_end,
     end_of_superseded,
     find_veto,
+    has_same_slot,
+    has_same_wording,
     is_same_state,
     make_remainder,
     may_repeat,
@@ -25,7 +23,84 @@ from graphmem.ingestion.supersession import (
 from graphmem.memories.entity import EntityIn, EntityRef
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import MemoryIn, MemoryStatus
-from graphmem.runtime.text import content_hash, name_key
+from graphmem.runtime.field_types import content_hash, name_key
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSave:
+    """A statement to save; it ends the memories in `memory.supersedes`, for `reason`.
+
+    They end when it starts, or at their own time in `ends`, by memory id. `is_reinforcement` marks a statement that
+    repeats a known memory word for word, to reinforce it.
+    """
+
+    candidate_index: int
+    memory: MemoryIn
+    reason: str = "superseded"
+    is_reinforcement: bool = False
+    ends: Mapping[str, datetime] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEnd:
+    """A memory that stays as it is and gets the end that a statement gives, in UTC and as it was stated."""
+
+    candidate_index: int
+    memory_id: str
+    at: datetime
+    stated: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedDeletion:
+    """A memory to delete because the user took it back."""
+
+    candidate_index: int
+    memory_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Veto:
+    """An action that was proposed for a candidate and is not done; `is_saved` says that the candidate is saved."""
+
+    candidate_index: int
+    action: str
+    reason: str
+    memory_id: str | None = None
+    is_saved: bool = False
+
+
+@dataclass(slots=True)
+class ActionPlan:
+    """What to do, in order, and what was vetoed.
+
+    `unusable` are the parts of the answer that are about nothing that the prompt showed, as sentences.
+    """
+
+    ends: list[PlannedEnd] = field(default_factory=list)
+    saves: list[PlannedSave] = field(default_factory=list)
+    deletions: list[PlannedDeletion] = field(default_factory=list)
+    vetoes: list[Veto] = field(default_factory=list)
+    unusable: list[str] = field(default_factory=list)
+    resolved_names: dict[str, str] = field(default_factory=dict)
+    """Ids of the known entities that ambiguous names mean, by name key."""
+
+    def without(self, indexes: Collection[int]) -> ActionPlan:
+        """Return the plan without what it does, or vetoes, for some candidates."""
+
+        def is_kept(action: PlannedSave | PlannedEnd | PlannedDeletion | Veto) -> bool:
+            return action.candidate_index not in indexes
+
+        return replace(
+            self,
+            ends=[end for end in self.ends if is_kept(end)],
+            saves=[save for save in self.saves if is_kept(save)],
+            deletions=[deletion for deletion in self.deletions if is_kept(deletion)],
+            vetoes=[veto for veto in self.vetoes if is_kept(veto)],
+        )
+
 
 MAX_SUPERSESSIONS_PER_WINDOW = 12
 """Most memories one window may supersede or give an end."""

@@ -2,39 +2,243 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from enum import IntEnum
 from functools import partial
+from itertools import pairwise
 from types import MappingProxyType
+from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from graphmem.conversations.session import MessageRole
-from graphmem.ingestion.date_parsing import parse_local_date
-from graphmem.ingestion.declared_candidates import DeclaredLabel
-from graphmem.ingestion.dropped_candidates import dropping_errors
-from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named
-from graphmem.ingestion.name_matching import are_different_people
+from graphmem.ingestion.jobs import dropping_errors
+from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named, parse_local_date
 from graphmem.ingestion.transcript import TranscriptLine
+from graphmem.memories.declared_types import DeclaredMemoryType, DeclaredTypes
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, EntityIn
 from graphmem.memories.memory import (
+    FEEDBACK_TAG,
     FEELING_EXPIRY_DAYS,
     MAX_SOURCE_MESSAGES,
+    TEMPORARY_TAG,
     MemoryIn,
     MemorySourceIn,
     MemoryType,
     Scope,
-)
-from graphmem.memories.tags import (
-    FEEDBACK_TAG,
-    TEMPORARY_TAG,
     Tag,
     parse_tag,
 )
-from graphmem.runtime.field_types import deduplicate
-from graphmem.runtime.text import name_key
+from graphmem.memories.type_checks import find_attribute_problem
+from graphmem.runtime.field_types import deduplicate, name_key
+from graphmem.text.names import edit_distance, max_typos, name_words
+from graphmem.text.word_lists import LANGUAGES, load_words
+
+
+class NamedAttribute(BaseModel):
+    """One attribute of a candidate."""
+
+    name: str
+    value: str
+
+
+class DeclaredCandidate(Candidate):
+    """A candidate that may be of a declared type."""
+
+    declared_type: str | None = Field(None, description="name of the declared memory type that fits, else null")
+    attributes: list[NamedAttribute] = Field(
+        default_factory=list, description="with declared_type: those of its attributes that the messages tell"
+    )
+
+
+class DeclaredExtraction(Extraction):
+    """The answer of the first call for a tenant with declared memory types."""
+
+    candidates: list[DeclaredCandidate]  # type: ignore[assignment]  # an answer is only read
+
+
+class DeclaredLabel(BaseModel):
+    """The declared type of a candidate, with its attributes."""
+
+    name: str
+    attributes: dict[str, Any] = Field(default_factory=dict)
+
+
+def answer_schema(types: DeclaredTypes) -> type[Extraction]:
+    """Return the answer that the first call asks for; without declared memory types it is the plain one."""
+    return DeclaredExtraction if types.memory_types else Extraction
+
+
+def render_declared_types(types: DeclaredTypes) -> str:
+    """Return one line for each declared type, with its attributes; nothing where there are none."""
+    lines = []
+    for kind, declared_types in (("memory", types.memory_types), ("entity", types.entity_types)):
+        for declared in declared_types:
+            description = f": {' '.join(declared.description.split())}" if declared.description.strip() else ""
+            attributes = ", ".join(f"{name} ({kind_of})" for name, kind_of in declared.attribute_types.items())
+            offered = f"; attributes: {attributes}" if attributes and kind == "memory" else ""
+            lines.append(f"{kind} type {declared.name}{description}{offered}")
+    return "\n".join(lines)
+
+
+def read_labels(answer: Extraction, types: DeclaredTypes) -> tuple[Extraction, dict[int, DeclaredLabel]]:
+    """Return an answer with the types that declared ones are based on, and the labels of its candidates by index.
+
+    A candidate whose attributes do not fit its declared type has none.
+    """
+    if not isinstance(answer, DeclaredExtraction):
+        return answer, {}
+    candidates: list[Candidate] = []
+    labels: dict[int, DeclaredLabel] = {}
+    for index, candidate in enumerate(answer.candidates):
+        plain = {name: getattr(candidate, name) for name in Candidate.model_fields}
+        declared = types.find_memory_type(candidate.declared_type or "")
+        if declared:
+            attributes = _read_attributes(declared, candidate.attributes)
+            if find_attribute_problem(declared, attributes) is None:
+                plain["type"] = declared.base
+                labels[index] = DeclaredLabel(name=declared.name, attributes=attributes)
+        candidates.append(Candidate.model_construct(**plain))
+    fields = {name: getattr(answer, name) for name in Extraction.model_fields}
+    return Extraction.model_construct(**{**fields, "candidates": candidates}), labels
+
+
+def _read_attributes(declared: DeclaredMemoryType, attributes: Iterable[NamedAttribute]) -> dict[str, Any]:
+    """Return the attributes that the type lists, each as a value of its JSON type."""
+    kinds = declared.attribute_types
+    return {
+        attribute.name: _read_value(attribute.value, kinds, attribute.name)
+        for attribute in attributes
+        if attribute.name in kinds
+    }
+
+
+def _read_value(text: str, kinds: Mapping[str, str], name: str) -> Any:
+    if kinds[name] == "string":
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+MIN_NAME_COSINE = 0.82
+"""Least cosine of two names' vectors at which they may be spellings or translations of each other."""
+
+_QUALIFIER = re.compile(r"[(（][^)）]*[)）]?")
+"""What distinguishes people of one name, as in "Anna (colleague)"."""
+
+_POSSESSOR = re.compile(r"([^()（）,，]*?)(?:['’]s|(?<=s)['’])(?=\s)")
+"""Who somebody or something belongs to, as in "Calvin's agent"."""
+
+_IGNORED_WORDS = load_words(*LANGUAGES).legal_forms | {"the"}
+
+
+class NameMatch(IntEnum):
+    """How alike two names are."""
+
+    DIFFERENT = 0
+    POSSIBLE = 1
+    SAME = 2
+
+
+def match_names(name: str, type: str | None, known: str, known_type: str | None, similarity: float) -> NameMatch:
+    """Return whether two names may mean one entity; `similarity` is the cosine of their vectors.
+
+    SAME: they differ in accents, punctuation and legal forms only. POSSIBLE: one is part of the other, they differ in
+    a qualifier or in a few typos, or their vectors are near. DIFFERENT: none of these, or their types differ, or one
+    is a person whom the other only relates somebody to, as "Calvin" and "Calvin's agent".
+    """
+    if not _are_compatible_types(type, known_type):
+        return NameMatch.DIFFERENT
+    words, known_words = _significant_words(name), _significant_words(known)
+    if not words or not known_words:
+        return NameMatch.DIFFERENT
+    if words == known_words:
+        return NameMatch.SAME
+    if PERSON_TYPE in (type, known_type) and (is_only_related_to(name, known) or is_only_related_to(known, name)):
+        return NameMatch.DIFFERENT
+    if set(words) < set(known_words) or set(known_words) < set(words):
+        return NameMatch.POSSIBLE
+    if _without_qualifier(name) in (_without_qualifier(known), known) or name == _without_qualifier(known):
+        return NameMatch.POSSIBLE
+    if are_different_people(name, known):
+        return NameMatch.DIFFERENT
+    if _is_similar_spelling("".join(words), "".join(known_words)) or similarity >= MIN_NAME_COSINE:
+        return NameMatch.POSSIBLE
+    return NameMatch.DIFFERENT
+
+
+def is_short_form(name: str, full: str) -> bool:
+    """Return whether a name is only part of a fuller one, such as a bare first name."""
+    return set(_significant_words(name)) < set(_significant_words(full)) and not is_only_related_to(name, full)
+
+
+def is_only_related_to(name: str, phrase: str) -> bool:
+    """Return whether a phrase names somebody by a relation to `name`, as "Calvin's agent" and "madre de Calvin" do."""
+    possessors = [match[1] for match in _POSSESSOR.finditer(phrase)]
+    words = _POSSESSOR.sub(" ", phrase).split()
+    for position, (word, following) in enumerate(pairwise(words), 1):
+        if word.islower() and following.islower():
+            possessors += words[position:]
+            words = words[:position]
+            break
+    own, related_to = _significant_words(name), _significant_words(" ".join(possessors))
+    return set(own) <= set(related_to) and not set(own) <= set(name_words(" ".join(words)))
+
+
+def are_different_people(name: str, other: str) -> bool:
+    """Return whether two full names have the same first name and different last names."""
+    words, other_words = (_significant_words(_without_qualifier(text)) for text in (name, other))
+    return (
+        min(len(words), len(other_words)) > 1
+        and words[0] == other_words[0]
+        and not _is_similar_spelling(words[-1], other_words[-1])
+    )
+
+
+def may_be_same_person(name: str, other: str) -> bool:
+    """Return whether two names share a word or differ in a few typos, and are not those of two people."""
+    words, other_words = (_significant_words(_without_qualifier(text)) for text in (name, other))
+    if are_different_people(name, other):
+        return False
+    return bool(set(words) & set(other_words)) or _is_similar_spelling("".join(words), "".join(other_words))
+
+
+def is_named_in(name: str, text: str, *, but: str) -> bool:
+    """Return whether a text has every word of a name, except its words that begin like a word of the name `but`."""
+    own = tuple(word for word in name_words(but) if len(word) > 1)
+    words = [word for word in _significant_words(name) if len(word) > 1 and not (own and word.startswith(own))]
+    return bool(words) and set(words) <= set(_words_in(text, words))
+
+
+def _words_in(text: str, words: list[str]) -> Iterator[str]:
+    """Yield the words that occur in a text; one without spaces around its words contains them anywhere."""
+    folded = name_words(text)
+    yield from (word for word in words if word in folded or (not word.isascii() and word in "".join(folded)))
+
+
+def _without_qualifier(name: str) -> str:
+    return " ".join(_QUALIFIER.sub(" ", name).split()) or name
+
+
+def _are_compatible_types(type: str | None, other: str | None) -> bool:
+    unknown = {None, "", DEFAULT_ENTITY_TYPE}
+    return type in unknown or other in unknown or type == other
+
+
+def _significant_words(name: str) -> list[str]:
+    words = name_words(name)
+    return [word for word in words if word not in _IGNORED_WORDS] or words
+
+
+def _is_similar_spelling(name: str, other: str) -> bool:
+    return edit_distance(name, other, max_typos(min(len(name), len(other)))) is not None
+
 
 MAX_CANDIDATES_PER_WINDOW = 60
 """Candidates of one window that are validated; the others are rejected."""

@@ -1,26 +1,106 @@
-"""Reading documents by their format: Markdown, text, PDF, HTML and e-mail."""
+"""Documents as text, read by format and cut into parts whose ids name their page or lines."""
 
 from __future__ import annotations
 
 import email.policy
+import hashlib
 import io
 import logging
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from email.message import EmailMessage
 from email.parser import BytesParser
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from graphmem.ingestion.blocks import (
-    PlaceUnit,
-    ReadDocument,
-    TextBlock,
-    blocks_of_text,
-)
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
 
 if TYPE_CHECKING:
     from bs4.element import NavigableString, Tag
+
+
+_HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$")
+_FENCE = re.compile(r"^\s*(```|~~~)")
+
+
+class PlaceUnit(StrEnum):
+    """What places in a document are counted in."""
+
+    PAGE = "page"
+    LINE = "line"
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """A paragraph, a heading or a page; `first` to `last` are the pages or lines that it stands at, from 1 on.
+
+    `level` is that of a heading, 0 for other blocks.
+    """
+
+    text: str
+    first: int
+    last: int
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDocument:
+    """A document: its name, its text in order, and when it was written, if it says so."""
+
+    name: str
+    unit: PlaceUnit
+    blocks: list[TextBlock]
+    written_at: datetime | None = None
+
+
+def blocks_of_text(text: str, *, is_markdown: bool) -> Iterator[TextBlock]:
+    """Yield the paragraphs of a text, and the headings of Markdown; a fenced block of code is one paragraph."""
+    lines: list[str] = []
+    first, is_fenced = 1, False
+    for number, line in enumerate(text.splitlines(), 1):
+        if is_markdown and _FENCE.match(line):
+            is_fenced = not is_fenced
+        heading = _HEADING.match(line) if is_markdown and not is_fenced else None
+        if lines and (heading or not (line.strip() or is_fenced)):
+            yield TextBlock("\n".join(lines), first, first + len(lines) - 1)
+            lines = []
+        if heading:
+            yield TextBlock(heading[2], number, number, len(heading[1]))
+        elif line.strip() or lines:
+            first = first if lines else number
+            lines.append(line.rstrip())
+    if lines:
+        yield TextBlock("\n".join(lines), first, first + len(lines) - 1)
+
+
+def split_block(block: TextBlock, size: int) -> Iterable[TextBlock]:
+    """Return a block in parts of at most `size` characters, cut between sentences or words where there are some."""
+    if len(block.text) <= size:
+        return [block]
+    parts, rest, first = [], block.text, block.first
+    is_lined = block.last - block.first == block.text.count("\n")
+    while rest:
+        end = _find_cut(rest, size)
+        part, rest = rest[:end], rest[end:]
+        last = first + part.rstrip("\n").count("\n") if is_lined else block.last
+        if part.strip():
+            parts.append(TextBlock(part.strip(), first, last))
+        first = first + part.count("\n") if is_lined else block.first
+    return parts
+
+
+def _find_cut(text: str, size: int) -> int:
+    if len(text) <= size:
+        return len(text)
+    for separator in ("\n", ". ", " "):
+        cut = text.rfind(separator, size // 2, size)
+        if cut > 0:
+            return cut + len(separator)
+    return size
+
 
 SUFFIXES = {".md", ".markdown", ".txt", ".pdf", ".html", ".htm", ".eml"}
 """Endings of the names of documents."""
@@ -143,3 +223,79 @@ def _raise_missing_extra(error: ImportError) -> NoReturn:
     raise ConfigurationError(
         "Reading PDF and HTML needs the extra `documents`: run `pip install graphmem[documents]`."
     ) from error
+
+
+CHUNK_CHARACTERS = 2_000
+"""Characters of one part at most: about 500 tokens, so that a search finds a place and not a document."""
+
+MAX_NAME_LENGTH = 120
+"""Characters of a document's name in ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChunk:
+    """A part of a document: its text, the headings that it stands under, and its pages or lines."""
+
+    text: str
+    headings: tuple[str, ...]
+    first: int
+    last: int
+
+
+def split_document(document: ReadDocument, size: int = CHUNK_CHARACTERS) -> Iterator[DocumentChunk]:
+    """Yield the parts of a document: consecutive blocks under the same heading, of one page."""
+    pending: list[TextBlock] = []
+    headings: dict[int, str] = {}
+    for block in document.blocks:
+        if block.level:
+            yield from _join(pending, headings)
+            pending = []
+            headings = {level: text for level, text in headings.items() if level < block.level}
+            headings[block.level] = block.text
+            continue
+        for part in split_block(block, size):
+            is_new_page = document.unit is PlaceUnit.PAGE and pending and part.first != pending[-1].last
+            if is_new_page or sum(len(earlier.text) + 2 for earlier in pending) + len(part.text) > size:
+                yield from _join(pending, headings)
+                pending = []
+            pending.append(part)
+    yield from _join(pending, headings)
+
+
+def _join(blocks: Sequence[TextBlock], headings: dict[int, str]) -> Iterator[DocumentChunk]:
+    text = "\n\n".join(block.text for block in blocks if block.text.strip())
+    if text:
+        yield DocumentChunk(text, tuple(headings.values()), blocks[0].first, max(block.last for block in blocks))
+
+
+def messages_of_document(document: ReadDocument) -> list[dict[str, Any]]:
+    """Return a document as messages, the parts in order.
+
+    The id of a message names the place as a fragment, `handbook.pdf#page=3`, and a hash of the text: a part that is
+    unchanged is not stored or extracted again. The first line of the content names the place for the model.
+    """
+    messages = []
+    occurrences: dict[str, int] = {}
+    for chunk in split_document(document):
+        place = str(chunk.first) if chunk.first == chunk.last else f"{chunk.first}-{chunk.last}"
+        digest = hashlib.sha256(chunk.text.encode()).hexdigest()[:12]
+        key = f"{document.name[-MAX_NAME_LENGTH:]}#{document.unit.value}={place}&sha={digest}"
+        occurrences[key] = occurrences.get(key, 0) + 1
+        metadata: dict[str, Any] = {"document": document.name, document.unit.value: chunk.first}
+        if chunk.last != chunk.first:
+            metadata[f"last_{document.unit.value}"] = chunk.last
+        message = {
+            "id": key if occurrences[key] == 1 else f"{key}&part={occurrences[key]}",
+            "role": "user",
+            "content": f"[{_describe_place(document, chunk)}]\n{chunk.text}",
+            "metadata": metadata,
+        }
+        messages.append(message if document.written_at is None else message | {"timestamp": document.written_at})
+    return messages
+
+
+def _describe_place(document: ReadDocument, chunk: DocumentChunk) -> str:
+    unit = document.unit.value
+    place = f"{unit} {chunk.first}" if chunk.first == chunk.last else f"{unit}s {chunk.first} to {chunk.last}"
+    parts = [f"From the document {document.name}", place, " > ".join(chunk.headings)]
+    return ", ".join(part for part in parts if part)

@@ -6,16 +6,27 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, timedelta
 from typing import Any
 
-from graphmem.ingestion.candidates import PENDING_TYPES, AliasGroup, ValidatedCandidate
-from graphmem.ingestion.linking_models import AmbiguousName, EntityIds, LinkingResult, PossibleEntity, RelatedFact
-from graphmem.ingestion.name_matching import NameMatch, is_short_form, match_names
-from graphmem.ingestion.statement_matching import collect_named_entities, select_related_facts
+from graphmem.ingestion.candidates import (
+    PENDING_TYPES,
+    AliasGroup,
+    NameMatch,
+    ValidatedCandidate,
+    is_short_form,
+    match_names,
+)
+from graphmem.ingestion.name_resolution import (
+    AmbiguousName,
+    EntityIds,
+    LinkingResult,
+    PossibleEntity,
+    RelatedFact,
+)
+from graphmem.ingestion.supersession import collect_named_entities, select_related_facts
 from graphmem.memories.entity import PERSON_TYPE, EntityIn
 from graphmem.memories.memory import MemoryType
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.fulltext import FACT_TEXT_FIELDS, NAME_TEXT_FIELDS
-from graphmem.runtime.field_types import Vector
-from graphmem.runtime.text import content_hash, name_key
+from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, NAME_TEXT_FIELDS
+from graphmem.runtime.field_types import Vector, content_hash, name_key
 from graphmem.runtime.times import AS_OF_NOW, EPOCH
 from graphmem.tenants.owners import Owner
 from graphmem.text.lucene import build_lucene_query, query_terms

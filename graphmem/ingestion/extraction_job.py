@@ -12,8 +12,8 @@ from graphmem.ingestion.jobs import ExtractionPayload
 from graphmem.ingestion.window_extraction import MakeFirstCall, WindowExtraction, WindowResult, WindowTools
 from graphmem.ingestion.window_transaction import WindowWriter
 from graphmem.jobs.job import JobOutcome, JobStatus
-from graphmem.jobs.steps import Steps
-from graphmem.memories.declared_types_store import DeclaredTypeStore
+from graphmem.jobs.kinds import Steps
+from graphmem.memories.declarations import DeclaredTypeStore
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.writer import MemoryWriter
@@ -22,10 +22,10 @@ from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import load_prompts
 from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph
-from graphmem.secrets.policy import SecretPolicy
-from graphmem.tenants.instructions_store import InstructionStore
+from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
+from graphmem.tenants.users import InstructionStore
 
 NO_MODEL_REASON = "no language model is configured: set OPENAI_API_KEY or OPENAI_BASE_URL"
 """Why a job that needs a model is skipped without one."""

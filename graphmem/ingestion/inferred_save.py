@@ -10,18 +10,16 @@ from functools import partial
 from pydantic import TypeAdapter
 
 from graphmem.conversations.session import MessageRole
-from graphmem.ingestion.action_plan import ActionPlanner
+from graphmem.ingestion.action_plan import ActionPlan, ActionPlanner
 from graphmem.ingestion.candidates import STATED_END_KEY, ValidatedCandidate
 from graphmem.ingestion.entity_linking import CandidateLinker
-from graphmem.ingestion.extracted_window import ExtractedWindow, load_current_facts
 from graphmem.ingestion.llm_schemas import Reconciliation
 from graphmem.ingestion.name_resolution import with_canonical_names
-from graphmem.ingestion.planned_actions import ActionPlan
 from graphmem.ingestion.reconciliation import build_reconciliation_prompt, needs_model_call
 from graphmem.ingestion.transcript import TranscriptLine
+from graphmem.ingestion.window_transaction import ExtractedWindow, load_current_facts
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
-from graphmem.memories.fact_write import FactLoader, FactWrite
 from graphmem.memories.memory import (
     MemoryIn,
     MemoryStatus,
@@ -29,6 +27,7 @@ from graphmem.memories.memory import (
     SaveResult,
 )
 from graphmem.memories.new_memory import NewMemory
+from graphmem.memories.saving import FactLoader, FactWrite
 from graphmem.memories.versioning import Ledger
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import Embedder
@@ -36,13 +35,10 @@ from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import load_prompts
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import InvalidInput, NotConfigured
-from graphmem.runtime.field_types import Vector
-from graphmem.runtime.text import name_key
+from graphmem.runtime.field_types import Vector, name_key
 from graphmem.runtime.times import Clock
-from graphmem.secrets.policy import SecretPolicy
-from graphmem.secrets.secret_redaction import make_redactor
-from graphmem.tenants.idempotency import IdempotentRequest
-from graphmem.tenants.idempotency_store import write_once
+from graphmem.secrets.values import SecretPolicy, make_redactor
+from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner
 
 MAX_INFERRED = 20

@@ -9,9 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.conversations.session import MessageRole
 from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, ValidatedCandidate
-from graphmem.ingestion.linking_models import AmbiguousName, EntityIds, LinkingResult, PossibleEntity
 from graphmem.ingestion.llm_schemas import Reconciliation
-from graphmem.ingestion.statement_matching import (
+from graphmem.ingestion.name_resolution import (
+    AmbiguousName,
+    EntityIds,
+    LinkingResult,
+    PossibleEntity,
+)
+from graphmem.ingestion.supersession import (
     KnownFact,
     has_same_slot,
     has_same_subject,
@@ -23,8 +28,8 @@ from graphmem.memories.entity import EntityRef
 from graphmem.memories.fact import Fact
 from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations
 from graphmem.models.receipt import Receipt
-from graphmem.runtime.text import name_key
-from graphmem.secrets.secret_redaction import Redactor
+from graphmem.runtime.field_types import name_key
+from graphmem.secrets.values import Redactor
 
 
 class ReconciliationStep(BaseModel):

@@ -13,8 +13,7 @@ from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import TICKET_KEY, Message, Session
 from graphmem.ingestion.candidates import EPISODIC, validate_tags
 from graphmem.ingestion.extraction_job import NO_MODEL_REASON
-from graphmem.ingestion.job_actions import MemoryAction
-from graphmem.ingestion.jobs import ClosingPayload, SummaryPayload
+from graphmem.ingestion.jobs import ClosingPayload, MemoryAction, SummaryPayload
 from graphmem.ingestion.llm_schemas import Summary
 from graphmem.ingestion.transcript import (
     MessagePart,
@@ -26,7 +25,7 @@ from graphmem.ingestion.transcript import (
     split_into_windows,
 )
 from graphmem.jobs.job import JobOutcome, JobStatus
-from graphmem.jobs.steps import Steps
+from graphmem.jobs.kinds import Steps
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_mapping import fact_from_row
 from graphmem.memories.fact_store import FactStore
@@ -45,11 +44,10 @@ from graphmem.models.prompts import indent_continuations, load_prompts
 from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.metrics import COMPRESSION_RATIO
-from graphmem.runtime.text_thread import read_text
-from graphmem.secrets.policy import SecretPolicy
-from graphmem.secrets.secret_redaction import Redactor, make_redactor, render_secret_rule
+from graphmem.runtime.process import read_text
+from graphmem.secrets.values import Redactor, SecretPolicy, make_redactor, render_secret_rule
 from graphmem.tenants.owners import Owner
-from graphmem.text.storable import remove_unstorable
+from graphmem.text.normalising import remove_unstorable
 from graphmem.text.token_counts import count_tokens
 
 MAX_UNSUMMARIZED_MESSAGES = 50

@@ -1,18 +1,21 @@
-"""The part of a conversation one model call reads: windows of messages, rendered as numbered lines. Pure."""
+"""The part of a conversation that one model call reads, and what the call derives of its messages. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, Field, PlainSerializer
 
 from graphmem.conversations.session import Message, MessageRole
+from graphmem.ingestion.llm_schemas import NamedValue, Turn
 from graphmem.models.prompts import indent_continuations
-from graphmem.secrets.secret_redaction import Redactor
+from graphmem.runtime.field_types import JSON
+from graphmem.secrets.values import Redactor
 
 MAX_WINDOW_CHARACTERS = 24_000
 """Characters of one window, so that prompt and answer fit the context of a small model."""
@@ -200,3 +203,65 @@ def render_previous_conversation(previous_at: datetime | None, lines: Sequence[T
 def _line_header(line: TranscriptLine) -> str:
     speaker = f"{line.role.value.upper()} {line.speaker}" if line.speaker else line.role.value.upper()
     return f"{indent_continuations(speaker)}, {WEEKDAY_NAMES[line.sent_at.weekday()]} {line.sent_at:%Y-%m-%d %H:%M}"
+
+
+MAX_WORD_CHARACTERS = 60
+"""Characters of an intent or a type of entity; a longer one is dropped."""
+
+MAX_VALUE_CHARACTERS = 200
+"""Characters of the value of an entity; a longer one is dropped."""
+
+MAX_ENTITIES_PER_MESSAGE = 20
+"""Entities of one message that are used."""
+
+_SEPARATORS = re.compile(r"[\W_]+")
+_REMOVED_SECRET = re.compile(r"\[[a-z_]+\]")
+
+
+class DerivedTurn(BaseModel):
+    """What a message is about: the intent, and the values that it names by type."""
+
+    message_id: str
+    intent: str | None = None
+    entities: dict[str, list[str]] = Field(default_factory=dict)
+
+
+def derive_turns(
+    turns: Iterable[Turn], lines: Sequence[TranscriptLine], holds_secret: Callable[[JSON], bool]
+) -> list[DerivedTurn]:
+    """Return what an answer says of the user's messages, in their order, without secrets.
+
+    Several lines of one long message are one turn, with the intent of the first.
+    """
+    answered = {turn.message: turn for turn in reversed(list(turns))}
+    derived: dict[str, DerivedTurn] = {}
+    for line in lines:
+        turn = answered.get(line.number)
+        if turn is None or line.role is not MessageRole.USER:
+            continue
+        known = derived.setdefault(line.message_id, DerivedTurn(message_id=line.message_id))
+        intent = _read_word(turn.intent or "")
+        if known.intent is None and intent and not holds_secret(intent):
+            known.intent = intent
+        _add_entities(known.entities, turn.entities, holds_secret)
+    return [turn for turn in derived.values() if turn.intent or turn.entities]
+
+
+def _add_entities(
+    entities: dict[str, list[str]], named: Iterable[NamedValue], holds_secret: Callable[[JSON], bool]
+) -> None:
+    count = sum(map(len, entities.values()))
+    for entity in named:
+        kind, value = _read_word(entity.type), " ".join(entity.value.split())
+        is_usable = kind and value and len(value) <= MAX_VALUE_CHARACTERS and not _REMOVED_SECRET.search(value)
+        if count == MAX_ENTITIES_PER_MESSAGE or not is_usable or value in entities.get(kind, ()):
+            continue
+        if not holds_secret({kind: value}):
+            entities.setdefault(kind, []).append(value)
+            count += 1
+
+
+def _read_word(text: str) -> str:
+    """Return a word of the model's in lower_snake_case; empty when it is none."""
+    word = _SEPARATORS.sub("_", text.casefold()).strip("_")
+    return word if len(word) <= MAX_WORD_CHARACTERS else ""

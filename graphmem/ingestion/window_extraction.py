@@ -10,33 +10,28 @@ from pydantic import ValidationError
 
 from graphmem.ingestion.candidates import USER_ALIASES, AliasGroup, collect_alias_groups, validate_candidates
 from graphmem.ingestion.entity_linking import CandidateLinker
-from graphmem.ingestion.extracted_window import ExtractedWindow
 from graphmem.ingestion.extraction import ExtractionStep
-from graphmem.ingestion.job_actions import ExtractionAction
-from graphmem.ingestion.jobs import ExtractionPayload
-from graphmem.ingestion.linking_models import LinkingResult
+from graphmem.ingestion.jobs import ExtractionAction, ExtractionPayload
 from graphmem.ingestion.llm_schemas import Reconciliation
-from graphmem.ingestion.name_resolution import choose_user_name
+from graphmem.ingestion.name_resolution import LinkingResult, choose_user_name
 from graphmem.ingestion.reconciliation import (
     ReconciliationStep,
     build_reconciliation_prompt,
     call_user,
     needs_model_call,
 )
-from graphmem.ingestion.statement_matching import collect_named_entities
-from graphmem.ingestion.transcript import MessagePart, message_ids_of
-from graphmem.ingestion.turns import derive_turns
-from graphmem.ingestion.window_transaction import WindowWriter
-from graphmem.jobs.steps import Steps
+from graphmem.ingestion.supersession import collect_named_entities
+from graphmem.ingestion.transcript import MessagePart, derive_turns, message_ids_of
+from graphmem.ingestion.window_transaction import ExtractedWindow, WindowWriter
+from graphmem.jobs.kinds import Steps
 from graphmem.memories.memory import MemoryIn, MemoryStatus
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import PromptTemplate
 from graphmem.models.receipt import Receipt
-from graphmem.runtime.json_values import JSON
-from graphmem.secrets.policy import SecretPolicy
-from graphmem.secrets.secret_redaction import make_redactor
+from graphmem.runtime.field_types import JSON
+from graphmem.secrets.values import SecretPolicy, make_redactor
 from graphmem.tenants.owners import Owner
 
 MakeFirstCall = Callable[[Owner, Sequence[MessagePart], LanguageModel], Awaitable[ExtractionStep]]

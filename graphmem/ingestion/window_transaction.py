@@ -3,44 +3,109 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
-from graphmem.ingestion.action_plan import ActionPlanner
-from graphmem.ingestion.candidates import EXTRACTION_SOURCE, STATED_END_KEY
-from graphmem.ingestion.dropped_candidates import TrialSucceeded, WriteScope, write_without_culprits
-from graphmem.ingestion.extracted_window import CurrentFacts, ExtractedWindow, load_current_facts
-from graphmem.ingestion.job_actions import ExtractionAction, LinkAction, MemoryAction, parse_extraction_actions
+from graphmem.conversations.session import RunMessage
+from graphmem.ingestion.action_plan import (
+    ActionPlan,
+    ActionPlanner,
+    PlannedDeletion,
+    PlannedEnd,
+    PlannedSave,
+    Veto,
+)
+from graphmem.ingestion.candidates import EXTRACTION_SOURCE, STATED_END_KEY, AliasGroup, Rejection, ValidatedCandidate
+from graphmem.ingestion.jobs import (
+    ExtractionAction,
+    LinkAction,
+    MemoryAction,
+    TrialSucceeded,
+    WriteScope,
+    parse_extraction_actions,
+    write_without_culprits,
+)
+from graphmem.ingestion.llm_schemas import Reconciliation
 from graphmem.ingestion.name_resolution import (
+    LinkingResult,
     NameResolution,
     choose_user_name,
     resolve_names,
     with_canonical_names,
 )
-from graphmem.ingestion.planned_actions import ActionPlan, PlannedDeletion, PlannedEnd, PlannedSave, Veto
-from graphmem.ingestion.statement_matching import collect_named_entities
+from graphmem.ingestion.supersession import collect_named_entities
+from graphmem.ingestion.transcript import DerivedTurn
 from graphmem.memories.entity import EntityRef
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore
-from graphmem.memories.fact_write import FactLoader, FactWrite
-from graphmem.memories.interests import MENTIONED_ONCE, record_interest
 from graphmem.memories.memory import (
+    MAINTENANCE_TAGS,
     MAX_SOURCE_MESSAGES,
     MemoryType,
     SaveAction,
     SaveResult,
 )
 from graphmem.memories.new_memory import NewMemory
-from graphmem.memories.tags import MAINTENANCE_TAGS
+from graphmem.memories.saving import MENTIONED_ONCE, FactLoader, FactWrite, record_interest
 from graphmem.memories.versioning import Ledger
-from graphmem.neo4j.driver import Graph, Transaction
-from graphmem.neo4j.json_text import to_json
-from graphmem.runtime.field_types import Vector
-from graphmem.runtime.text import content_hash, name_key
+from graphmem.neo4j.driver import Graph, Transaction, to_json
+from graphmem.runtime.field_types import Vector, content_hash, name_key
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedWindow:
+    """The results of a window's model calls, to be applied under `id`; `user_name` is the user's name, if known.
+
+    `run_session_id` is the session in which the job keeps its `transcript`.
+    """
+
+    id: str
+    session_id: str
+    message_ids: Sequence[str]
+    run_session_id: str = ""
+    transcript: Sequence[RunMessage] = ()
+    user_name: str | None = None
+    candidates: Sequence[ValidatedCandidate] = ()
+    rejections: Sequence[Rejection] = ()
+    turns: Sequence[DerivedTurn] = ()
+    aliases: Sequence[AliasGroup] = ()
+    linking: LinkingResult = field(default_factory=LinkingResult)
+    answer: Reconciliation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentFacts:
+    """The believed versions of facts by memory id, and the entities that they and new statements name by id."""
+
+    facts: Mapping[str, Fact]
+    entity_refs: Mapping[str, EntityRef]
+
+
+async def load_current_facts(
+    transaction: Transaction, loader: FactLoader, entities: EntityStore, owner: Owner, window: ExtractedWindow
+) -> CurrentFacts:
+    """Return the facts related to the candidates, and those that compete with the single-valued ones.
+
+    The entities are those that the facts and the candidates name, and those that unclear names may mean.
+    """
+    ids = window.linking.entities
+    slots = {
+        (subject_id, candidate.memory.predicate)
+        for candidate in window.candidates
+        if candidate.memory.single_valued and (subject_id := ids.of_subject(candidate))
+    }
+    facts = await loader.fetch(
+        hashes=[content_hash(candidate.memory.content) for candidate in window.candidates],
+        memory_ids=window.linking.related,
+        pairs=sorted((subject_id, predicate) for subject_id, predicate in slots if predicate),
+    )
+    named = {entity_id for fact in facts.values() for entity_id in (fact.subject_id, *fact.entity_ids)}
+    possible = {entity.id for entity in window.linking.known}
+    return CurrentFacts(facts, await entities.get_refs(transaction, owner, sorted(named | ids.all_ids | possible)))
 
 
 class WindowWriter:

@@ -30,7 +30,7 @@ from langgraph.store.base import (
 )
 
 from graphmem.memories.memory import MAX_CONTENT_LENGTH, Memory
-from graphmem.runtime.text import name_key
+from graphmem.runtime.field_types import name_key
 
 if TYPE_CHECKING:
     from graphmem.client import AsyncClient, Client

@@ -77,3 +77,9 @@ class Job(BaseModel):
     def is_at_rest(self) -> bool:
         """Whether nothing will happen soon: the job is final or waits for a model."""
         return self.status.is_final or self.waits_until is not None
+
+
+class RetryQuery(BaseModel):
+    """Where a job that is retried starts."""
+
+    fresh: bool = Field(False, description="true: from its messages; false: from the step that failed.")

@@ -1,17 +1,223 @@
-"""Kinds of jobs: the name a kind is stored under, the model of its payload, and the function that handles it."""
+"""What a job consists of: its kind, its payload, and the steps of its handler, whose results outlive the process."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_chain, wait_fixed
 
-from graphmem.jobs.job import JobOutcome
-from graphmem.jobs.steps import Steps
+from graphmem.jobs.job import JobOutcome, JobStatus
+from graphmem.models.receipt import Receipt
+from graphmem.runtime.errors import (
+    ConfigurationError,
+    GraphmemError,
+    ModelUnavailable,
+    Unavailable,
+)
+from graphmem.runtime.tracing import span
 from graphmem.tenants.owners import Owner
+
+
+class StepRecord(BaseModel):
+    """How a step ended: with a JSON value, or with an error.
+
+    `error` is the class name of a GraphmemError, empty for another exception, None for a step that succeeded.
+    """
+
+    value: Any = None
+    error: str | None = None
+    detail: str = ""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the step ended with an error."""
+        return self.error is not None
+
+
+class JobResult(BaseModel):
+    """How a job ended.
+
+    `retries` counts the repeated tries of its steps. `restarts_when_retried` says that its step records do not fit its
+    handler, so that a retry must not use them.
+    """
+
+    status: JobStatus
+    reason: str | None = None
+    error: str | None = None
+    actions: list[dict[str, Any]] = Field(default_factory=list)
+    receipt: Receipt = Field(default_factory=Receipt)
+    retries: int = 0
+    restarts_when_retried: bool = False
+    finished_at: datetime | None = None
+
+    @classmethod
+    def from_outcome(cls, outcome: JobOutcome) -> JobResult:
+        """Return the result of a handler that returned."""
+        return cls(
+            status=outcome.status,
+            reason=outcome.reason,
+            actions=[action.to_json() for action in outcome.actions],
+            receipt=outcome.receipt,
+        )
+
+    @classmethod
+    def failed(cls, error: str, receipt: Receipt, *, restarts_when_retried: bool = False) -> JobResult:
+        """Return the result of a handler that raised after steps with a receipt."""
+        return cls(status=JobStatus.FAILED, error=error, receipt=receipt, restarts_when_retried=restarts_when_retried)
+
+
+T = TypeVar("T")
+
+ExecuteStep = Callable[[], Coroutine[Any, Any, StepRecord]]
+"""Do a step and return how it ended; it does not raise."""
+
+RecordStep = Callable[[str, ExecuteStep], Awaitable[StepRecord]]
+"""Return the stored record of the job's next step, or do the step and store its record."""
+
+
+FindPause = Callable[[ModelUnavailable], float | None]
+"""Return the seconds that a job waits after a model was unavailable, or None when it has waited long enough; blocks."""
+
+
+class JobInterrupted(BaseException):
+    """The job stops here without an outcome: this process is closing or no longer owns it.
+
+    Not an Exception, because DBOS records those as the job's end.
+    """
+
+
+class JobWaits(JobInterrupted):
+    """The job stops here and goes on after `seconds`, since what it needs outside is unavailable for a `reason`.
+
+    A step of the job raises it when a model is unavailable; a handler may raise it between its steps.
+    """
+
+    def __init__(self, reason: str, seconds: float) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.seconds = seconds
+
+
+class Steps:
+    """The steps of one attempt at a job. Belongs to the event loop of the handler.
+
+    A step that meets an unavailable dependency is tried again after each of `retry_delays`, in seconds, which wait out
+    a restart of Neo4j. A step that meets an unavailable model is not, because the model's client has its own retries:
+    its job gives its worker back and waits as long as `find_pause` says.
+    """
+
+    def __init__(
+        self,
+        job_id: str,
+        record: RecordStep,
+        retry_delays: Sequence[float],
+        find_pause: FindPause = lambda error: None,
+    ) -> None:
+        self.job_id = job_id
+        """The id of the job, the same in every attempt."""
+        self.retry_count = 0
+        """How many tries were repetitions."""
+        self.receipt = Receipt()
+        """What the finished steps cost whose results have a receipt, for a job that fails."""
+        self._record = record
+        self._retry_delays = retry_delays
+        self._find_pause = find_pause
+
+    async def run(self, name: str, fn: Callable[[], Awaitable[T]], returns: type[T] | None = None) -> T:
+        """Do `fn` once in the life of the job and return its result; a finished step is answered from its record.
+
+        The result is stored as JSON: by the type `returns`, which reads it back, or as it is. Any error that is not
+        transient, and the last of those that are, is recorded and raised: a GraphmemError as itself, another exception
+        as a GraphmemError that names it.
+        """
+        step = _Step(name, fn, returns)
+        value = step.unwrap(await self._record(name, partial(self._execute, step)))
+        cost = getattr(value, "receipt", None)
+        if isinstance(cost, Receipt):
+            self.receipt += cost
+        return value
+
+    async def run_idempotent(self, name: str, fn: Callable[[], Awaitable[T]], returns: type[T] | None = None) -> T:
+        """Do `fn` each time the job reaches it, with the retries of a step and without a record.
+
+        Use it for work that records itself: done again, it changes nothing and returns what it did.
+        """
+        step = _Step(name, fn, returns)
+        return step.unwrap(await self._execute(step))
+
+    async def _execute(self, step: _Step[Any]) -> StepRecord:
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(_is_transient),
+            stop=stop_after_attempt(len(self._retry_delays) + 1),
+            wait=wait_chain(*map(wait_fixed, self._retry_delays)),
+            reraise=True,
+        )
+        try:
+            async for attempt in retrying:
+                with attempt:
+                    self.retry_count += attempt.retry_state.attempt_number > 1
+                    with span(f"step {step.name}"):
+                        value = await step.fn()
+            return StepRecord(value=step.to_json(value))
+        except Exception as error:
+            if isinstance(error, ModelUnavailable) and error.retry_after is not None:
+                pause = await asyncio.to_thread(self._find_pause, error)
+                if pause is not None:
+                    raise JobWaits(error.detail, pause) from None
+            step.cause = error
+            name = type(error).__name__ if isinstance(error, GraphmemError) else ""
+            return StepRecord(error=name, detail=error_detail(error))
+
+
+class _Step(Generic[T]):
+    """One step; `cause` is the exception it ended with, where it ended in this process."""
+
+    def __init__(self, name: str, fn: Callable[[], Awaitable[T]], returns: type[T] | None) -> None:
+        self.name = name
+        self.fn = fn
+        self.cause: BaseException | None = None
+        self._adapter = None if returns is None else TypeAdapter(returns)
+
+    def to_json(self, value: T) -> Any:
+        if self._adapter is not None:
+            return self._adapter.dump_python(value, mode="json")
+        try:
+            return json.loads(json.dumps(value))
+        except (TypeError, ValueError) as error:
+            raise GraphmemError(f"Step {self.name!r} must return what JSON can hold: {error}.") from error
+
+    def unwrap(self, record: StepRecord) -> T:
+        # A step that ends in this process is read from its record too, so that a handler sees the same after a crash.
+        if record.error is None:
+            value: T = self._adapter.validate_python(record.value) if self._adapter else record.value
+            return value
+        known = {error.__name__: error for error in _all_subclasses(GraphmemError)}
+        raise known.get(record.error, GraphmemError)(record.detail) from self.cause
+
+
+def error_detail(error: BaseException) -> str:
+    """Return the sentence to show for an error."""
+    return error.detail if isinstance(error, GraphmemError) else f"{type(error).__name__}: {error}"
+
+
+def _is_transient(error: BaseException) -> bool:
+    excluded = (ConfigurationError, ModelUnavailable)
+    return isinstance(error, Unavailable) and not isinstance(error, excluded) and error.retry_after is not None
+
+
+def _all_subclasses(root: type[GraphmemError]) -> Iterator[type[GraphmemError]]:
+    yield root
+    for child in root.__subclasses__():
+        yield from _all_subclasses(child)
+
 
 SYSTEM_PARTITION = "_system:"
 """Prefix of the partitions of jobs that belong to no user, such as those of schedules; no tenant's name starts so."""

@@ -2,24 +2,179 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import sqlite3
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, WorkflowStatus
 from dbos import error as dbos_error
 
-from graphmem.jobs.database import create_engine, database_url, translate_database_errors
 from graphmem.jobs.dbos_internals import DbosTables, batches
-from graphmem.jobs.job import Job
-from graphmem.jobs.job_mapping import EARLIER_ATTEMPTS, WAIT_COUNT, WAIT_REASON, job_from_status
-from graphmem.jobs.kinds import SYSTEM_PARTITION
-from graphmem.jobs.records import JobResult, StepRecord
-from graphmem.runtime.errors import Conflict, InvalidInput, JobStoreUnavailable
+from graphmem.jobs.job import Job, JobStatus
+from graphmem.jobs.kinds import SYSTEM_PARTITION, JobResult, StepRecord
+from graphmem.runtime.errors import ConfigurationError, Conflict, InvalidInput, JobStoreUnavailable
 from graphmem.runtime.settings import Settings
+
+EARLIER_ATTEMPTS, WAIT_COUNT, WAIT_REASON = "earlier_attempts", "waits", "wait_reason"
+"""Attributes of a job in DBOS: its attempts before the last retry or wait, how often it waited, and why."""
+
+_STATUS_BY_DBOS_STATUS = {
+    "ENQUEUED": JobStatus.QUEUED,
+    "DELAYED": JobStatus.QUEUED,
+    "PENDING": JobStatus.RUNNING,
+    "ERROR": JobStatus.FAILED,
+    "CANCELLED": JobStatus.FAILED,
+    "MAX_RECOVERY_ATTEMPTS_EXCEEDED": JobStatus.FAILED,
+}
+
+
+def job_from_status(status: WorkflowStatus) -> Job:
+    """Return the job of a workflow that was listed with its input and output."""
+    arguments: Any = status.input
+    kind, payload = arguments["args"]
+    result = JobResult.model_validate(status.output) if status.output else None
+    if result is None or status.status != "SUCCESS":
+        result = JobResult(
+            status=_STATUS_BY_DBOS_STATUS[status.status],
+            error=_failure_message(status),
+            finished_at=datetime.fromtimestamp(status.completed_at / 1000, UTC) if status.completed_at else None,
+        )
+    attributes = status.attributes or {}
+    attempts = attributes.get(EARLIER_ATTEMPTS, 0) + (status.recovery_attempts or 0)
+    waits_until = datetime.fromtimestamp((status.delay_until_epoch_ms or 0) / 1000, UTC)
+    is_waiting = status.status == "DELAYED" and waits_until > datetime.now(UTC)
+    return Job(
+        id=status.workflow_id,
+        kind=kind,
+        status=result.status,
+        attempts=attempts + result.retries,
+        reason=attributes.get(WAIT_REASON) if is_waiting else result.reason,
+        waits_until=waits_until if is_waiting else None,
+        error=result.error,
+        actions=result.actions,
+        receipt=result.receipt,
+        user_id=payload.get("user_id"),
+        session_id=payload.get("session_id"),
+        created_at=datetime.fromtimestamp((status.created_at or 0) / 1000, UTC),
+        finished_at=result.finished_at,
+        partition=status.authenticated_user or "",
+    )
+
+
+def _failure_message(status: WorkflowStatus) -> str | None:
+    if status.status == "MAX_RECOVERY_ATTEMPTS_EXCEEDED":
+        return f"Given up: the job stopped its worker {(status.recovery_attempts or 1) - 1} times."
+    if status.status == "CANCELLED":
+        return "The job was cancelled."
+    return str(status.error) if status.error else None
+
+
+_FULL_DISK = ("disk is full", "no space left on device")
+"""What SQLite and Postgres say when their disk is full, in lower case."""
+
+_FULL_DISK_CODES = ("53100", "SQLITE_FULL")
+"""How they say it in codes, whatever the language of their messages."""
+
+SQLITE_FILE = "jobs.sqlite"
+"""Name of the job store in the data folder."""
+
+log = logging.getLogger(__name__)
+
+
+def copy_sqlite(source: Path, target: Path) -> None:
+    """Copy a SQLite job store, which other processes may be using, as it is at one moment."""
+    with closing(sqlite3.connect(source)) as stored, closing(sqlite3.connect(target)) as copy:
+        stored.backup(copy)
+
+
+def database_url(settings: Settings) -> sa.URL:
+    """Return the address of the job store; the default is a SQLite file in the data folder, created if it is missing.
+
+    Raises ConfigurationError for an address that is not of Postgres, and JobStoreUnavailable when the folder cannot be
+    written.
+    """
+    if settings.jobs_url is None:
+        path = settings.data_dir / SQLITE_FILE
+        try:
+            settings.data_dir.mkdir(parents=True, exist_ok=True)
+            path.touch(mode=0o600)
+        except OSError as error:
+            raise JobStoreUnavailable(f"The job store {path} cannot be written: {error.strerror}.") from error
+        return sa.URL.create("sqlite", database=str(path))
+    try:
+        url = sa.make_url(settings.jobs_url)
+    except sa.exc.ArgumentError:
+        url = None
+    if url is None or url.get_backend_name() not in ("postgres", "postgresql") or not url.database:
+        raise ConfigurationError("GRAPHMEM_JOBS_URL must read postgresql://user:password@host:port/database.")
+    return url.set(drivername="postgresql+psycopg")
+
+
+def create_engine(url: sa.URL) -> sa.Engine:
+    """Return the engine of a job store, which connects when it is first used."""
+    pool = {"pool_size": 20, "max_overflow": 0, "pool_timeout": 30}
+    if url.get_backend_name() == "sqlite":
+        engine = sa.create_engine(url, **pool)
+        sa.event.listen(engine, "connect", _prepare_sqlite)
+        return engine
+    # A worker that freezes inside a transaction must not hold its locks for longer than this. A connection whose other
+    # end is gone is noticed within half a minute.
+    options = {
+        "connect_timeout": 5,
+        "options": "-c idle_in_transaction_session_timeout=60000",
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 30_000,
+    }
+    return sa.create_engine(url, **pool, pool_pre_ping=True, connect_args=options)
+
+
+@contextmanager
+def translate_database_errors(engine: sa.Engine, *, name_address: bool = False) -> Iterator[None]:
+    """Turn the errors of a database that cannot be reached or used into JobStoreUnavailable.
+
+    With `name_address`, for whoever starts graphmem, the error says where the database is; callers of the service must
+    not learn that, so that it is logged otherwise.
+    """
+    try:
+        yield
+    except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
+        address = engine.url.render_as_string(hide_password=True)
+        cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        if name_address:
+            raise JobStoreUnavailable(
+                f"The job store at {address} cannot be used: {cause}. Check GRAPHMEM_JOBS_URL or the data folder."
+            ) from error
+        log.warning("The job store at %s cannot be used: %s", address, cause)
+        if _is_full_disk(error, cause):
+            raise JobStoreUnavailable(
+                "The job store cannot write because its disk is full: free disk space, then try again."
+            ) from error
+        raise JobStoreUnavailable("The job store cannot be used: see the log of graphmem, then try again.") from error
+
+
+def _is_full_disk(error: sa.exc.SQLAlchemyError, cause: str) -> bool:
+    reported = getattr(error, "orig", None)
+    code = getattr(reported, "sqlstate", None) or getattr(reported, "sqlite_errorname", None)
+    return code in _FULL_DISK_CODES or any(words in cause.lower() for words in _FULL_DISK)
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:
+    # As in DBOS's own SQLite engine, writers wait for each other instead of failing. With the write-ahead log a commit
+    # waits for the disk once. Deleted text is overwritten with zeros.
+    connection.isolation_level = "IMMEDIATE"
+    for pragma in ("busy_timeout=30000", "journal_mode=WAL", "foreign_keys=ON", "secure_delete=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
 
 APPLICATION = "graphmem"
 """Name under which DBOS knows this application."""
@@ -301,3 +456,64 @@ def _silence_dbos_logger() -> None:
     logger.setLevel(logging.WARNING)
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())
+
+
+CALL_SECONDS = 10.0
+"""Seconds in which the job store must answer a call."""
+
+ERASURE_SECONDS = 120.0
+"""Seconds in which it must answer a call that erases many jobs."""
+
+MAX_CALLS = 16
+"""Calls that run side by side."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class StoreCalls:
+    """Runs blocking calls on threads of its own, so that a job store that hangs takes no thread from other work.
+
+    A call that takes too long raises JobStoreUnavailable. What it does may still take effect later, like any request
+    whose answer is lost. While it hangs, further calls fail at once.
+    """
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="job-store")
+        self._hanging: set[asyncio.Future[Any]] = set()
+        self._is_closed = False
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return the result of `function`, within `CALL_SECONDS`."""
+        return await self._run_within(CALL_SECONDS, lambda: function(*args, **kwargs))
+
+    async def erase(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return the result of a `function` that erases, within `ERASURE_SECONDS`."""
+        return await self._run_within(ERASURE_SECONDS, lambda: function(*args, **kwargs))
+
+    async def _run_within(self, seconds: float, function: Callable[[], T]) -> T:
+        if self._is_closed:
+            raise JobStoreUnavailable("The job runner is closed.")
+        if self._hanging:
+            raise _silent_error()
+        call = asyncio.get_running_loop().run_in_executor(self._threads, function)
+        done, _ = await asyncio.wait({call}, timeout=seconds)
+        if done:
+            return call.result()
+        self._hanging.add(call)
+        call.add_done_callback(self._forget_call)
+        raise _silent_error()
+
+    def _forget_call(self, call: asyncio.Future[Any]) -> None:
+        self._hanging.discard(call)
+        if not call.cancelled():
+            call.exception()  # nobody waits for it any more
+
+    def close(self) -> None:
+        """Accept no more calls; those that hang are left to end."""
+        self._is_closed = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _silent_error() -> JobStoreUnavailable:
+    return JobStoreUnavailable("The job store does not answer: check that its database runs, then try again.")

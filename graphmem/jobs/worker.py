@@ -1,29 +1,43 @@
-"""The process's one DBOS: claims jobs from the queue and runs their handlers on the application's event loop."""
+"""The worker of a process: it claims jobs, runs their handlers on the event loop, and takes over from dead ones."""
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from itertools import product
 from typing import Any, ClassVar
 
-from dbos import DBOS
+from dbos import DBOS, WorkflowStatus
+from dbos import error as dbos_error
 from structlog.contextvars import bound_contextvars
 
+from graphmem.jobs.dbos_internals import recover_jobs_of
 from graphmem.jobs.job import JobOutcome, JobStatus
-from graphmem.jobs.job_run import JobRun, RunningJobs, StartHandler
-from graphmem.jobs.kinds import JobHandler
-from graphmem.jobs.postponement import Postponements
-from graphmem.jobs.records import JobResult
-from graphmem.jobs.recovery import JobRecovery
-from graphmem.jobs.registry import WorkerProcess, WorkerRegistry
-from graphmem.jobs.steps import JobWaits, Steps
+from graphmem.jobs.kinds import (
+    ExecuteStep,
+    FindPause,
+    JobHandler,
+    JobInterrupted,
+    JobResult,
+    JobWaits,
+    StepRecord,
+    Steps,
+    error_detail,
+)
+from graphmem.jobs.registry import POSTPONING_ERRORS, Postponements, WorkerProcess, WorkerRegistry
 from graphmem.jobs.store import APPLICATION, APPLICATION_VERSION, JOB_WORKFLOW, TICK_WORKFLOW, JobStore
 from graphmem.runtime.errors import (
     ConfigurationError,
+    GraphmemError,
     JobStoreUnavailable,
     ModelAnswerUnusable,
     ModelUnavailable,
@@ -33,6 +47,323 @@ from graphmem.runtime.retries import DEFAULT_RETRY_AFTER_SECONDS
 from graphmem.runtime.tracing import span
 
 log = logging.getLogger(__name__)
+
+_POSTPONING_NAMES = {error.__name__ for error in POSTPONING_ERRORS}
+
+StartHandler = Callable[[Steps], Coroutine[Any, Any, JobOutcome]]
+"""Start the handler of a job with its steps."""
+
+
+class JobPostponed(JobInterrupted):
+    """The job stops here without an outcome: a database is unavailable, and this worker runs it again later."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PendingStep:
+    """A step the handler waits for; `record` is set on the event loop."""
+
+    name: str
+    execute: ExecuteStep
+    record: asyncio.Future[StepRecord]
+
+    def resolve(self, record: StepRecord) -> None:
+        if not self.record.done():
+            self.record.set_result(record)
+
+
+class JobRun:
+    """One attempt at one job. `run` is called on DBOS's thread, `abort` on any thread.
+
+    `postpone` decides whether a job that met an unavailable database is tried again later.
+    """
+
+    def __init__(
+        self,
+        job_id: str,
+        start: StartHandler,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        retry_delays: Sequence[float],
+        postpone: Callable[[], bool],
+        find_pause: FindPause,
+    ) -> None:
+        self.job_id = job_id
+        self._postpone = postpone
+        self._start = start
+        self._loop = loop
+        self._steps = Steps(job_id, self._record, retry_delays, find_pause)
+        self._pending: queue.SimpleQueue[_PendingStep | None] = queue.SimpleQueue()
+        self._task: asyncio.Task[JobOutcome] | None = None
+        self._executing: concurrent.futures.Future[StepRecord] | None = None
+        self._ended = threading.Event()
+        self._aborted = False
+
+    # On DBOS's thread
+
+    def run(self) -> JobResult:
+        """Run the handler to its end, recording each step it asks for.
+
+        A step that met an unavailable database is not recorded when the job is postponed, so that it is done again.
+        Raises JobInterrupted when the job must stop, and JobWaits when it must go on later.
+        """
+        started = time.monotonic()
+        self._call_on_loop(self._start_handler)
+        try:
+            for step in self._pending_steps():
+                stored = DBOS.run_step({"name": step.name}, self._execute, step)
+                self._call_on_loop(step.resolve, StepRecord.model_validate(stored))
+            result = self._result()
+        except dbos_error.DBOSException as error:
+            # Other steps than recorded: the handler is not deterministic, or changed with an upgrade.
+            self._abort_and_wait()
+            log.warning("Job %s failed: %s", self.job_id, error.message)
+            result = JobResult.failed(error.message, self._steps.receipt, restarts_when_retried=True)
+        except BaseException:
+            self._abort_and_wait()
+            raise
+        seconds = round(time.monotonic() - started, 3)
+        return result.model_copy(
+            update={
+                "receipt": result.receipt.model_copy(update={"seconds": seconds}),
+                "retries": self._steps.retry_count,
+                "finished_at": datetime.now(UTC),
+            }
+        )
+
+    def _pending_steps(self) -> Iterator[_PendingStep]:
+        while True:
+            try:
+                step = self._pending.get(timeout=1)
+            except queue.Empty:
+                if self._loop.is_closed():
+                    raise JobInterrupted from None
+                continue
+            if step is None:
+                return
+            yield step
+
+    def _execute(self, step: _PendingStep) -> dict[str, Any]:
+        if self._aborted:
+            raise JobInterrupted
+        self._executing = asyncio.run_coroutine_threadsafe(step.execute(), self._loop)
+        if self._aborted:
+            self._executing.cancel()
+        try:
+            record = self._executing.result()
+        except concurrent.futures.CancelledError:
+            raise JobInterrupted from None
+        if record.error in _POSTPONING_NAMES and self._postpone():
+            raise JobPostponed
+        return record.model_dump(exclude_unset=True)
+
+    def _result(self) -> JobResult:
+        task = self._task
+        if task is None or task.cancelled() or self._aborted:
+            raise JobInterrupted
+        error = task.exception()
+        if isinstance(error, JobInterrupted):
+            raise error
+        if error is None:
+            return JobResult.from_outcome(task.result())
+        if isinstance(error, POSTPONING_ERRORS) and self._postpone():
+            raise JobPostponed
+        if isinstance(error, GraphmemError):
+            bug = error.__cause__ if not isinstance(error.__cause__, GraphmemError) else None
+            log.warning("Job %s failed: %s", self.job_id, error.detail, exc_info=bug)
+        else:
+            log.warning("Job %s failed", self.job_id, exc_info=error)
+        return JobResult.failed(error_detail(error), self._steps.receipt)
+
+    def _abort_and_wait(self) -> None:
+        self.abort()
+        while not self._ended.wait(1) and not self._loop.is_closed():
+            pass
+
+    def _call_on_loop(self, callback: Callable[..., object], *args: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback, *args)
+        except RuntimeError:  # the application's event loop is closed
+            raise JobInterrupted from None
+
+    # On any thread
+
+    def abort(self) -> None:
+        """Cancel the handler and the step it waits for."""
+        self._aborted = True
+        if self._executing is not None:
+            self._executing.cancel()
+        try:
+            self._loop.call_soon_threadsafe(self._cancel_handler)
+        except RuntimeError:
+            return
+
+    # On the event loop
+
+    def _start_handler(self) -> None:
+        self._task = self._loop.create_task(self._start(self._steps))
+        self._task.add_done_callback(self._on_handler_done)
+        if self._aborted:
+            self._task.cancel()
+
+    def _on_handler_done(self, _: object) -> None:
+        self._ended.set()
+        self._pending.put(None)
+
+    def _cancel_handler(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _record(self, name: str, execute: ExecuteStep) -> StepRecord:
+        if self._aborted:
+            raise asyncio.CancelledError
+        step = _PendingStep(name, execute, asyncio.get_running_loop().create_future())
+        self._pending.put(step)
+        return await step.record
+
+
+class RunningJobs:
+    """The jobs whose handlers run in this process, by id. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, JobRun] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def add(self, run: JobRun) -> None:
+        """Add a run; raise JobInterrupted after `close`."""
+        with self._lock:
+            if self._closed:
+                raise JobInterrupted
+            self._runs[run.job_id] = run
+
+    def remove(self, job_id: str) -> None:
+        """Remove a run that has ended."""
+        with self._lock:
+            del self._runs[job_id]
+
+    def ids(self) -> set[str]:
+        """Return the ids of the jobs that run."""
+        with self._lock:
+            return set(self._runs)
+
+    def abort(self, job_id: str) -> None:
+        """Stop a job without an outcome; do nothing when it does not run here."""
+        with self._lock:
+            run = self._runs.get(job_id)
+        if run is not None:
+            run.abort()
+
+    def close(self, timeout: float) -> None:
+        """Take no further run, abort all, and wait up to `timeout` seconds for them to end."""
+        with self._lock:
+            self._closed = True
+            runs = list(self._runs.values())
+        for run in runs:
+            run.abort()
+        deadline = time.monotonic() + timeout
+        while self.ids() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+
+CHECKS_BEFORE_REQUEUE = 5
+"""Checks in a row that must find a claimed job without a handler before it is queued again."""
+
+MAX_CHECK_SECONDS = 2.0
+"""Most seconds between two checks; a quarter of the time after which a silent worker is dead, where that is less."""
+
+
+class JobRecovery:
+    """A thread that checks the job store at regular intervals.
+
+    A worker is dead when it has left, when its process on this machine is gone, or when its heartbeat has not changed
+    for `dead_worker_seconds` seconds by this machine's clock, so that the clocks of two machines need not agree. A
+    check that fails discards the heartbeats seen, so that no worker counts as dead after an outage of the job store.
+    """
+
+    def __init__(
+        self,
+        process: WorkerProcess,
+        running: RunningJobs,
+        postponements: Postponements,
+        store: JobStore,
+        registry: WorkerRegistry,
+        *,
+        dead_worker_seconds: float,
+    ) -> None:
+        self._process = process
+        self._running = running
+        self._postponements = postponements
+        self._store = store
+        self._registry = registry
+        self._dead_worker_seconds = dead_worker_seconds
+        self._interval = min(MAX_CHECK_SECONDS, dead_worker_seconds / 4)
+        self._last_heartbeats: dict[str, tuple[int, float]] = {}
+        self._unstarted_checks: Counter[str] = Counter()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run_loop, name="graphmem-jobs-recovery", daemon=True)
+
+    def start(self) -> None:
+        """Check once, which recovers the jobs of a crash on this machine, and then at intervals."""
+        self.check()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop checking."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run_loop(self) -> None:
+        while not self._stop.wait(self._interval):
+            try:
+                self.check()
+            except JobStoreUnavailable as error:
+                self._last_heartbeats.clear()
+                log.warning("Job recovery cannot read the job store: %s", error.detail)
+            except Exception:
+                self._last_heartbeats.clear()
+                log.warning("Job recovery failed", exc_info=True)
+
+    def check(self) -> None:
+        """Send a heartbeat, abort jobs that another worker has claimed, and recover the jobs of dead workers."""
+        self._registry.heartbeat(self._process)
+        running = self._running.ids()
+        pending = self._store.list_statuses(status="PENDING")
+        own_jobs = {status.workflow_id: status for status in pending if status.executor_id == self._process.id}
+        for job_id in running - own_jobs.keys():
+            self._running.abort(job_id)
+        self._requeue_unstarted(own_jobs)
+        self._recover_abandoned({str(status.executor_id) for status in pending} - {self._process.id})
+
+    def _requeue_unstarted(self, own_jobs: dict[str, WorkflowStatus]) -> None:
+        # Claimed by this worker but run by none of its threads: postponed, or the job store failed between the two.
+        running = self._running.ids()
+        self._postponements.retain(own_jobs.keys() | running)
+        is_due = {job_id: self._postponements.is_due(job_id) for job_id in own_jobs.keys() - running}
+        unstarted = [job_id for job_id, due in is_due.items() if due is None]
+        self._unstarted_checks = Counter({job_id: self._unstarted_checks[job_id] + 1 for job_id in unstarted})
+        for job_id, due in is_due.items():
+            if due or self._unstarted_checks[job_id] >= CHECKS_BEFORE_REQUEUE:
+                self._store.resume(own_jobs[job_id])
+
+    def _recover_abandoned(self, executor_ids: set[str]) -> None:
+        others = {worker.id: worker for worker in self._registry.list_workers() if worker.id != self._process.id}
+        dead = {worker.id for worker in others.values() if self._is_dead(worker)}
+        abandoned = sorted(executor_ids & dead | executor_ids - others.keys())
+        if abandoned:
+            recover_jobs_of(abandoned)
+            log.info("Recovered the jobs of dead workers: %s", ", ".join(abandoned))
+        if dead:
+            self._registry.remove(dead)
+
+    def _is_dead(self, worker: WorkerProcess) -> bool:
+        now = time.monotonic()
+        heartbeat, since = self._last_heartbeats.get(worker.id, (None, now))
+        if heartbeat != worker.heartbeat:
+            since = now
+        self._last_heartbeats[worker.id] = (worker.heartbeat, since)
+        return worker.has_exited() or now - since > self._dead_worker_seconds
+
 
 MAX_RECOVERY_ATTEMPTS = 10
 """Workers that a job may stop before it is given up."""

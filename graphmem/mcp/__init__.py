@@ -11,21 +11,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from graphmem.mcp.connection import Connection
+    from graphmem.mcp.arguments import Connection
     from graphmem.mcp.http import make_app, mount
-    from graphmem.mcp.inprocess import open_tool_client
-    from graphmem.mcp.server import make_server
-    from graphmem.mcp.stdio import run_stdio
+    from graphmem.mcp.server import make_server, open_tool_client, run_stdio
 
 __all__ = ["Connection", "make_app", "make_server", "mount", "open_tool_client", "run_stdio"]
 
 _MODULE_BY_NAME = {
-    "Connection": "graphmem.mcp.connection",
+    "Connection": "graphmem.mcp.arguments",
     "make_app": "graphmem.mcp.http",
     "make_server": "graphmem.mcp.server",
     "mount": "graphmem.mcp.http",
-    "open_tool_client": "graphmem.mcp.inprocess",
-    "run_stdio": "graphmem.mcp.stdio",
+    "open_tool_client": "graphmem.mcp.server",
+    "run_stdio": "graphmem.mcp.server",
 }
 
 

@@ -1,8 +1,9 @@
-"""The arguments of tools, with the descriptions that a model reads."""
+"""The arguments of tools, with the descriptions that a model reads, and the user that a connection is fixed to."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,13 +14,14 @@ from graphmem.memories.memory import (
     MemoryTypeInput,
     Scope,
     SubtypeWord,
+    Tags,
 )
-from graphmem.memories.tags import Tags
-from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.field_types import Domain, Id, UnitInterval
-from graphmem.runtime.text import NonBlankText
+from graphmem.runtime.errors import Forbidden, InvalidInput
+from graphmem.runtime.field_types import Domain, Id, NonBlankText, UnitInterval
 from graphmem.runtime.times import Instant
 from graphmem.search.models import Cut, QueryText
+from graphmem.tenants.access import ApiKey
+from graphmem.tenants.owners import Owner, make_owner
 from graphmem.tenants.profiles import known_topic_tags
 
 _NON_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]+")
@@ -104,3 +106,33 @@ def predicate_from_key(key: str) -> str:
     if not words or not words[0].isalpha():
         raise InvalidInput("key must begin with a Latin letter, as in server_os.")
     return words
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """The user whose memory the tools access, the actor recorded with writes, and whether writes are allowed."""
+
+    owner: Owner
+    actor: str | None = None
+    can_write: bool = True
+
+    @property
+    def writable_owner(self) -> Owner:
+        """The owner, for a write; raises Forbidden on a connection that only reads."""
+        if not self.can_write:
+            raise Forbidden("The key of this connection is an analyst's: it reads and does not write.")
+        return self.owner
+
+
+def resolve_connection(key: ApiKey, user_id: str | None) -> Connection:
+    """Return the connection of a key to the user in the path, or to the only user that the key is bound to.
+
+    Raises Forbidden when the key has no access to the user, or is bound to no single user and the path names none.
+    """
+    if user_id is None:
+        if key.users is None or len(key.users) != 1:
+            raise Forbidden("The key is not bound to exactly one user: name the user in the path, as in /mcp/<user>.")
+        user_id = key.users[0]
+    if not key.can_access(user_id):
+        raise Forbidden("This key has no access to that user.")
+    return Connection(make_owner(key.tenant, user_id), actor=key.id, can_write=key.can_write)

@@ -1,11 +1,12 @@
-"""Operations on the types that tenants declare."""
+"""The types that tenants declare, in the graph, and what callers do with them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from datetime import datetime
 
 from graphmem.memories.declared_types import DeclaredTypes, DeclaredTypesIn
-from graphmem.memories.declared_types_store import DeclaredTypeStore
 from graphmem.memories.memory import MemoryIn, MemoryPatch, is_built_in_type
 from graphmem.memories.type_checks import (
     UndeclaredType,
@@ -15,12 +16,46 @@ from graphmem.memories.type_checks import (
     resolve_memory,
     resolve_patch,
 )
+from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.stored_values import stored_values
 from graphmem.runtime.times import Clock
-from graphmem.runtime.validation_domain import describe_field_errors
-from graphmem.secrets.policy import SecretPolicy
+from graphmem.runtime.validation import describe_field_errors
+from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
+
+_SECTIONS = ("memory_types", "entity_types")
+
+
+class DeclaredTypeStore:
+    """One set of types a tenant."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def find(self, tenant: str) -> DeclaredTypes:
+        """Return the declared types of a tenant; none where it has none."""
+        rows = await self._graph.fetch("declared_types.find", tenant=tenant)
+        if not rows:
+            return DeclaredTypes()
+        stored = rows[0]["types"]
+        return DeclaredTypes(**{**stored, **{name: json.loads(stored[name]) for name in _SECTIONS}})
+
+    async def replace(self, tenant: str, types: DeclaredTypesIn, now: datetime, actor: str) -> None:
+        """Set the declared types of a tenant."""
+        sections = types.model_dump(mode="json")
+        await self._graph.execute(
+            "declared_types.replace",
+            tenant=tenant,
+            memory_types=json.dumps(sections["memory_types"], ensure_ascii=False),
+            entity_types=json.dumps(sections["entity_types"], ensure_ascii=False),
+            now=now,
+            actor=actor,
+        )
+
+    async def remove(self, tenant: str) -> None:
+        """Remove the declared types of a tenant; do nothing where it has none."""
+        await self._graph.execute("declared_types.remove", tenant=tenant)
 
 
 class DeclaredTypeService:

@@ -16,8 +16,7 @@ from graphmem.memories.memory import (
     is_built_in_type,
     normalise_type_name,
 )
-from graphmem.runtime.field_types import Metadata
-from graphmem.runtime.text import StorableText
+from graphmem.runtime.field_types import Metadata, StorableText
 
 MAX_DECLARED_TYPES = 30
 """Types of memories, and types of entities, that a tenant may declare; every prompt of extraction lists them."""

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
 from graphmem.neo4j.schema import RESERVED_LABELS
-from graphmem.runtime.field_types import EntityName, Metadata
-from graphmem.runtime.text import NonBlankText
+from graphmem.runtime.field_types import EntityName, Metadata, NonBlankText
 
 DEFAULT_ENTITY_TYPE = "Thing"
 """The type of an entity whose type is unknown."""

@@ -18,8 +18,7 @@ from graphmem.memories.memory import (
     Scope,
     tagged_domain,
 )
-from graphmem.runtime.field_types import deduplicate
-from graphmem.runtime.text import content_hash
+from graphmem.runtime.field_types import content_hash, deduplicate
 from graphmem.runtime.times import MAX_TIME, MIN_TIME, interval_contains
 from graphmem.tenants.owners import Owner
 
@@ -225,3 +224,19 @@ def amendments_from_patch(patch: MemoryPatch) -> FactAmendments:
     elif patch.scope in SCOPES_WITHOUT_DOMAIN:
         changes["domain"] = None
     return changes
+
+
+@dataclass(frozen=True, slots=True)
+class ImportProvenance:
+    """The id of a statement in another memory and its known time there; None means unknown, or open.
+
+    `key` identifies the statement, so that importing it again changes nothing. `memory_id` is the id that its memory
+    shall have, and `superseded_by` that of the memory which replaced it.
+    """
+
+    key: str
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    expired_at: datetime | None = None
+    memory_id: str | None = None
+    superseded_by: str | None = None

@@ -15,9 +15,8 @@ from graphmem.memories.decay import RetrievalCount
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_mapping import fact_from_row, memory_from_fact, memory_version_from_fact
-from graphmem.memories.fact_write import FactLoader, FactWrite
 from graphmem.memories.filters import FactFilters
-from graphmem.memories.listing import SortOrder
+from graphmem.memories.listing import MAX_MATCHES, SortOrder
 from graphmem.memories.memory import (
     Memory,
     MemoryVersion,
@@ -25,19 +24,16 @@ from graphmem.memories.memory import (
     Scope,
 )
 from graphmem.memories.new_memory import NewMemory
-from graphmem.memories.saving import FactSave, entity_ids_of
-from graphmem.memories.short_ids import MAX_MATCHES
+from graphmem.memories.saving import FactLoader, FactSave, FactWrite, entity_ids_of
 from graphmem.memories.versioning import Ledger
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import MemoryDeleted, NotFound, UserBeingForgotten
-from graphmem.runtime.field_types import Vector, deduplicate
+from graphmem.runtime.field_types import Vector, content_hash, deduplicate
 from graphmem.runtime.paging import take_page
-from graphmem.runtime.text import content_hash
 from graphmem.runtime.times import Clock, to_epoch_pair
-from graphmem.tenants.idempotency import IdempotentRequest
-from graphmem.tenants.idempotency_store import write_once
+from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.user_lock import lock_or_create_user, lock_user
+from graphmem.tenants.users import lock_or_create_user, lock_user
 
 _MEMORY = TypeAdapter(Memory)
 _SAVE_RESULTS = TypeAdapter(list[SaveResult])

@@ -12,15 +12,14 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from graphmem.memories.memory import MemoryTypeWord, Scope, SubtypeWord
-from graphmem.memories.tags import Tags
+from graphmem.memories.memory import MemoryTypeWord, Scope, SubtypeWord, Tags
 from graphmem.runtime.field_types import (
     Domain,
     EntityName,
+    StorableText,
     UnitInterval,
     deduplicate,
 )
-from graphmem.runtime.text import StorableText
 from graphmem.runtime.times import (
     AS_OF_NOW,
     MAX_TIME,
@@ -222,3 +221,10 @@ def _parse_number_or_truth_value(text: str) -> bool | int | float | None:
 def known_at_or_now(known_as_of: datetime | None) -> datetime:
     """Return the known time to filter by; without one, the time that only current beliefs include."""
     return known_as_of or AS_OF_NOW
+
+
+class AsOfQuery(BaseModel):
+    """The times that a read looks back to; absent: now."""
+
+    valid_as_of: Instant | None = None
+    known_as_of: Instant | None = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
@@ -10,17 +12,59 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from graphmem.memories.entity import EntityIn, EntityRef
-from graphmem.memories.tags import Tags
 from graphmem.runtime.field_types import (
     Domain,
     Id,
     Metadata,
+    NonBlankText,
+    StorableText,
     UnitInterval,
+    deduplicate,
     describe_object,
 )
 from graphmem.runtime.stored_values import check_request_size
-from graphmem.runtime.text import NonBlankText
 from graphmem.runtime.times import Instant
+from graphmem.runtime.validation import RequestBody
+from graphmem.tenants.profiles import known_topic_tags
+
+MAX_TAG_LENGTH = 64
+"""Longest tag, in characters."""
+
+TEMPORARY_TAG = "temporary"
+"""Tag of memories that maintenance ends when their time is over."""
+
+FEEDBACK_TAG = "feedback"
+"""Tag of memories that maintenance offers to consolidation again and again."""
+
+MAINTENANCE_TAGS = frozenset({TEMPORARY_TAG, FEEDBACK_TAG})
+"""Tags that say what maintenance does with a memory, and nothing of its topic."""
+
+_TAG_PATTERN = re.compile(r"^\w[\w:./-]*$", re.UNICODE)
+
+
+def parse_tag(value: str) -> str:
+    """Return a tag in its stored form: lower case with dashes for spaces, the topic tags of any profile in capitals.
+
+    A leading `#` is dropped.
+
+    Raises ValueError for text that cannot be a tag.
+    """
+    tag = "-".join(value.strip().removeprefix("#").split())
+    topic_tag = tag.upper().replace("-", "_")
+    if topic_tag in known_topic_tags():
+        return topic_tag
+    tag = tag.lower()
+    if len(tag) > MAX_TAG_LENGTH or not _TAG_PATTERN.match(tag):
+        raise ValueError(f"is not a tag: use letters, digits, '-', '_', ':', up to {MAX_TAG_LENGTH} characters")
+    return tag
+
+
+Tag = Annotated[StorableText, AfterValidator(parse_tag)]
+"""A tag in its stored form."""
+
+Tags = Annotated[list[Tag], Field(max_length=50), AfterValidator(deduplicate)]
+"""Up to 50 different tags."""
+
 
 SCHEMA_VERSION: Final = "1.0"
 """Version of the memory format that callers receive."""
@@ -371,3 +415,37 @@ class SaveResult(BaseModel):
         default_factory=list, description="Current memories that it may contradict or repeat, the most similar first."
     )
     reason: str | None = None
+
+
+class SaveIn(RequestBody):
+    """Statements to save together."""
+
+    memories: list[MemoryIn] = Field(min_length=1)
+    infer: bool = Field(
+        False, description="Let a model compare them with what is known: insert, reinforce, supersede or skip."
+    )
+
+    @model_validator(mode="after")
+    def _check_size(self) -> Self:
+        return check_request_size(self)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUpdate:
+    """The changes of one memory, and the version that they apply to (None: the latest)."""
+
+    patch: MemoryPatch
+    if_version: int | None = None
+
+
+class SaveOut(BaseModel):
+    """The result of each statement, in the order of the request."""
+
+    results: list[SaveResult]
+
+
+class ErasedMemory(BaseModel):
+    """An erased memory and the number of versions it had."""
+
+    id: str
+    erased: int

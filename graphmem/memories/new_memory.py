@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from graphmem.memories.decay import DECAY_RATES, INITIAL_STRENGTH
-from graphmem.memories.entity import EntityIn, EntityRef
-from graphmem.memories.fact import Fact
+from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
+from graphmem.memories.fact import Fact, ImportProvenance
 from graphmem.memories.memory import (
     FEELING_EXPIRY_DAYS,
     MAX_QUOTE_LENGTH,
+    TEMPORARY_TAG,
     MemoryIn,
     MemoryType,
     Scope,
 )
-from graphmem.memories.provenance import ImportProvenance
-from graphmem.memories.tags import TEMPORARY_TAG
-from graphmem.runtime.field_types import Vector, deduplicate, scalar_texts
-from graphmem.runtime.text import content_hash, name_key
+from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key, scalar_texts
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.profiles import TemporaryStateRules
+from graphmem.text.normalising import fold
 
 _IMPORT_NAMESPACE = uuid.UUID("6f8b3c1e-52a7-4d0e-9b57-1c4a60d2e9f3")
 """Namespace of the ids of imported memories."""
@@ -157,3 +159,71 @@ def _build_search_text(memory: MemoryIn, entities: Iterable[EntityRef], messages
     words += [tag.replace("_", " ").replace("-", " ") for tag in memory.tags]
     words += scalar_texts(memory.metadata)
     return "\n".join([" ".join(words), *(message.content for message in messages)])
+
+
+PLACE_TYPE = "Place"
+ORGANIZATION_TYPE = "Organization"
+
+
+class ImpliedTypes(NamedTuple):
+    """The types of the subject and of the object of a predicate; None: it may be anything."""
+
+    subject: str | None
+    object: str | None
+
+
+_PLACES = ("LIVES_IN", "LIVED_IN", "BORN_IN", "GREW_UP_IN", "RESIDES_IN", "LOCATED_IN")
+_WORK = ("WORKS_AT", "WORKED_AT", "WORKS_FOR", "WORKED_FOR", "EMPLOYED_BY", "STUDIES_AT", "STUDIED_AT")
+_PEOPLE = (
+    "MARRIED_TO", "ENGAGED_TO", "DIVORCED_FROM", "SPOUSE_OF", "HUSBAND_OF", "WIFE_OF", "PARTNER_OF", "FRIEND_OF",
+    "COLLEAGUE_OF", "NEIGHBOUR_OF", "NEIGHBOR_OF", "ROOMMATE_OF", "SIBLING_OF", "BROTHER_OF", "SISTER_OF", "PARENT_OF",
+    "MOTHER_OF", "FATHER_OF", "CHILD_OF", "SON_OF", "DAUGHTER_OF", "COUSIN_OF", "AUNT_OF", "UNCLE_OF",
+    "GRANDPARENT_OF", "GRANDMOTHER_OF", "GRANDFATHER_OF", "BOSS_OF", "REPORTS_TO",
+)  # fmt: skip
+
+IMPLIED_TYPES = {
+    **dict.fromkeys(_PLACES, ImpliedTypes(None, PLACE_TYPE)),
+    **dict.fromkeys(_WORK, ImpliedTypes(PERSON_TYPE, ORGANIZATION_TYPE)),
+    **dict.fromkeys(_PEOPLE, ImpliedTypes(PERSON_TYPE, PERSON_TYPE)),
+}
+"""Types by predicate: only predicates whose subjects or objects are of one kind nearly always."""
+
+
+def with_implied_types(memories: Sequence[MemoryIn]) -> list[MemoryIn]:
+    """Return statements whose untyped subjects and objects have the types that their predicates imply.
+
+    A name that a statement of the same save gives a type keeps that one everywhere.
+    """
+    typed = {name_key(entity.name) for memory in memories for entity in _entities_of(memory) if entity.type}
+    return [_with_implied_types(memory, typed) for memory in memories]
+
+
+def _with_implied_types(memory: MemoryIn, typed: set[str]) -> MemoryIn:
+    implied = IMPLIED_TYPES.get(memory.predicate or "")
+    if implied is None:
+        return memory
+    changes = {
+        role: entity.model_copy(update={"type": type})
+        for role, entity, type in (
+            ("subject", memory.subject, implied.subject),
+            ("object", memory.object, implied.object),
+        )
+        if entity and type and entity.type is None and name_key(entity.name) not in typed
+    }
+    return memory.model_copy(update=changes) if changes else memory
+
+
+def _entities_of(memory: MemoryIn) -> Iterable[EntityIn]:
+    return (entity for entity in (memory.subject, memory.object, *memory.entities) if entity)
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_])|\n+")
+
+
+def is_temporary_state(text: str, rules: TemporaryStateRules) -> bool:
+    """Return whether a sentence of the text states a condition of the moment and nothing lasting."""
+    lasting, temporary = rules.compiled
+    return any(
+        not lasting.search(sentence) and any(pattern.search(sentence) for pattern in temporary)
+        for sentence in _SENTENCE_END.split(fold(text).text)
+    )

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from pydantic import FiniteFloat
 
-from graphmem.ingestion.inferred_save import InferredSave
 from graphmem.memories.declarations import DeclaredTypeService
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore, PagePosition
-from graphmem.memories.implied_types import with_implied_types
-from graphmem.memories.listing import ListFilters, SortOrder
+from graphmem.memories.listing import ListFilters, SortOrder, complete_id
 from graphmem.memories.memory import (
     Memory,
     MemoryIn,
@@ -19,11 +18,11 @@ from graphmem.memories.memory import (
     MemoryVersion,
     SaveResult,
 )
-from graphmem.memories.short_ids import complete_id
+from graphmem.memories.new_memory import with_implied_types
 from graphmem.memories.writer import MemoryWriter
 from graphmem.runtime.errors import InvalidInput, MemoryDeleted
+from graphmem.runtime.field_types import StorableText
 from graphmem.runtime.paging import Cursor, Page, StoredInteger
-from graphmem.runtime.text import StorableText
 from graphmem.runtime.times import Clock
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner
@@ -31,6 +30,22 @@ from graphmem.tenants.owners import Owner
 _CURSOR: Cursor[tuple[SortOrder, int | float, str]] = Cursor(
     tuple[SortOrder, StoredInteger | FiniteFloat, StorableText]
 )
+
+
+class Save(Protocol):
+    """Saves statements, all or none, after a model compared them with what is known."""
+
+    async def __call__(
+        self,
+        owner: Owner,
+        memories: Sequence[MemoryIn],
+        *,
+        actor: str | None,
+        kind: str,
+        request: IdempotentRequest | None = None,
+    ) -> list[SaveResult]:
+        """Return the result of each statement, in order."""
+        ...
 
 
 class MemoryService:
@@ -42,7 +57,7 @@ class MemoryService:
     def __init__(
         self,
         memory_writer: MemoryWriter,
-        inferred_save: InferredSave,
+        inferred_save: Save,
         declared_types: DeclaredTypeService,
         facts: FactStore,
         entities: EntityStore,
@@ -78,7 +93,7 @@ class MemoryService:
             raise InvalidInput(f"A save takes up to {self._max_batch_size} memories: send them in several saves.")
         resolved = await self._declared_types.resolve_all(owner, memories)
         typed = with_implied_types(resolved)
-        save = self._inferred_save.save if infer else self._memory_writer.save
+        save = self._inferred_save if infer else self._memory_writer.save
         return await save(owner, typed, actor=actor, kind=kind, request=request)
 
     async def complete_id(self, owner: Owner, given: str) -> str:

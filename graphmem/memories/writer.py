@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from graphmem.memories.fact import FactAmendments, amendments_from_patch
+from graphmem.memories.fact import FactAmendments, ImportProvenance, amendments_from_patch
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import (
     MIN_CONFIDENCE,
@@ -14,17 +14,13 @@ from graphmem.memories.memory import (
     SaveAction,
     SaveResult,
 )
-from graphmem.memories.new_memory import NewMemory
-from graphmem.memories.provenance import ImportProvenance
-from graphmem.memories.temporary_states import is_temporary_state
+from graphmem.memories.new_memory import NewMemory, is_temporary_state
 from graphmem.models.embedder import Embedder
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.field_types import Vector
-from graphmem.runtime.json_values import JSON
+from graphmem.runtime.field_types import JSON, Vector, name_key
+from graphmem.runtime.process import read_text
 from graphmem.runtime.stored_values import stored_values, text_length
-from graphmem.runtime.text import name_key
-from graphmem.runtime.text_thread import read_text
-from graphmem.secrets.policy import SecretPolicy
+from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles

@@ -1,12 +1,18 @@
-"""Embeddings of texts: on this machine, or by a server with the OpenAI embeddings API."""
+"""Embedders: their interface, and opening the one of the settings or the one that a database records."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import logging
+from array import array
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from graphmem.models.embedding_models import EmbeddingModel
+from cachetools import LRUCache
+
+from graphmem.models.embedding_models import EmbeddingModel, VectorState
 from graphmem.runtime.artifacts import DownloadProgress
+from graphmem.runtime.metrics import HitRate
 from graphmem.runtime.settings import Settings
 
 __all__ = ["Embedder", "create_embedder", "create_recorded_embedder", "describe_model"]
@@ -71,3 +77,91 @@ def create_recorded_embedder(
 def describe_model(embedder: Embedder, settings: Settings) -> EmbeddingModel:
     """Return what a database records of the embedder of the settings, whose dimension is known."""
     return EmbeddingModel(name=embedder.model, dimension=embedder.dimension, embedder=settings.embedder)
+
+
+_MAX_CACHED_CHARS = 1000
+"""Characters; what is longer is a document, and documents are not asked twice."""
+
+EmbedFunction = Callable[[list[str]], Awaitable[list[list[float]]]]
+
+
+class VectorCache:
+    """The vectors of the last texts, in single precision (1.5 kB each at 384 dimensions)."""
+
+    def __init__(self, size: int = 2048) -> None:
+        self._vectors: LRUCache[str, array[float]] = LRUCache(size)
+        self._hit_rate = HitRate("embedded_texts")
+
+    async def get_or_embed(self, texts: Sequence[str], embed: EmbedFunction) -> list[list[float]]:
+        """Return one vector a text, asking `embed` once for each text that is not known."""
+        known = {text: self._vectors[text].tolist() for text in set(texts) if text in self._vectors}
+        missing = [text for text in dict.fromkeys(texts) if text not in known]
+        self._hit_rate.count_many(hits=len(known), misses=len(missing))
+        if missing:
+            for text, vector in zip(missing, await embed(missing), strict=True):
+                single = array("f", vector)
+                known[text] = single.tolist()
+                if len(text) <= _MAX_CACHED_CHARS:
+                    self._vectors[text] = single
+        return [known[text] for text in texts]
+
+
+log = logging.getLogger(__name__)
+
+GetState = Callable[[], Awaitable[VectorState | None]]
+"""Returns the state of the vectors, at most a second old."""
+
+CreateEmbedder = Callable[[EmbeddingModel], Embedder]
+"""Returns the embedder of a recorded model, not opened yet; raises ConfigurationError if it cannot be used."""
+
+
+class RecordedEmbedder:
+    """Embeds with the model of the vectors that searches read, and changes it when a re-embedding does."""
+
+    def __init__(self, embedder: Embedder, get_state: GetState, create: CreateEmbedder) -> None:
+        """Use `embedder` until the state names another model."""
+        self._get_state = get_state
+        self._create = create
+        self._current = embedder
+        self._embedders = {embedder.model: embedder}
+        self._lock = asyncio.Lock()
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self._current.model
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector."""
+        return self._current.dimension
+
+    async def open(self) -> None:
+        """Load the model, or connect to its server."""
+        await self._current.open()
+
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
+        """Return one vector per text."""
+        state = await self._get_state()
+        if state is not None:
+            if state.next is not None:
+                # Loaded before the change, so that no request waits for it.
+                await self.get(state.next)
+            if state.searched_model.name != self._current.model:
+                self._current = await self.get(state.searched_model)
+                log.info("embedding with another model", extra={"model": self._current.model})
+        return await self._current.embed(texts, query=query)
+
+    async def get(self, model: EmbeddingModel) -> Embedder:
+        """Return the embedder of a model, loaded; raise ConfigurationError if it cannot be used."""
+        async with self._lock:
+            if model.name not in self._embedders:
+                embedder = self._create(model)
+                await embedder.open()
+                self._embedders[model.name] = embedder
+            return self._embedders[model.name]
+
+    async def aclose(self) -> None:
+        """End the threads and close the connections."""
+        for embedder in self._embedders.values():
+            await embedder.aclose()

@@ -1,4 +1,4 @@
-"""Which embedding model the vectors of a database are of, and the change to another one."""
+"""Which embedding model the vectors of a database are of, and which text of a message they are made from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphmem.runtime.text import NonBlankText
+from graphmem.runtime.field_types import NonBlankText
 
 
 class EmbeddingModel(BaseModel):
@@ -97,3 +97,8 @@ def _embedder_of(model: str) -> str:
     if model.endswith("-int8"):
         return "local"
     return "openai" if model.startswith("text-embedding-") else "sentence-transformers"
+
+
+def embedding_text(name: str | None, content: str) -> str:
+    """Return the text of a message that is embedded: with the speaker's name, if known."""
+    return f"{name}: {content}" if name else content

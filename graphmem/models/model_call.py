@@ -1,47 +1,239 @@
-"""One call of a language model: its requests within the retry policy, and their cost."""
+"""One call of a language model: its requests within the retry policy, answers that cannot be used, failures, cost."""
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from opentelemetry.trace import SpanKind
 from pydantic import BaseModel
-from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError, ModelTimeoutError
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.exceptions import (
+    ModelConnectionError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    ModelQuotaExceededError,
+    ModelTimeoutError,
+    UserError,
+)
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    UserPromptPart,
+)
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
-from graphmem.models.failures import (
-    OptionalParameter,
-    may_succeed_later,
-    to_model_unavailable,
-    unsupported_parameter,
-)
-from graphmem.models.output_modes import (
-    OutputMode,
-    ServerRefusals,
-    add_schema_to_system,
-    structured_parameters,
-)
+from graphmem.models.language_model import CHARACTERS_PER_TOKEN, ToolCall
 from graphmem.models.prompts import ChatMessage
 from graphmem.models.receipt import Receipt
-from graphmem.models.responses import (
-    raise_if_incomplete,
-    read_receipt,
-    structured_text_of,
-    to_model_messages,
+from graphmem.models.structured_output import (
+    OutputMode,
+    ServerRefusals,
+    UnusableAnswer,
+    add_schema_to_system,
+    read_answer,
+    structured_parameters,
 )
-from graphmem.models.structured_output import UnusableAnswer, read_answer
-from graphmem.runtime.errors import GraphmemError, ModelAnswerUnusable
+from graphmem.runtime.errors import GraphmemError, ModelAnswerUnusable, ModelUnavailable
 from graphmem.runtime.metrics import MODEL_CALLS, MODEL_TOKENS
-from graphmem.runtime.model_names import OPENAI_COMPATIBLE, ModelProvider
-from graphmem.runtime.retries import DEFAULT_RETRY_AFTER_SECONDS, MAX_REQUESTS, RetryPolicy
+from graphmem.runtime.retries import (
+    DEFAULT_RETRY_AFTER_SECONDS,
+    MAX_REQUESTS,
+    RetryPolicy,
+    error_code,
+    is_transient,
+    retry_after_seconds,
+)
+from graphmem.runtime.settings import OPENAI_COMPATIBLE, ModelProvider
 from graphmem.runtime.tracing import span
+
+OptionalParameter = Literal["response_format", "temperature", "reasoning_effort"]
+"""Parameters of a request that a server may not know."""
+
+_RECORDING_KEY_PATTERN = re.compile(r"\b[0-9a-f]{24}\b")
+_PARAMETER_BY_WORD: dict[str, OptionalParameter] = {
+    "temperature": "temperature",
+    "reasoning": "reasoning_effort",
+    "response_format": "response_format",
+    "response format": "response_format",
+    "json_schema": "response_format",
+    "json schema": "response_format",
+    "json_object": "response_format",
+    "structured output": "response_format",
+    "grammar": "response_format",
+    "tool_choice": "response_format",
+    "requested parameters": "response_format",
+}
+
+
+def unsupported_parameter(error: ModelHTTPError, sent: Collection[OptionalParameter]) -> OptionalParameter | None:
+    """Return the optional parameter of those sent that the server refuses by its error, or None."""
+    if error.status_code not in (400, 404, 415, 422) or _is_prompt_too_long(error):
+        return None
+    text = _message_of(error).casefold()
+    return next((name for word, name in _PARAMETER_BY_WORD.items() if word in text and name in sent), None)
+
+
+def may_succeed_later(error: BaseException) -> bool:
+    """Return whether the same request to a model may succeed later."""
+    return not isinstance(error, ModelQuotaExceededError) and is_transient(error)
+
+
+def to_model_unavailable(
+    error: Exception, model: str, provider: ModelProvider, setting: str, retries: RetryPolicy
+) -> ModelUnavailable:
+    """Return the error to raise for a failed call; it never quotes the server's text, which may echo the user's.
+
+    `retry_after` is None where the same call fails until a setting changes, such as the variable `setting`.
+    """
+    if isinstance(error, ModelHTTPError):
+        return _status_error(error, model, provider, setting)
+    if isinstance(error, TimeoutError):
+        text = f"The language model {model} did not answer within {retries.timeout:g} s, tried {retries.attempts} times"
+        return ModelUnavailable(f"{text}; GRAPHMEM_LLM_TIMEOUT allows more.", retry_after=DEFAULT_RETRY_AFTER_SECONDS)
+    if isinstance(error, ConnectionError):
+        text = f"The language model's server cannot be reached, tried {retries.attempts} times"
+        check = f"check {provider.address} and that it runs" if provider.address else "check the network"
+        return ModelUnavailable(f"{text}: {check}.", retry_after=DEFAULT_RETRY_AFTER_SECONDS)
+    if isinstance(error, UserError):
+        text = f"The language model {model} takes no such request: check GRAPHMEM_LLM_OUTPUT and {setting}."
+        return ModelUnavailable(text, retry_after=None)
+    return _not_a_completion_error(model, provider)
+
+
+def _not_a_completion_error(model: str, provider: ModelProvider) -> ModelUnavailable:
+    check = f"check that {provider.address} is an OpenAI-compatible address, which often ends in /v1"
+    advice = check if provider.address else "try later"
+    text = f"The server's answer is no chat completion of {model}: {advice}."
+    return ModelUnavailable(text, retry_after=DEFAULT_RETRY_AFTER_SECONDS)
+
+
+def _status_error(error: ModelHTTPError, model: str, provider: ModelProvider, setting: str) -> ModelUnavailable:
+    if permanent := _permanent_failure_text(error, model, provider, setting):
+        return ModelUnavailable(permanent, retry_after=None)
+    pause = retry_after_seconds(error)
+    why = "limits the rate of calls" if error.status_code == 429 else "failed"
+    text = f"The language model's server {why} ({_status_text(error)}): try later."
+    return ModelUnavailable(text, retry_after=DEFAULT_RETRY_AFTER_SECONDS if pause is None else max(1, round(pause)))
+
+
+def _permanent_failure_text(error: ModelHTTPError, model: str, provider: ModelProvider, setting: str) -> str | None:
+    """Return the sentence for a failure that lasts until a setting changes; None for a transient one."""
+    status, key = error.status_code, " or ".join(provider.credentials) or "the credentials"
+    if error_code(error) == "no_recording":
+        found = _RECORDING_KEY_PATTERN.search(_message_of(error))
+        which = f" (key {found.group()})" if found else ""
+        return f"No completion is recorded for this prompt{which}; set OPENAI_API_KEY to ask a language model instead."
+    if isinstance(error, ModelQuotaExceededError):
+        return f"The language model's account has no quota left ({status}): check the account behind {key}."
+    if _is_prompt_too_long(error):
+        return (
+            f"The prompt is too long for the model {model} ({status}): send fewer messages at once or change {setting}."
+        )
+    if may_succeed_later(error):
+        return None
+    address = f" and {provider.address}" if provider.address else ""
+    return {
+        401: f"The language model's server refused the key (401): check {key}.",
+        403: f"The key may not use the model {model} (403): check {key} and {setting}.",
+        404: f"The server knows no model {model} or no such address (404): check {setting}{address}.",
+    }.get(status, f"The language model's server refused the request ({_status_text(error)}): check {setting}.")
+
+
+def _is_prompt_too_long(error: ModelHTTPError) -> bool:
+    if isinstance(error, ModelContextWindowExceededError) or error.status_code == 413:
+        return True
+    return error_code(error) == "context_length_exceeded" or "context length" in _message_of(error).casefold()
+
+
+def _message_of(error: ModelHTTPError) -> str:
+    body = error.body
+    return f"{body.get('param')} {body.get('message')}" if isinstance(body, dict) else str(body)
+
+
+def _status_text(error: ModelHTTPError) -> str:
+    code = error_code(error)
+    return f"{error.status_code}, {code}" if code else str(error.status_code)
+
+
+def to_model_messages(messages: Sequence[ChatMessage]) -> list[ModelMessage]:
+    """Return chat messages in the library's form."""
+    converted: list[ModelMessage] = []
+    for message in messages:
+        content = message["content"]
+        if message["role"] == "assistant":
+            converted.append(ModelResponse(parts=[TextPart(content)]))
+        else:
+            part = SystemPromptPart(content) if message["role"] == "system" else UserPromptPart(content)
+            if converted and isinstance(converted[-1], ModelRequest):
+                converted[-1] = ModelRequest(parts=[*converted[-1].parts, part])
+            else:
+                converted.append(ModelRequest(parts=[part]))
+    return converted
+
+
+def raise_if_incomplete(response: ModelResponse, model: str) -> None:
+    """Raise for an answer that was cut at its length limit, withheld by a filter or declined."""
+    if response.finish_reason == "length":
+        raise ModelAnswerUnusable(
+            f"The answer of the language model {model} was cut at its length limit: send fewer messages at once.",
+            retry_after=DEFAULT_RETRY_AFTER_SECONDS,
+        )
+    if (response.provider_details or {}).get("refusal"):
+        raise ModelUnavailable(f"The language model {model} declined to answer this prompt.", retry_after=None)
+    if response.finish_reason == "content_filter":
+        text = f"The content filter of the language model {model} withheld the answer."
+        raise ModelUnavailable(text, retry_after=None)
+
+
+def text_of(response: ModelResponse) -> str:
+    """Return the text of an answer, without thoughts."""
+    return "".join(part.content for part in response.parts if isinstance(part, TextPart))
+
+
+def structured_text_of(response: ModelResponse) -> str:
+    """Return the text in which to look for JSON: the arguments of the answer's tool call, or its text."""
+    calls = tool_call_parts(response)
+    return calls[0].args_as_json_str() if calls else text_of(response)
+
+
+def tool_call_parts(response: ModelResponse) -> list[ToolCallPart]:
+    """Return the tool calls of an answer, in order."""
+    return [part for part in response.parts if isinstance(part, ToolCallPart)]
+
+
+def parse_tool_call(part: ToolCallPart, model: str) -> ToolCall:
+    """Return one tool call; raise ModelAnswerUnusable when its arguments are no JSON object."""
+    try:
+        arguments: object = part.args or "{}"
+        arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+    except (ValueError, RecursionError):
+        arguments = None
+    if isinstance(arguments, dict):
+        return ToolCall(part.tool_name, arguments)
+    text = f"The language model {model} called a tool with arguments that are no JSON object. Repeating may help."
+    raise ModelAnswerUnusable(text, retry_after=DEFAULT_RETRY_AFTER_SECONDS)
+
+
+def read_receipt(messages: Sequence[ChatMessage], response: ModelResponse) -> Receipt:
+    """Return the cost of one answer, without its seconds."""
+    prompt_tokens, completion_tokens = response.usage.input_tokens, response.usage.output_tokens
+    if not prompt_tokens and not completion_tokens:
+        answer = [text_of(response), *(part.args_as_json_str() for part in tool_call_parts(response))]
+        prompt_tokens = len(json.dumps(messages, ensure_ascii=False)) // CHARACTERS_PER_TOKEN
+        completion_tokens = sum(map(len, answer)) // CHARACTERS_PER_TOKEN
+    return Receipt(llm_calls=1, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
+
 
 R = TypeVar("R")
 T = TypeVar("T", bound=BaseModel)

@@ -9,7 +9,7 @@ from typing import Self
 
 from openai import APIConnectionError, APIStatusError, OpenAIError
 
-from graphmem.models.cache import VectorCache
+from graphmem.models.embedder import VectorCache
 from graphmem.models.openai_client import (
     DEFAULT_BASE_URL,
     NO_KEY,

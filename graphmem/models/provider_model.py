@@ -11,33 +11,31 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.tools import ToolDefinition
 
-from graphmem.models.completion import (
+from graphmem.models.language_model import (
+    DEFAULT_MODEL,
+    MAX_TOOL_ANSWERS,
     TOOL_DONE,
+    CheckToolCall,
     Completion,
+    ModelUse,
     ToolCall,
     ToolCallCompletion,
     ToolExchange,
 )
-from graphmem.models.language_model import (
-    DEFAULT_MODEL,
-    MAX_TOOL_ANSWERS,
-    CheckToolCall,
-    ModelUse,
-)
-from graphmem.models.model_call import ModelCall, OpenModel
-from graphmem.models.openai_client import DEFAULT_BASE_URL, NO_KEY, api_key_of
-from graphmem.models.output_modes import OutputMode, ServerRefusals, preferred_mode
-from graphmem.models.prompts import ChatMessage, Prompt
-from graphmem.models.providers import open_compatible_model, open_model_of
-from graphmem.models.responses import (
+from graphmem.models.model_call import (
+    ModelCall,
+    OpenModel,
     parse_tool_call,
     text_of,
     to_model_messages,
     tool_call_parts,
 )
-from graphmem.runtime.model_names import OPENAI_COMPATIBLE, split_model_name
+from graphmem.models.openai_client import DEFAULT_BASE_URL, NO_KEY, api_key_of
+from graphmem.models.prompts import ChatMessage, Prompt
+from graphmem.models.providers import open_compatible_model, open_model_of
+from graphmem.models.structured_output import OutputMode, ServerRefusals, preferred_mode
 from graphmem.runtime.retries import RetryPolicy
-from graphmem.runtime.settings import Settings
+from graphmem.runtime.settings import OPENAI_COMPATIBLE, Settings, split_model_name
 
 _SETTING_BY_USE: dict[ModelUse, str] = {
     "gate": "GRAPHMEM_LLM_GATE_MODEL or GRAPHMEM_LLM_MODEL",

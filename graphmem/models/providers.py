@@ -17,7 +17,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from graphmem.models.openai_client import NO_KEY, create_client
 from graphmem.runtime.errors import ConfigurationError
-from graphmem.runtime.model_names import ModelProvider, is_installed
+from graphmem.runtime.settings import ModelProvider, is_installed
 
 DEFAULT_OLLAMA_URL = "http://localhost:11434/v1"
 """Address of Ollama where `OLLAMA_BASE_URL` names none."""

@@ -1,4 +1,4 @@
-"""Split of domain/job."""
+"""What model calls and jobs cost."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
-from graphmem.models.completion import CHARACTERS_PER_TOKEN
+from graphmem.models.language_model import CHARACTERS_PER_TOKEN
 from graphmem.runtime.errors import ConfigurationError
 
 Json = dict[str, Any]

@@ -1,15 +1,22 @@
-"""Structured answers: the JSON schema that is sent to a model, and the parsing of its answer. Pure."""
+"""Structured answers: how a request asks for JSON, the schema that is sent, and the parsing of the answer. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from openai import pydantic_function_tool
 from pydantic import BaseModel, ValidationError
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.tools import ToolDefinition
+
+from graphmem.models.prompts import ChatMessage
 
 JsonNode = Any
 """A value of a JSON document."""
@@ -151,3 +158,71 @@ def _describe_errors(error: ValidationError, root: Mapping[str, JsonNode]) -> st
         paths.append(f"{path or 'the object'} ({detail['type']})")
     more = error.error_count() - len(paths)
     return f"it does not fit at {', '.join(paths)}" + (f" and {more} more" if more > 0 else "")
+
+
+OutputMode = Literal["native", "tool", "prompted", "text"]
+"""How a request asks for JSON.
+
+`native`: by a schema that the server enforces; `tool`: as the arguments of a tool that must be called; `prompted`: by
+the schema in the prompt and the server's JSON mode; `text`: in the prompt alone.
+"""
+
+REFUSAL_SECONDS = 3600.0
+"""Seconds after which a parameter that a server refused is sent again."""
+
+_SUCCESSORS: dict[OutputMode, OutputMode] = {"native": "prompted", "tool": "prompted", "prompted": "text"}
+
+
+def preferred_mode(model: Model) -> OutputMode:
+    """Return the output mode that the profile of a model favours."""
+    profile = model.profile
+    if profile.get("supports_json_schema_output", False):
+        return "native"
+    can_force_tool = profile.get("supports_tools", True) and profile.get("supports_forced_tool_choice", True)
+    return "tool" if can_force_tool else "prompted"
+
+
+@dataclass(slots=True)
+class ServerRefusals:
+    """The output modes and parameters that the server of one model has refused lately."""
+
+    preferred: OutputMode
+    clock: Callable[[], float] = time.monotonic
+    _refused_at: dict[str, float] = field(default_factory=dict)
+
+    def add(self, refused: str) -> None:
+        """Remember that the server refused an output mode or a parameter."""
+        self._refused_at[refused] = self.clock()
+
+    def __contains__(self, name: str) -> bool:
+        refused_at = self._refused_at.get(name)
+        return refused_at is not None and self.clock() - refused_at < REFUSAL_SECONDS
+
+    def output_mode(self) -> OutputMode:
+        """Return the first output mode, from the preferred one on, that the server has not refused."""
+        mode = self.preferred
+        while mode in self and mode in _SUCCESSORS:
+            mode = _SUCCESSORS[mode]
+        return mode
+
+
+def structured_parameters(schema: type[BaseModel], mode: OutputMode) -> ModelRequestParameters:
+    """Return the part of a request that asks for an answer in the shape of `schema`."""
+    shape, name = response_schema(schema), schema_name(schema)
+    if mode == "tool":
+        tool = ToolDefinition(name=name, parameters_json_schema=shape, strict=True, kind="output")
+        return ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
+    if mode == "text":
+        return ModelRequestParameters()
+    output = OutputObjectDefinition(json_schema=shape, name=name, strict=True)
+    # The library's own sentence about the schema would be a second system message, which some servers refuse.
+    return ModelRequestParameters(output_mode=mode, output_object=output, prompted_output_template=False)
+
+
+def add_schema_to_system(messages: list[ChatMessage], schema: type[BaseModel]) -> list[ChatMessage]:
+    """Return the messages with the schema in the system message, for servers that take no schema."""
+    shape = json.dumps(response_schema(schema))
+    instruction = f"Answer with one JSON object that fits this JSON Schema, and with nothing else:\n{shape}"
+    if messages and messages[0]["role"] == "system":
+        return [{"role": "system", "content": f"{messages[0]['content']}\n\n{instruction}"}, *messages[1:]]
+    return [{"role": "system", "content": instruction}, *messages]

@@ -1,20 +1,24 @@
-"""Migrations: Cypher files that bring a database to the current schema, recorded with their checksums.
+"""The schema of a database: Cypher files that bring it up to date, and checks of what always holds in it.
 
 A file runs once per database. Its statements may be replayed, because a process can stop between two of them.
+
+Writers may be at work meanwhile, and a query reads a little before and a little after each of their transactions.
+Therefore only what two runs of a check find violates an invariant.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.queries import Query, load_checks
 from graphmem.runtime.errors import ConfigurationError
-from graphmem.runtime.resources import cypher_root
+from graphmem.runtime.files import cypher_root
 
 _FILE_NAME = re.compile(r"^V(?P<version>\d{4})__(?P<title>[a-z0-9_]+)\.cypher$")
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
@@ -93,3 +97,62 @@ async def _list_applied(transaction: Transaction) -> dict[int, str]:
     """Return the checksums of the applied migrations by version."""
     rows = await transaction.run("schema.list_applied_migrations")
     return {row["version"]: row["checksum"] for row in rows}
+
+
+FACT_TEXT_FIELDS = ("fact", "search_text")
+"""Fields of `graphmem_fact_words`."""
+
+MESSAGE_TEXT_FIELDS = ("content", "speaker")
+"""Fields of `graphmem_message_words`."""
+
+NAME_TEXT_FIELDS = ("name", "alias_text")
+"""The fields of `node_name_and_summary` that hold an entity's names."""
+
+
+MAX_VIOLATIONS = 10_000
+"""Violations of one invariant that are counted."""
+
+SHOWN_IDS = 10
+"""Violations of one invariant that are named."""
+
+_FIX = " Fix: "
+"""What separates the two parts of the comment of a check: what is wrong, and what to do about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class InvariantCheck:
+    """The result of checking one invariant.
+
+    `ids` names some of what violates it, each with its user, as `tenant:user id`; `count` is at most `MAX_VIOLATIONS`.
+    """
+
+    name: str
+    violation: str
+    fix: str
+    count: int
+    ids: tuple[tuple[str, str], ...]
+
+
+async def check_invariants(graph: Graph, tenant: str | None = None) -> AsyncIterator[InvariantCheck]:
+    """Check every invariant, reading the whole graph; with `tenant`, report the violations in that tenant only."""
+    for check in load_checks().values():
+        found = await _find_violations(graph, check, tenant)
+        if found:
+            hidden = await _list_forgotten(graph)
+            found &= await _find_violations(graph, check, tenant)
+            hidden |= await _list_forgotten(graph)
+            found = {(group_id, key) for group_id, key in found if group_id not in hidden}
+        violation, _, fix = check.description.partition(_FIX)
+        yield InvariantCheck(check.name, violation, fix, len(found), tuple(sorted(found)[:SHOWN_IDS]))
+
+
+async def _find_violations(graph: Graph, check: Query, tenant: str | None) -> set[tuple[str, str]]:
+    rows = await graph.read(
+        lambda transaction: transaction.run_text(check.text, {"tenant": tenant, "limit": MAX_VIOLATIONS})
+    )
+    return {(row["group_id"] or "", str(row["id"])) for row in rows}
+
+
+async def _list_forgotten(graph: Graph) -> set[str]:
+    """Return the users whose erasure is under way: parts of what they had are gone."""
+    return {row["group_id"] for row in await graph.fetch("forget.list_begun")}

@@ -17,9 +17,8 @@ from pathlib import Path
 import httpx
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential
 
-from graphmem.runtime.disk_space import MIN_FREE_AFTER_DOWNLOAD, free_bytes, to_megabytes
 from graphmem.runtime.errors import ConfigurationError
-from graphmem.runtime.files import FileLock
+from graphmem.runtime.files import MIN_FREE_AFTER_DOWNLOAD, FileLock, free_bytes, to_megabytes
 
 MAX_PARALLEL_DOWNLOADS = 16
 """Number of jars that are downloaded at the same time."""

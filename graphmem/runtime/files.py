@@ -1,10 +1,11 @@
-"""Locks between processes; the kernel releases a lock when its process ends, even after a crash."""
+"""The files of a process: locks between processes, free disk space, and where packaged files lie."""
 
 from __future__ import annotations
 
 import asyncio
 import fcntl
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -62,3 +63,34 @@ class FileLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+_MEGABYTE = 1024**2
+
+MIN_FREE_AFTER_DOWNLOAD = 64 * _MEGABYTE
+"""Bytes that must remain free on the disk of the cache after a download."""
+
+MIN_FREE_FOR_SERVER = 512 * _MEGABYTE
+"""Bytes that must be free on the disk of the data folder for the embedded Neo4j to start."""
+
+RECOMMENDED_FREE = 1024 * _MEGABYTE
+"""Bytes that must be free for `graphmem doctor` to pass a disk: more than a start needs, so that data can be added."""
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the bytes that are free on the disk of an existing folder."""
+    return shutil.disk_usage(folder).free
+
+
+def to_megabytes(size: int) -> int:
+    """Return a number of bytes in megabytes (2**20 bytes), rounded."""
+    return round(size / _MEGABYTE)
+
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+def cypher_root() -> Path:
+    """Return the folder of the `.cypher` files: inside the installed package, or beside it in a checkout."""
+    packaged = _PACKAGE / "_resources" / "cypher"
+    return packaged if packaged.is_dir() else _PACKAGE.parent / "cypher"

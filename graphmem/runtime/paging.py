@@ -1,4 +1,4 @@
-"""Split of domain/listing."""
+"""Pages of a list, and the cursors that lead from one to the next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.text import StorableText
+from graphmem.runtime.field_types import StorableText
 from graphmem.runtime.times import Instant
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""What a start waits for, reported while it waits: a download, a Neo4j that has not answered yet."""
+"""Progress of long operations, and what a start waits for, reported while it waits."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from graphmem.runtime.artifacts import DownloadProgress
+
 
 QUIET_SECONDS = 2.0
 """Seconds that a start may wait before it says for what."""
@@ -68,3 +69,25 @@ class StartProgress:
         while True:
             await asyncio.sleep(REPEAT_SECONDS)
             write(f"{what} … ({time.monotonic() - started:.0f} s)")
+
+
+ProgressCallback = Callable[[int, int], None]
+"""Called with the number of entries done and the number of entries in total."""
+
+
+def ignore_progress(_done: int, _total: int) -> None:
+    """Report nothing."""
+
+
+class ProgressCounter:
+    """Counts finished entries and reports the count to a callback."""
+
+    def __init__(self, progress: ProgressCallback, total: int) -> None:
+        self._progress = progress
+        self._total = total
+        self._done = 0
+
+    def add(self, count: int) -> None:
+        """Count `count` more entries as done and report the progress."""
+        self._done += count
+        self._progress(self._done, self._total)

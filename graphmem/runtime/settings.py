@@ -1,16 +1,112 @@
-"""The settings of graphmem, read from the environment or `.env`."""
+"""The settings of graphmem, read from the environment, from `.env`, or from files that hold secrets."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from platformdirs import user_cache_dir, user_data_dir
 from pydantic import AliasChoices, Field, SecretStr, field_validator
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from graphmem.runtime.model_names import is_of_other_provider
-from graphmem.runtime.secret_files import SecretFileSource
+from graphmem.runtime.errors import ConfigurationError
+
+SECRET_VARIABLES = {
+    "neo4j_password": "GRAPHMEM_NEO4J_PASSWORD",
+    "api_key": "GRAPHMEM_API_KEY",
+    "receipt_key": "GRAPHMEM_RECEIPT_KEY",
+    "jobs_url": "GRAPHMEM_JOBS_URL",
+    "cache_url": "GRAPHMEM_CACHE_URL",
+    "openai_api_key": "OPENAI_API_KEY",
+}
+"""The settings that may hold a secret, with their environment variables."""
+
+
+class SecretFileSource(PydanticBaseSettingsSource):
+    """Reads the settings of `SECRET_VARIABLES` from files; an empty file is like no file."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """Return the value of a field, its name, and that it is not JSON."""
+        variable = SECRET_VARIABLES.get(field_name)
+        path = os.environ.get(f"{variable}_FILE") if variable else None
+        return (_read_secret(f"{variable}_FILE", path) if path else None), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the values of all fields that have a file."""
+        fields = self.settings_cls.model_fields
+        values = {name: self.get_field_value(fields[name], name)[0] for name in SECRET_VARIABLES}
+        return {name: value for name, value in values.items() if value}
+
+
+def _read_secret(variable: str, path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise ConfigurationError(f"The file of {variable} cannot be read ({reason}): correct the path.") from error
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProvider:
+    """A provider of language models.
+
+    `package` must be installed, with the extra of graphmem that is named `extra`, if any. `credentials` are the
+    environment variables of which one must be set, `address` the one that names the server.
+    """
+
+    name: str
+    package: str = "openai"
+    extra: str | None = None
+    credentials: tuple[str, ...] = ()
+    address: str | None = None
+
+
+OPENAI_COMPATIBLE = ModelProvider("openai", address="OPENAI_BASE_URL", credentials=("OPENAI_API_KEY",))
+"""The provider of models whose name has no provider: any server that speaks the OpenAI chat completions API."""
+
+PROVIDERS = {
+    provider.name: provider
+    for provider in (
+        OPENAI_COMPATIBLE,
+        ModelProvider("ollama", address="OLLAMA_BASE_URL"),
+        ModelProvider("anthropic", "anthropic", "anthropic", ("ANTHROPIC_API_KEY",)),
+        ModelProvider("google", "google.genai", "google", ("GOOGLE_API_KEY", "GEMINI_API_KEY")),
+        ModelProvider("bedrock", "boto3", "bedrock"),
+        ModelProvider("groq", "groq", "groq", ("GROQ_API_KEY",)),
+        ModelProvider("mistral", "mistralai", "mistral", ("MISTRAL_API_KEY",)),
+    )
+}
+"""The providers by the name that stands before the colon of `provider:model`."""
+
+
+def split_model_name(name: str) -> tuple[ModelProvider, str]:
+    """Return the provider of a model and its name there; a prefix that is no provider is part of the name."""
+    prefix, colon, rest = name.partition(":")
+    provider = PROVIDERS.get(prefix)
+    return (provider, rest) if colon and provider and rest else (OPENAI_COMPATIBLE, name)
+
+
+def is_of_other_provider(name: str | None) -> bool:
+    """Return whether a model needs neither the key nor the address of an OpenAI-compatible server."""
+    return name is not None and split_model_name(name)[0] is not OPENAI_COMPATIBLE
+
+
+def lacks_credentials(provider: ModelProvider, environment: Mapping[str, str] = os.environ) -> bool:
+    """Return whether none of the variables with a key of the provider is set."""
+    return bool(provider.credentials) and not any(environment.get(name) for name in provider.credentials)
+
+
+def is_installed(provider: ModelProvider) -> bool:
+    """Return whether the package of a provider is installed."""
+    try:
+        return find_spec(provider.package) is not None
+    except ModuleNotFoundError:  # the parent of a package with dots
+        return False
 
 
 class Settings(BaseSettings):

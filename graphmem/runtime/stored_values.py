@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from graphmem.runtime.json_values import JSON
+from graphmem.runtime.field_types import JSON
 
 MAX_REQUEST_TEXT = 1_000_000
 """Most characters of text in one request, with keys and the digits of integers."""

@@ -1,11 +1,262 @@
-"""Split of domain/requests."""
+"""Invalid input as errors of graphmem, which name the field that was meant and never quote the input."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, TypeVar, get_args
+from urllib.parse import quote
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from graphmem.runtime.errors import GraphmemError, InvalidInput, RequestTimeout, Unauthenticated
+from graphmem.runtime.times import LOCAL_DATES
+from graphmem.text.normalising import replace_surrogates
 
 
 class RequestBody(BaseModel):
     """A request body that refuses unknown fields."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+SYNONYMS = {
+    "as_of": ("valid_as_of",),
+    "at": ("valid_at",),
+    "body": ("content",),
+    "budget": ("token_budget",),
+    "category": ("type",),
+    "conversation_id": ("session_id",),
+    "data": ("content",),
+    "end": ("invalid_at",),
+    "expiration_date": ("expires_at",),
+    "k": ("limit",),
+    "kind": ("type",),
+    "labels": ("tags",),
+    "max_results": ("limit",),
+    "max_tokens": ("token_budget",),
+    "memory": ("content",),
+    "n": ("limit",),
+    "n_results": ("limit",),
+    "page_size": ("limit",),
+    "q": ("query", "question"),
+    "relation": ("predicate",),
+    "run_id": ("session_id",),
+    "score_threshold": ("min_score",),
+    "size": ("limit",),
+    "start": ("valid_at",),
+    "text": ("content", "query", "question"),
+    "thread_id": ("session_id",),
+    "threshold": ("min_score",),
+    "top_k": ("limit",),
+    "topk": ("limit",),
+    "ttl": ("expires_at",),
+    "valid_from": ("valid_at",),
+    "valid_to": ("invalid_at",),
+}
+"""Names that other libraries give to fields, in snake case, and the names here."""
+
+MIN_SIMILARITY = 0.75
+"""Least similarity of two names, from 0 to 1, at which the one is taken for a typing error of the other."""
+
+MAX_LISTED_FIELDS = 12
+"""Most fields that a message lists when none is similar."""
+
+
+def describe_unknown_field(model: object, location: Sequence[str | int]) -> str:
+    """Return what is wrong with a field that a model, or a model inside it, does not have.
+
+    `model` is a model or an annotation with models; `location` is the path of the field from there.
+    """
+    *parents, unknown = location
+    models = _models_in(model)
+    for part in parents:
+        models = _models_at(models, part)
+    fields = dict.fromkeys(name for candidate in models for name in _field_names(candidate))
+    snake_case = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in str(unknown)).lstrip("_")
+    if meant := _closest(snake_case, fields):
+        return f"is not a field: did you mean {meant}?"
+    if place := next((f"{outer}.{snake_case}" for outer in _fields_with(models, snake_case)), None):
+        return f"is not a field here: give {place}"
+    if fields and len(fields) <= MAX_LISTED_FIELDS:
+        return f"is not a field: the fields are {', '.join(fields)}"
+    return "is not a field"
+
+
+def _closest(unknown: str, fields: Iterable[str]) -> str | None:
+    """Return the field that a name means: the same in snake case, a synonym, or the most similar one."""
+    names = list(fields)
+    for meant in (unknown, *SYNONYMS.get(unknown, ())):
+        if meant in names:
+            return meant
+    return next(iter(get_close_matches(unknown, names, 1, MIN_SIMILARITY)), None)
+
+
+def _fields_with(models: Iterable[type[BaseModel]], name: str) -> Iterable[str]:
+    """Yield the fields whose own models have a field of that name."""
+    for model in models:
+        for outer, field in model.model_fields.items():
+            if any(name in _field_names(inner) for inner in _models_in(field.annotation)):
+                yield field.alias or outer
+
+
+def _models_at(models: Iterable[type[BaseModel]], part: str | int) -> list[type[BaseModel]]:
+    """Return the models of the field `part`; an index or the tag of a union stays at the same models."""
+    found = [
+        inner
+        for model in models
+        for name, field in model.model_fields.items()
+        if part in (name, field.alias)
+        for inner in _models_in(field.annotation)
+    ]
+    return found or list(models)
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    """Return the models that an annotation holds, at any depth of lists, unions and `Annotated`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for argument in get_args(annotation) for model in _models_in(argument)]
+
+
+def _field_names(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+M = TypeVar("M", bound=BaseModel)
+
+FieldError = dict[str, Any]
+"""`{loc, msg}`: the path of a field in the input and what is wrong with it."""
+
+MAX_DESCRIBED_ERRORS = 5
+"""Most errors that one sentence names."""
+
+
+def field_errors(error: ValidationError, path: Sequence[str | int] = (), model: object = None) -> list[FieldError]:
+    """Return the errors of a validation; `path` is the location of the input in the document.
+
+    With the `model` that was validated, the error of an unknown field says which field was probably meant.
+    """
+    return to_field_errors(error.errors(include_url=False, include_input=False), path, model)
+
+
+def to_field_errors(
+    details: Iterable[Mapping[str, Any]], path: Sequence[str | int] = (), model: object = None
+) -> list[FieldError]:
+    """Return error details of pydantic as field errors."""
+    return [{"loc": [*path, *detail["loc"]], "msg": _message(detail, model)} for detail in details]
+
+
+def describe_field_errors(errors: Sequence[Mapping[str, Any]]) -> str:
+    """Return the first errors as one sentence without a full stop: `limit: …; types.0: …`."""
+    return "; ".join(
+        f"{'.'.join(map(str, error['loc']))}: {error['msg']}" if error["loc"] else str(error["msg"])
+        for error in errors[:MAX_DESCRIBED_ERRORS]
+    )
+
+
+def invalid_input_from(
+    error: ValidationError,
+    detail: str | None = None,
+    *,
+    path: Sequence[str | int] = (),
+    max_errors: int | None = None,
+    model: object = None,
+) -> InvalidInput:
+    """Return a validation error as InvalidInput with at most `max_errors` errors; the default `detail` names them."""
+    errors = field_errors(error, path, model)[:max_errors]
+    return InvalidInput(detail or f"The input cannot be used: {describe_field_errors(errors)}.", errors=errors)
+
+
+def validate_arguments(model: type[M], data: object) -> M:
+    """Return the arguments of a call on this machine as a model, as `validate_input` does.
+
+    A date means its first moment in this machine's time zone.
+    """
+    return validate_input(model, data, {LOCAL_DATES: True})
+
+
+def validate_input(model: type[M], data: object, context: Mapping[str, object] | None = None) -> M:
+    """Return data as a model; raise InvalidInput when it does not fit."""
+    try:
+        return model.model_validate(dict(data) if isinstance(data, Mapping) else data, context=context)
+    except ValidationError as error:
+        raise invalid_input_from(error, model=model) from None
+
+
+def _message(detail: Mapping[str, Any], model: object) -> str:
+    """Return what is wrong with a field; for an unknown tag pydantic's own message quotes the input."""
+    if detail["type"] == "extra_forbidden":
+        return describe_unknown_field(model, detail["loc"])
+    if detail["type"] == "union_tag_invalid":
+        return f"must be one of {detail['ctx']['expected_tags']}"
+    return str(detail["msg"]).removeprefix("Value error, ")
+
+
+PROBLEM_MEDIA_TYPE = "application/problem+json"
+
+DEFAULT_RETRY_AFTER_SECONDS = 5
+"""Seconds in the `Retry-After` of errors that may pass and name no time themselves."""
+
+_MAX_NAME_CHARS = 64
+
+
+class FieldProblem(BaseModel):
+    """The location of a problem in the request and its description; for a conflict also the conflicting element."""
+
+    loc: list[str | int]
+    msg: str
+    kind: str | None = None
+    id: str | None = None
+    memory_id: str | None = None
+    fields: list[str] | None = None
+
+
+class Problem(BaseModel):
+    """A problem document."""
+
+    type: str = Field(description="URN of the problem: the list is in the description of the API.")
+    title: str = Field(description="The problem in a few words; the same for every problem of the type.")
+    status: int = Field(ge=400, le=599, description="The HTTP status.")
+    detail: str
+    instance: str
+    errors: list[FieldProblem] | None = None
+
+
+def problem_type(title: str) -> str:
+    """Return the URN of the problems with a title."""
+    return "urn:graphmem:problem:" + re.sub(r"[^a-z]+", "-", title.lower()).strip("-")
+
+
+def problem_document(
+    path: str, status: int, title: str, detail: str, errors: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """Return the problem document of a request to `path`; each of `errors` has at least `loc` and `msg`."""
+    document: dict[str, Any] = {
+        "type": problem_type(title),
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "instance": quote(path, safe="/%:@!$&'()*+,;=-._~"),
+    }
+    if errors:
+        document["errors"] = [{**error, "loc": _printable_location(error["loc"])} for error in errors]
+    return document
+
+
+def problem_headers(error: GraphmemError) -> dict[str, str]:
+    """Return the response headers that belong to an error."""
+    headers = {}
+    if error.retry_after is not None or error.status in (429, 503):
+        headers["Retry-After"] = str(error.retry_after or DEFAULT_RETRY_AFTER_SECONDS)
+    if isinstance(error, RequestTimeout):
+        headers["Connection"] = "close"
+    if isinstance(error, Unauthenticated):
+        headers["WWW-Authenticate"] = "Bearer"
+    return headers
+
+
+def _printable_location(parts: Iterable[str | int]) -> list[str | int]:
+    """Return a location whose names, which callers may have chosen, are cut short and encodable."""
+    return [part if isinstance(part, int) else replace_surrogates(part[:_MAX_NAME_CHARS]) for part in parts]

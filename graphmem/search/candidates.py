@@ -10,16 +10,17 @@ import neo4j.vector
 import numpy as np
 
 from graphmem.memories.entity import EntityRef, NamedEntity
-from graphmem.memories.entity_mapping import entity_from_columns
+from graphmem.memories.entity_store import entity_from_columns
 from graphmem.memories.fact_mapping import fact_from_row, memory_from_fact
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
-from graphmem.memories.retrieval_states import load_retrieval_states
+from graphmem.memories.reinforcement import load_retrieval_states
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import MICROSECOND, to_epoch_pair
-from graphmem.search.models import EntityGraph, EntityMemories
-from graphmem.search.search_candidates import (
+from graphmem.search.models import (
+    EntityGraph,
+    EntityMemories,
     FactCandidate,
     MessageCandidate,
     MessageContent,

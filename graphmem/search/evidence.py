@@ -12,17 +12,19 @@ The weights were fitted to labelled conversations and checked on others: see `do
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from operator import mul
 
 from graphmem.conversations.session import MessageRole
-from graphmem.search.bm25 import bm25_scores
-from graphmem.search.models import Evidence
-from graphmem.search.search_candidates import FactCandidate, MessageContent
+from graphmem.search.fit import bm25_scores
+from graphmem.search.models import Evidence, FactCandidate, MessageContent
 from graphmem.text.names import name_words
 from graphmem.text.time_expressions import TimeRange
-from graphmem.text.tokenising import tokenize
+from graphmem.text.tokenising import split_words, tokenize
+from graphmem.text.word_lists import load_words
 
 RANK_K = 20
 """Constant `k` of the reciprocal ranks `k / (k + rank)`; fitted with the weights."""
@@ -231,3 +233,24 @@ def _reciprocal_ranks(scores: Sequence[float]) -> list[float]:
     for rank, score in enumerate(sorted(scores, reverse=True), start=1):
         ranks.setdefault(score, rank)
     return [RANK_K / (RANK_K + ranks[score]) if score > 0 else 0.0 for score in scores]
+
+
+def overview_topic(question: str, languages: Sequence[str] = ("en",)) -> str | None:
+    """Return the topic of a question that asks for an overview, None if the question asks for something else.
+
+    "Can you list the order in which I brought up different aspects of my app throughout our conversations?" is about
+    an app, and most like messages that list and order. A question without a topic is its own topic.
+    """
+    if not _overview_pattern(tuple(languages)).search(question):
+        return None
+    words = load_words(*languages)
+    asking = words.overview_words | words.topicless_words | words.stop_words | words.numbers.keys()
+    topic = [word for word in split_words(question) if word.casefold() not in asking]
+    return " ".join(topic) or question
+
+
+@cache
+def _overview_pattern(languages: tuple[str, ...]) -> re.Pattern[str]:
+    phrases = sorted(load_words(*languages).overview_phrases)
+    alternatives = "|".join(map(re.escape, phrases))
+    return re.compile(rf"\b(?:{alternatives})\b" if phrases else r"(?!)", re.IGNORECASE)

@@ -1,27 +1,99 @@
-"""Fit: how well one memory answers a question, from 0 to 1, whatever else was found. Pure.
+"""Fit: how well one memory answers a question, from 0 to 1, and the ranks it is computed from. Pure.
 
 It grows with the similarity of their vectors, with the share of the question's words that the memory contains or names,
 with how specific an entity is that both name, and with the words that both share as BM25 counts them, those of the
 memory's messages included. Rare words weigh more; the user's own name names nothing, because every memory is about the
 user. Neither age nor use nor rank counts, so that the same memory has the same fit years later. The weights were fitted
 to labelled questions and checked on others: see `docs/retrieval.md`.
+
+The full-text index finds the candidates with the statistics of all users. A term that is in each candidate, such as the
+user's name, tells them apart as little as an article does; only statistics of the candidates show that.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from operator import mul
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from graphmem.memories.entity_names import EntityMention
-from graphmem.search.bm25 import bm25_shares
-from graphmem.search.rank_fusion import CHANNEL_WEIGHTS
-from graphmem.search.search_candidates import FactCandidate
+from graphmem.search.models import FactCandidate
 from graphmem.text.names import name_words
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import tokenize
+
+K1 = 1.2
+"""Saturation of a term's count in one text; the usual value."""
+
+B = 0.75
+"""Share of the length normalisation, from 0 to 1; the usual value."""
+
+
+def bm25_scores(query: Sequence[str], documents: Sequence[Sequence[str]]) -> list[float]:
+    """Return the BM25 score of each tokenised document for the tokens of a query.
+
+    Robertson and Zaragoza, The Probabilistic Relevance Framework (2009).
+    """
+    wanted = set(query)
+    counts = [{token: document.count(token) for token in wanted.intersection(document)} for document in documents]
+    number = len(documents)
+    document_counts = Counter(token for count in counts for token in count)
+    weights = {token: _weight(number, n) for token, n in document_counts.items()}
+    average = sum(map(len, documents)) / max(1, number) or 1.0
+    scores = []
+    for count, document in zip(counts, documents, strict=True):
+        length = K1 * (1 - B + B * len(document) / average)
+        scores.append(sum(weights[token] * n * (K1 + 1) / (n + length) for token, n in count.items()))
+    return scores
+
+
+def bm25_shares(query: Sequence[str], documents: Sequence[Sequence[str]]) -> list[float]:
+    """Return the BM25 score of each document as a share of the sum of the weights of the query's tokens.
+
+    A document of average length that contains every token once has a share of 1; one that is short or repeats them has
+    more, up to `1 + K1`. Tokens that no document contains weigh most, so that the share does not depend on the best
+    document.
+    """
+    number = len(documents)
+    counts = Counter(token for document in documents for token in set(query).intersection(document))
+    total = sum(_weight(number, counts[token]) for token in set(query))
+    return [score / total if total else 0.0 for score in bm25_scores(query, documents)]
+
+
+def _weight(documents: int, containing: int) -> float:
+    """Return the weight of a token that so many of the documents contain."""
+    return math.log(1 + (documents - containing + 0.5) / (containing + 0.5))
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+CHANNEL_WEIGHTS: Mapping[str, float] = {"semantic": 0.5, "keyword": 1.0, "graph": 0.1}
+"""Default weights of the channels of a search; a channel that is not listed has weight 1."""
+
+
+def reciprocal_rank_fusion(
+    rankings: Mapping[str, Sequence[Key]], weights: Mapping[str, float], k: int = 60
+) -> dict[Key, float]:
+    """Return the score of every ranked key, best first: the sum of `weight / (k + rank)` over all rankings.
+
+    Ranks start at 1. A ranking without a weight has weight 1. A key that occurs twice in a ranking counts with its
+    better rank. Keys of equal score keep the order of their first occurrence. See Cormack, Clarke and Büttcher, SIGIR
+    2009.
+    """
+    scores: dict[Key, float] = {}
+    for name, ranking in rankings.items():
+        weight = weights.get(name, 1.0)
+        for rank, key in enumerate(dict.fromkeys(ranking), start=1):
+            scores[key] = scores.get(key, 0.0) + weight / (k + rank)
+    return dict(sorted(scores.items(), key=lambda item: -item[1]))
+
+
+def max_rrf_score(names: Iterable[str], weights: Mapping[str, float], k: int = 60) -> float:
+    """Return the score of a key that is first in every named ranking."""
+    return sum(weights.get(name, 1.0) for name in names) / (k + 1)
+
 
 BIAS = -4.75
 """Constant of the logistic function; it puts the best cut at `FIT_SCORE`."""

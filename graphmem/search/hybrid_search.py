@@ -17,21 +17,23 @@ from graphmem.memories.filters import FactFilters
 from graphmem.memories.reinforcement import ReinforcementBuffer
 from graphmem.memories.vectors import StoredVectors
 from graphmem.models.embedder import Embedder
-from graphmem.models.rerank import CrossEncoderReranker
-from graphmem.neo4j.fulltext import FACT_TEXT_FIELDS, MESSAGE_TEXT_FIELDS
+from graphmem.models.sentence_transformers import CrossEncoderReranker
+from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, MESSAGE_TEXT_FIELDS
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import EPOCH, MICROSECOND, Clock
 from graphmem.search.candidates import SearchStore
-from graphmem.search.entity_name_cache import EntityNameCache
 from graphmem.search.evidence import (
     EVIDENCE_PER_RESULT,
     describe_facts,
     describe_messages,
+    overview_topic,
     rank_messages,
 )
-from graphmem.search.fit import fit_features
+from graphmem.search.fit import CHANNEL_WEIGHTS, fit_features
+from graphmem.search.lookup import EntityNameCache
 from graphmem.search.models import (
     Evidence,
+    MessageCandidate,
     MessageHit,
     MessageSearchQuery,
     MessageSearchResponse,
@@ -41,8 +43,6 @@ from graphmem.search.models import (
     normalise_query,
     similarity_score,
 )
-from graphmem.search.overview import overview_topic
-from graphmem.search.rank_fusion import CHANNEL_WEIGHTS
 from graphmem.search.ranking import (
     FactsByChannel,
     ScoredFact,
@@ -57,7 +57,6 @@ from graphmem.search.ranking import (
     select_candidates,
     select_fitting,
 )
-from graphmem.search.search_candidates import MessageCandidate
 from graphmem.tenants.owners import Owner
 from graphmem.text.lucene import build_lucene_query, query_terms
 from graphmem.text.time_expressions import TimeRange, find_time_ranges

@@ -1,10 +1,11 @@
-"""Searches and their answers: by meaning, by entity, in messages."""
+"""Searches and lookups: what callers ask, what they get, and the candidates of single channels."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import (
     AfterValidator,
@@ -15,14 +16,15 @@ from pydantic import (
 )
 
 from graphmem.conversations.session import Message
-from graphmem.memories.entity import Entity
-from graphmem.memories.filters import MemoryFilters
-from graphmem.memories.memory import Memory, MemoryType, parse_memory_type
-from graphmem.memories.tags import parse_tag
+from graphmem.memories.entity import Entity, EntityType
+from graphmem.memories.filters import AsOfQuery, MemoryFilters
+from graphmem.memories.listing import QueryStringFilters
+from graphmem.memories.memory import Memory, MemoryType, parse_memory_type, parse_tag
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import UnitInterval
+from graphmem.runtime.paging import PageLimit, PageQuery
 from graphmem.runtime.times import Instant
-from graphmem.text.storable import remove_unstorable
+from graphmem.text.normalising import remove_unstorable
 
 MAX_QUERY_LENGTH = 10_000
 """Longest part of a query that is read, in characters; the rest is ignored."""
@@ -261,3 +263,97 @@ class EntityGraph(BaseModel):
 
     nodes: list[Entity]
     edges: list[Memory]
+
+
+class FactCandidate(NamedTuple):
+    """A fact that a channel found, with what ranking needs; times are in milliseconds since 1970.
+
+    `context` holds the names, the tags and the messages that belong to the statement. `similarity` is
+    the cosine of its vector and the question's, None where the channel did not compute it. The fields are in the order
+    of the fragment `fact_candidate`.
+    """
+
+    uuid: str
+    memory_id: str
+    score: float
+    content: str
+    context: str
+    type: str
+    tags: Sequence[str]
+    importance: float
+    strength: float
+    decay_rate: float
+    last_accessed_ms: int
+    valid_from: int
+    valid_to: int
+    message_ids: Sequence[str]
+    entity_ids: Sequence[str]
+    similarity: float | None
+
+    @property
+    def text(self) -> str:
+        """The statement and its context."""
+        return f"{self.content}\n{self.context}"
+
+
+class NearbyFacts(NamedTuple):
+    """Facts around the entities that a question names, best first; `write_version` is the user's at that time."""
+
+    write_version: str
+    facts: list[FactCandidate]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCandidate:
+    """A message that a channel found."""
+
+    message_id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class MessageContent:
+    """The text and the speaker of a message, and its place in its session, from 1."""
+
+    message_id: str
+    content: str
+    speaker: str | None
+    role: str
+    session_id: str
+    position: int
+
+
+MAX_LOOKUP_LIMIT = 200
+"""Most memories of each entity that a lookup returns."""
+
+
+MAX_GRAPH_DEPTH = 3
+"""Most steps from an entity to the edge of the graph around it."""
+
+
+class EntityListQuery(PageQuery):
+    """Which entities to list."""
+
+    query: str | None = Field(None, max_length=300, description="Part of a name or alias.")
+    type: EntityType | None = Field(None, max_length=64, description="Kind of the entities.")
+
+
+class LookupQuery(QueryStringFilters):
+    """A text that names entities, and which memories of them to return."""
+
+    q: str = Field(description="Any text that names entities.")
+    limit: int = Field(20, ge=1, le=MAX_LOOKUP_LIMIT, description="Most memories of each entity.")
+    reinforce: bool = Field(True, description="Whether each memory counts as retrieved, which strengthens it.")
+
+
+class EntityMemoriesQuery(AsOfQuery):
+    """Which memories of an entity to list."""
+
+    limit: PageLimit = 50
+    include_superseded: bool = False
+
+
+class EntityGraphQuery(AsOfQuery):
+    """How much of the graph around an entity to return."""
+
+    depth: int = Field(1, ge=1, le=MAX_GRAPH_DEPTH, description="Steps from the entity.")

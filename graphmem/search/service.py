@@ -1,17 +1,30 @@
-"""Search in memories and messages, and lookup of entities, as callers ask for them."""
+"""What callers ask of search: memories, messages, entities, and the graph around an entity."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from graphmem.memories.declarations import DeclaredTypeService
-from graphmem.memories.filters import MemoryFilters
+from graphmem.memories.entity import Entity
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.filters import FactFilters, MemoryFilters, known_at_or_now
+from graphmem.memories.memory import Memory
 from graphmem.memories.reinforcement import ReinforcementBuffer
 from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.field_types import StorableText
 from graphmem.runtime.metrics import SEMANTIC_SEARCH_LATENCY
+from graphmem.runtime.paging import Cursor, Page
+from graphmem.runtime.times import Clock
+from graphmem.search.candidates import SearchStore
 from graphmem.search.hybrid_search import HybridSearch
 from graphmem.search.lookup import EntityLookup
 from graphmem.search.models import (
+    MAX_LOOKUP_LIMIT,
+    EntityGraph,
+    EntityGraphQuery,
+    EntityListQuery,
+    EntityMemoriesQuery,
     LookupResponse,
     MessageSearchQuery,
     MessageSearchResponse,
@@ -20,9 +33,8 @@ from graphmem.search.models import (
     SearchResponse,
     UserProfile,
 )
-from graphmem.search.req_search import MAX_LOOKUP_LIMIT
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.personas import PersonaStore
+from graphmem.tenants.users import PersonaStore
 
 
 class RetrievalService:
@@ -102,3 +114,48 @@ class RetrievalService:
         """Write the counted retrievals and close the caches."""
         await self._reinforcement.close()
         await self._lookup.close()
+
+
+MAX_EDGES = 500
+"""Most memories in a graph."""
+
+_CURSOR: Cursor[tuple[str, str]] = Cursor(tuple[StorableText, StorableText])
+
+
+class EntityService:
+    """Operations on the entities of one user."""
+
+    def __init__(self, entities: EntityStore, facts: FactStore, search: SearchStore, clock: Clock) -> None:
+        self._entities = entities
+        self._facts = facts
+        self._search = search
+        self._clock = clock
+
+    async def page(self, owner: Owner, query: EntityListQuery) -> Page[Entity]:
+        """Return one page of entities by name."""
+        after = _CURSOR.decode(query.cursor) if query.cursor else None
+        items, following = await self._entities.list_page(
+            owner, text=query.query, type=query.type, after=after, limit=query.limit
+        )
+        return Page(items=items, next_cursor=_CURSOR.encode(following) if following else None)
+
+    async def get(self, owner: Owner, entity_id: str) -> Entity:
+        """Return one entity; raise NotFound for one that is not this user's."""
+        return await self._entities.get(owner, entity_id)
+
+    async def list_memories(self, owner: Owner, entity_id: str, query: EntityMemoriesQuery) -> list[Memory]:
+        """Return the memories about an entity, the most important first; raise NotFound for an unknown entity."""
+        await self._entities.get(owner, entity_id)
+        filters = FactFilters(
+            valid_at=query.valid_as_of or self._clock(),
+            known_at=known_at_or_now(query.known_as_of),
+            any_validity=query.include_superseded,
+        )
+        return await self._facts.list_entity_facts(owner, entity_id, filters, query.limit)
+
+    async def get_graph(self, owner: Owner, entity_id: str, query: EntityGraphQuery) -> EntityGraph:
+        """Return the entities around one and up to 500 memories between them; raise NotFound for an unknown entity."""
+        await self._entities.get(owner, entity_id)
+        now = self._clock()
+        filters = FactFilters(valid_at=query.valid_as_of or now, known_at=known_at_or_now(query.known_as_of))
+        return await self._search.load_entity_graph(owner, entity_id, filters, query.depth, MAX_EDGES, now)

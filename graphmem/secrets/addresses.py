@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from graphmem.secrets.detection import Span
-from graphmem.secrets.vocabulary import load_vocabulary
+from graphmem.secrets.detection import Span, load_vocabulary
 
 _WORDS = load_vocabulary("addresses")
 _NO_UNIT = (

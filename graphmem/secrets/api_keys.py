@@ -7,8 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from graphmem.secrets.detection import Span
-from graphmem.secrets.vocabulary import load_vocabulary
+from graphmem.secrets.detection import Span, load_vocabulary
 
 _WORDS = load_vocabulary("api_keys")
 _KNOWN_FORMATS = re.compile(_WORDS.any_of("formats"))

@@ -9,8 +9,7 @@ from itertools import pairwise
 
 from stdnum import luhn
 
-from graphmem.secrets.detection import Span
-from graphmem.secrets.vocabulary import load_vocabulary, month_pattern
+from graphmem.secrets.detection import Span, load_vocabulary, month_pattern
 
 _WORDS = load_vocabulary("id_numbers")
 _DIGIT_RUN = re.compile(r"\d(?:[\W_]{0,8}\d){12,}+")

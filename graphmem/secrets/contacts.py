@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from phonenumbers import Leniency, PhoneNumberMatch, PhoneNumberMatcher, PhoneNumberType, number_type
 
-from graphmem.secrets.detection import Span
-from graphmem.secrets.vocabulary import load_vocabulary
+from graphmem.secrets.detection import Span, load_vocabulary
 
 _TOP_LEVEL = (
     r"(?:com|net|org|edu|gov|io|dev|app|co|me|info|biz|ai|eu|uk|us|ca|au|de|at|ch|fr|es|it|nl|be|pt|pl|se|no|dk"

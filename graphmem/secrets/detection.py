@@ -1,9 +1,24 @@
-"""The classes of secrets, and what a detector reports."""
+"""What all detectors of secrets share: classes, findings, words, and the undoing of disguises.
+
+A table is a list, a key its language, a value alternatives of a regular expression separated by `|`, on any number of
+lines. Whoever adds a language adds keys, and sentences to `tests/unit/secret_sentences.yaml`.
+"""
 
 from __future__ import annotations
 
+import html
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import groupby
+from operator import itemgetter
 from typing import Literal, get_args
+
+from graphmem.text.normalising import FoldedText, fold
+from graphmem.text.word_lists import LANGUAGES, load_words
 
 SecretClass = Literal[
     "card", "iban", "ssn", "api_key", "password", "birth_date", "account_number", "email", "phone", "street_address"
@@ -24,3 +39,118 @@ class SecretFinding:
 
 Span = tuple[int, int]
 """A half-open range of characters in folded text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Lists of alternatives by list name and language."""
+
+    lists: Mapping[str, Mapping[str, str]]
+
+    def any_of(self, *names: str) -> str:
+        """Return a group that matches any alternative of the lists named."""
+        return f"(?:{'|'.join(alternatives for name in names for alternatives in self.lists[name].values())})"
+
+
+def load_vocabulary(name: str) -> Vocabulary:
+    """Return the lists of `words/<name>.toml` and those that all detectors share."""
+    return Vocabulary(_read("shared") | _read(name))
+
+
+@cache
+def month_pattern() -> str:
+    """Return a group that matches the name of a month in any language."""
+    # Months are grouped by their first letter, because "re" tries all alternatives of a group one by one.
+    groups = groupby(sorted(load_words(*LANGUAGES).months), key=itemgetter(0))
+    return f"(?:{'|'.join(f'{initial}(?:{_alternatives(months)})' for initial, months in groups)})"
+
+
+def _alternatives(months: Iterable[str]) -> str:
+    return "|".join(month[1:] for month in months)
+
+
+@cache
+def _read(name: str) -> dict[str, dict[str, str]]:
+    tables = tomllib.loads((files(__package__) / "words" / f"{name}.toml").read_text("utf-8"))
+    return {
+        table: {language: "".join(map(str.strip, text.splitlines())) for language, text in languages.items()}
+        for table, languages in tables.items()
+    }
+
+
+_DIGIT_OF_WORD = {
+    word: str(digit)
+    for words in load_vocabulary("digits").lists["words"].values()
+    for digit, word in enumerate(words.split("|"))
+} | {"oh": "0"}
+_WORD = rf"(?:{'|'.join(sorted(_DIGIT_OF_WORD, key=len, reverse=True))})"
+_RUN = re.compile(rf"(?<!\w){_WORD}(?:[ ,.\-\n]{{1,3}}{_WORD}){{3,}}+(?!\w)", re.IGNORECASE)
+"""Four words or more: fewer are a count, and no secret is as short."""
+
+_RUN_WORD = re.compile(r"[^\W\d_]+")
+
+
+def fold_spelled_digits(folded: FoldedText) -> FoldedText:
+    """Return a text with digits for runs of words of digits, such as `4 1 1 1` for "four one one one"."""
+    return folded.replace(_RUN, _to_digits)
+
+
+def _to_digits(run: re.Match[str]) -> str:
+    return " ".join(_DIGIT_OF_WORD[word.lower()] for word in _RUN_WORD.findall(run.group()))
+
+
+_ESCAPE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,31});|(?<=\w)%(?:20|40|2[DdEe]|3[Aa])(?=\w)")
+"""A character reference of HTML, or a percent-encoded space, `@`, `-`, `.` or `:` within a word."""
+
+_LATIN_OF_LOOKALIKE = str.maketrans(
+    "АВЕЅІЈКМНОРСТУХаеорсухіјѕһԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧο",
+    "ABESIJKMHOPCTYXaeopcyxijshdqwABEZHIKMNOPTYXo",
+)
+"""The Latin letters that Cyrillic and Greek ones look like, as Unicode's list of confusable characters gives them."""
+
+_MIXED_WORD = re.compile(r"(?=\w*[A-Za-z0-9])(?=\w*[Ͱ-ԯ])\w{2,60}")
+"""A word with letters of two scripts, which nobody writes to be read."""
+
+_DIGIT_OF_LOOKALIKE = str.maketrans("lI|OoSB", "1110058")
+_LOOKALIKE_NUMBER = re.compile(r"(?<![\w|])(?=[lI|OoSB .\-]{0,30}\d)[\dlI|OoSB](?:[ .\-]?[\dlI|OoSB]){8,40}+(?![\w|])")
+"""Nine characters or more of which each is a digit or looks like one: fewer may be a word."""
+
+_HAS_LOOKALIKE = re.compile(r"[lIOoSB]|\|\|")
+"""A letter or two bars: a single bar alone separates groups of digits."""
+
+_IN_GAP = r"[^\d.!?\n$€£¥%\x1f]"
+_GAP_BETWEEN_DIGITS = re.compile(rf"(?<=\d)(?![^\W_]){_IN_GAP}{{1,40}}(?<![^\W_])(?=\d)")
+_WORD_BETWEEN_DIGITS = re.compile(rf"\d(?![^\W_]){_IN_GAP}{{1,39}}?[^\W\d_]{_IN_GAP}{{0,39}}(?<![^\W_])\d")
+_UNIFORM_GAP = " & "
+"""A gap that the detectors of numbers read across only where it is the same everywhere."""
+
+
+def undisguise(folded: FoldedText) -> FoldedText:
+    """Return a folded text with what the disguised characters stand for."""
+    if "&" in folded.text or "%" in folded.text:
+        folded = folded.replace(_ESCAPE, _unescape)
+    if not folded.text.isascii():
+        folded = folded.replace(_MIXED_WORD, lambda word: word.group().translate(_LATIN_OF_LOOKALIKE))
+    return folded.replace(_LOOKALIKE_NUMBER, _lookalikes_to_digits)
+
+
+def join_digit_groups(folded: FoldedText) -> FoldedText | None:
+    """Return a text whose groups of digits are separated alike, whatever words stand between them.
+
+    None if no words stand between groups of digits.
+    """
+    if not _WORD_BETWEEN_DIGITS.search(folded.text):
+        return None
+    return folded.replace(_GAP_BETWEEN_DIGITS, lambda _: _UNIFORM_GAP)
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    text = escape.group()
+    if text[0] == "%":
+        return chr(int(text[1:], 16))
+    return fold(html.unescape(text)).text
+
+
+def _lookalikes_to_digits(number: re.Match[str]) -> str:
+    text = number.group()
+    return text.translate(_DIGIT_OF_LOOKALIKE) if _HAS_LOOKALIKE.search(text) else text

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from importlib.resources import files
 
-from graphmem.secrets.detection import SECRET_CLASSES, Span
-from graphmem.secrets.vocabulary import load_vocabulary
+from graphmem.secrets.detection import SECRET_CLASSES, Span, load_vocabulary
 
 _WORDS = load_vocabulary("passwords")
 _COPULA = _WORDS.any_of("copulas", "other_copulas")

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 
-from graphmem.secrets.accounts import find_accounts
 from graphmem.secrets.addresses import find_addresses
 from graphmem.secrets.api_keys import find_api_keys, find_private_keys
 from graphmem.secrets.birth_dates import find_birth_dates
@@ -20,12 +19,13 @@ from graphmem.secrets.detection import (
     SecretClass,
     SecretFinding,
     Span,
+    fold_spelled_digits,
+    join_digit_groups,
+    undisguise,
 )
-from graphmem.secrets.disguises import join_digit_groups, undisguise
-from graphmem.secrets.id_numbers import find_ibans, find_ssns
+from graphmem.secrets.id_numbers import find_accounts, find_ibans, find_ssns
 from graphmem.secrets.passwords import find_passwords
-from graphmem.secrets.spelled_digits import fold_spelled_digits
-from graphmem.text.folding import fold
+from graphmem.text.normalising import fold
 
 WINDOW = 8_192
 """Characters of a long text that are read at a time: a detector costs at most this much more than a linear one, and a

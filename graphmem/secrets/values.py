@@ -1,14 +1,15 @@
-"""Secrets in JSON values: in their keys, in their values, and in numbers that are split over a list."""
+"""Secrets in JSON values and on their way to a model: found, redacted, or kept where a tenant may store them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import groupby
 
-from graphmem.runtime.json_values import JSON
-from graphmem.secrets.detection import SecretClass
-from graphmem.secrets.scanner import find_secrets
+from graphmem.runtime.errors import ConfigurationError
+from graphmem.runtime.field_types import JSON
+from graphmem.secrets.detection import SECRET_CLASSES, SecretClass
+from graphmem.secrets.scanner import find_secrets, replace_findings
 
 _BARRIER = f"\n{8 * chr(0x1F)}\n"
 """Stands between texts that are scanned together: wider than the gap that any detector reads across."""
@@ -95,3 +96,65 @@ def _scalar_to_text(item: JSON) -> str | None:
     if isinstance(item, bool) or not isinstance(item, int | float):
         return None
     return str(int(item)) if isinstance(item, int) or item.is_integer() else None
+
+
+Redactor = Callable[[str], str]
+"""Return a text without its secrets."""
+
+_NAMES: dict[SecretClass, str] = {
+    "card": "card numbers",
+    "iban": "IBANs",
+    "ssn": "social security and other identity numbers",
+    "api_key": "keys and tokens",
+    "password": "passwords and codes",
+    "birth_date": "dates of birth",
+    "account_number": "account numbers",
+    "email": "e-mail addresses",
+    "phone": "telephone numbers",
+    "street_address": "street addresses",
+}
+"""What prompts call the classes of secrets."""
+
+
+def make_redactor(allowed: Set[SecretClass]) -> Redactor:
+    """Return a function that replaces each secret whose class is not allowed by the class, such as `[card]`."""
+
+    def redact(text: str) -> str:
+        return replace_findings(text, (finding for finding in find_secrets(text) if finding.cls not in allowed))
+
+    return redact
+
+
+def render_secret_rule(allowed: Set[SecretClass]) -> str:
+    """Return what prompts say of secrets: which classes they are, and which of them may be kept here."""
+    refused = [_NAMES[cls] for cls in SECRET_CLASSES if cls not in allowed]
+    kept = [_NAMES[cls] for cls in SECRET_CLASSES if cls in allowed]
+    rule = f"secrets: {', '.join(refused)}" if refused else "secrets, of which there are none here"
+    return f"{rule} (but {', '.join(kept)} are allowed here, and kept like anything else)" if kept else rule
+
+
+class SecretPolicy:
+    """Classes of secrets that may be stored: allowed for every tenant (`email`) or for one (`acme:email`)."""
+
+    def __init__(self, allowed: Iterable[str] = ()) -> None:
+        """Parse the allowed classes; raise ConfigurationError for an unknown class."""
+        self._global_classes: set[SecretClass] = set()
+        self._classes_by_tenant: dict[str, set[SecretClass]] = {}
+        for entry in allowed:
+            tenant, _, name = entry.strip().rpartition(":")
+            if name not in SECRET_CLASSES:
+                raise ConfigurationError(
+                    f"GRAPHMEM_ALLOWED_SECRET_CLASSES contains the unknown class {name!r}; the classes are "
+                    f"{', '.join(SECRET_CLASSES)}.",
+                    retry_after=None,
+                )
+            classes = self._classes_by_tenant.setdefault(tenant, set()) if tenant else self._global_classes
+            classes.add(name)
+
+    def allowed_classes(self, tenant: str) -> frozenset[SecretClass]:
+        """Return the classes the tenant may store."""
+        return frozenset(self._global_classes | self._classes_by_tenant.get(tenant, set()))
+
+    def refused_classes(self, value: JSON, tenant: str) -> list[str]:
+        """Return, sorted, the classes of secrets in a text or JSON value that the tenant may not store."""
+        return sorted(scan_value(value) - self.allowed_classes(tenant))

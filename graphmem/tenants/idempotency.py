@@ -1,12 +1,18 @@
-"""Idempotent requests: what identifies one, and the response that is stored for its repetitions."""
+"""Idempotent requests: what identifies one, who executes it, and the first response to it."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TypeVar
 
+from pydantic import TypeAdapter
+
+from graphmem.neo4j.driver import Graph, Row, Transaction
+from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
 
 _DERIVED_IDS = uuid.UUID("5b0f4d0e-9a55-4d7c-8b0a-0d9a6a8a3f3e")
@@ -58,3 +64,115 @@ class IdempotencyClaim:
     token: str
     fingerprint: str
     answer: StoredResponse | None
+
+
+T = TypeVar("T")
+
+LEASE_DURATION = timedelta(seconds=30)
+"""Time after which a request that was not renewed may be claimed again; clocks of machines must differ by less."""
+
+
+class IdempotencyStore:
+    """The requests of all tenants; each is stored for `retention_days`."""
+
+    def __init__(self, graph: Graph, clock: Clock, retention_days: int) -> None:
+        self._graph = graph
+        self._clock = clock
+        self._retention = timedelta(days=retention_days)
+
+    async def claim(self, request: IdempotentRequest) -> IdempotencyClaim:
+        """Claim a request, or return the state of the one that claimed it; of several at once exactly one succeeds."""
+        now, token = self._clock(), str(uuid.uuid4())
+        rows = await self._graph.execute(
+            "idempotency.claim",
+            **_key_parameters(request),
+            owner_group=request.owner.group_id,
+            contains_user_text=request.contains_user_text,
+            fingerprint=request.fingerprint,
+            token=token,
+            now=now,
+            oldest=now - self._retention,
+            lease_until=now + LEASE_DURATION,
+        )
+        stored = rows[0]["request"]
+        return IdempotencyClaim(rows[0]["is_acquired"], token, stored["fingerprint"], _response_from_row(stored))
+
+    async def renew_lease(self, request: IdempotentRequest, token: str) -> None:
+        """Extend the lease of a request that is still being executed."""
+        await self._graph.execute(
+            "idempotency.renew_lease",
+            **_key_parameters(request),
+            token=token,
+            lease_until=self._clock() + LEASE_DURATION,
+        )
+
+    async def complete(self, request: IdempotentRequest, token: str, answer: StoredResponse) -> None:
+        """Store the response for every repetition."""
+        await self._graph.execute(
+            "idempotency.complete",
+            **_key_parameters(request),
+            token=token,
+            status=answer.status,
+            media_type=answer.media_type,
+            body=answer.body,
+            encrypted=answer.encrypted,
+            headers=json.dumps(dict(answer.headers)),
+        )
+
+    async def release(self, request: IdempotentRequest, token: str) -> None:
+        """Release a request that failed, so that its repetition is executed; what it wrote is not written again."""
+        await self._graph.execute("idempotency.release", **_key_parameters(request), token=token)
+
+    async def delete_expired(self, tenant: str | None) -> int:
+        """Erase the requests of a tenant, or of all tenants, that are past their retention; return how many."""
+        oldest = self._clock() - self._retention
+        rows = await self._graph.execute("idempotency.delete_expired", tenant=tenant, oldest=oldest)
+        return int(rows[0]["erased"])
+
+    async def erase_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> int:
+        """Erase the responses that contain the id of an erased memory, in the same transaction; return how many."""
+        rows = await transaction.run(
+            "idempotency.clear_responses",
+            tenant=owner.tenant,
+            owner_groups=owner.readable_group_ids,
+            needle=json.dumps(memory_id, ensure_ascii=False),
+        )
+        return int(rows[0]["cleared"])
+
+
+async def write_once(
+    transaction: Transaction,
+    request: IdempotentRequest | None,
+    result_type: TypeAdapter[T],
+    write: Callable[[], Awaitable[T]],
+) -> T:
+    """Write in an open transaction and store the result in it; return the stored result if the request has written.
+
+    A request that fails after its transaction, or whose process ends, can thus be repeated without writing twice.
+    Without a request nothing is stored. Call it before anything is locked or written.
+    """
+    if request is None:
+        return await write()
+    rows = await transaction.run("idempotency.find_result", **_key_parameters(request))
+    if rows and rows[0]["result"] is not None:
+        return result_type.validate_json(rows[0]["result"])
+    result = await write()
+    stored = result_type.dump_json(result).decode()
+    await transaction.run("idempotency.store_result", **_key_parameters(request), result=stored)
+    return result
+
+
+def _key_parameters(request: IdempotentRequest) -> Row:
+    return {"tenant": request.owner.tenant, "route": request.route, "key": request.key}
+
+
+def _response_from_row(stored: Row) -> StoredResponse | None:
+    if stored.get("status") is None:
+        return None
+    return StoredResponse(
+        stored["status"],
+        stored.get("body"),
+        stored.get("media_type"),
+        encrypted=bool(stored.get("encrypted")),
+        headers=json.loads(stored.get("headers") or "{}"),  # requests of earlier versions have none
+    )

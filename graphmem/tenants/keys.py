@@ -1,11 +1,31 @@
-"""API keys in the graph, found by their hash."""
+"""API keys in the graph: creating, listing, revoking them, and authenticating requests."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import ipaddress
+import math
+import secrets
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime
 
+from pydantic import SecretStr
+
 from graphmem.neo4j.driver import Graph, Row
-from graphmem.tenants.access import ApiKey
+from graphmem.runtime.errors import NotFound, RateLimited, Unauthenticated
+from graphmem.runtime.times import MIN_TIME, Clock
+from graphmem.tenants.access import (
+    ApiKey,
+    ApiKeyIn,
+    CreatedApiKey,
+    KeyRole,
+)
+from graphmem.tenants.owners import DEFAULT_TENANT, Owner
 
 
 class KeyStore:
@@ -43,3 +63,191 @@ def _key_from_row(row: Row) -> ApiKey:
         created_at=stored["created_at"],
         tenant=stored["tenant"],
     )
+
+
+KEY_TTL_SECONDS = 2.0
+"""Seconds for which the result of a look-up is used."""
+
+MAX_KEYS = 10_000
+"""Results that are kept, of valid and of unknown keys each; the oldest are dropped first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _LookUp:
+    key: ApiKey | None
+    time: float
+
+
+class KeyCache:
+    """Results of look-ups by the hash of the key.
+
+    Results that have expired are kept to distinguish keys that were valid from those that never were.
+    """
+
+    def __init__(self) -> None:
+        self._valid: OrderedDict[str, _LookUp] = OrderedDict()
+        self._unknown: OrderedDict[str, _LookUp] = OrderedDict()
+        self._expired_before = 0.0
+
+    def is_known(self, key_hash: str) -> bool:
+        """Return whether the last look-up of a hash found a valid key."""
+        return key_hash in self._valid
+
+    async def get(self, key_hash: str, look_up: Callable[[], Awaitable[ApiKey | None]]) -> ApiKey | None:
+        """Return the key of a hash, from memory or by `look_up`; None for an unknown one."""
+        cached = self._valid.get(key_hash) or self._unknown.get(key_hash)
+        if cached and cached.time > max(self._expired_before, time.monotonic() - KEY_TTL_SECONDS):
+            return cached.key
+        started = time.monotonic()
+        key = await look_up()
+        self._valid.pop(key_hash, None)
+        self._unknown.pop(key_hash, None)
+        # The time before the query: a result that is older than a change must not outlive it.
+        found = self._valid if key else self._unknown
+        found[key_hash] = _LookUp(key, started)
+        if len(found) > MAX_KEYS:
+            found.popitem(last=False)
+        return key
+
+    def clear(self) -> None:
+        """Use no result of a look-up that has started before now."""
+        self._expired_before = time.monotonic()
+
+
+MAX_CLIENTS = 10_000
+"""Clients that are remembered; the one that failed longest ago is forgotten first."""
+
+_IPV6_PREFIX = 64
+"""Bits of an IPv6 address that identify a client, who may use all addresses with this prefix."""
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    updated: float
+
+
+class FailureThrottle:
+    """A token bucket per client address: `per_minute` failures at once, and as many per minute; 0 is no limit."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._capacity = per_minute
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    def check(self, client: str) -> None:
+        """Raise RateLimited with the seconds to wait when a client has failed too often."""
+        bucket = self._refilled(_client_key(client))
+        if bucket is not None and bucket.tokens < 1:
+            raise RateLimited(
+                "This address has sent too many unknown keys: wait for the seconds in `Retry-After`.",
+                retry_after=math.ceil((1 - bucket.tokens) * 60 / self._capacity),
+            )
+
+    def count_failure(self, client: str) -> None:
+        """Count a failure of a client."""
+        if not self._capacity:
+            return
+        name = _client_key(client)
+        bucket = self._refilled(name) or _Bucket(self._capacity, time.monotonic())
+        bucket.tokens = max(0.0, bucket.tokens - 1)
+        self._buckets[name] = bucket
+        self._buckets.move_to_end(name)
+        if len(self._buckets) > MAX_CLIENTS:
+            self._buckets.popitem(last=False)
+
+    def _refilled(self, name: str) -> _Bucket | None:
+        bucket = self._buckets.get(name)
+        if bucket is not None:
+            now = time.monotonic()
+            bucket.tokens = min(self._capacity, bucket.tokens + (now - bucket.updated) * self._capacity / 60)
+            bucket.updated = now
+        return bucket
+
+
+def _client_key(address: str) -> str:
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if parsed.version == 4 or parsed.ipv4_mapped:
+        return address
+    return str(ipaddress.ip_network((parsed, _IPV6_PREFIX), strict=False))
+
+
+BOOTSTRAP_KEY_ID = "first"
+"""Id of the admin key from the setting `GRAPHMEM_API_KEY`, which is not stored."""
+
+
+def hash_key(secret: str) -> str:
+    """Return the SHA-256 of a key in hex, the only form in which keys are stored."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class KeyService:
+    """Operations on the API keys of all tenants."""
+
+    def __init__(
+        self,
+        store: KeyStore,
+        clock: Clock,
+        bootstrap_key: SecretStr | None = None,
+        *,
+        max_failures_per_minute: int = 0,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._cache = KeyCache()
+        self._failures = FailureThrottle(max_failures_per_minute)
+        self._bootstrap_key_hash = (
+            hash_key(bootstrap_key.get_secret_value()) if bootstrap_key and bootstrap_key.get_secret_value() else None
+        )
+
+    async def authenticate(self, secret: str, client: str = "") -> ApiKey:
+        """Return the key of a secret that a client, named by its address, has sent.
+
+        A key that another process revokes is accepted for up to `KEY_TTL_SECONDS` more. Raises Unauthenticated for an
+        invalid key, and RateLimited for a client that sends many; keys that have been valid before are never throttled.
+        """
+        key_hash = hash_key(secret)
+        if self._bootstrap_key_hash is not None and hmac.compare_digest(key_hash, self._bootstrap_key_hash):
+            return ApiKey(
+                id=BOOTSTRAP_KEY_ID,
+                name="GRAPHMEM_API_KEY",
+                role=KeyRole.ADMIN,
+                users=None,
+                created_at=MIN_TIME,
+                tenant=DEFAULT_TENANT,
+            )
+        if not self._cache.is_known(key_hash):
+            self._failures.check(client)
+        key = await self._cache.get(key_hash, lambda: self._store.find_by_hash(key_hash))
+        if key is None:
+            self._failures.count_failure(client)
+            raise Unauthenticated("The key is unknown or revoked: send a valid one as `Authorization: Bearer <key>`.")
+        return key
+
+    async def create(self, tenant: str, request: ApiKeyIn) -> CreatedApiKey:
+        """Create a key of a tenant; its secret is returned here only."""
+        secret = f"gm_{secrets.token_urlsafe(32)}"
+        key = ApiKey(
+            id=str(uuid.uuid4()),
+            name=request.name,
+            role=request.role,
+            users=request.users,
+            created_at=self._clock(),
+            tenant=Owner(tenant, "").tenant,
+        )
+        await self._store.create(key, hash_key(secret))
+        self._cache.clear()
+        return CreatedApiKey(**key.model_dump(), tenant=key.tenant, key=secret)
+
+    async def list(self, tenant: str) -> list[ApiKey]:
+        """Return the keys of a tenant without their secrets, oldest first."""
+        return await self._store.list_keys(tenant)
+
+    async def revoke(self, tenant: str, key_id: str) -> None:
+        """Revoke a key at once; raise NotFound for one that is unknown, revoked already or of another tenant."""
+        revoked = await self._store.revoke(tenant, key_id, self._clock())
+        self._cache.clear()
+        if not revoked:
+            raise NotFound("There is no such key.")

@@ -5,9 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.text import check_normalised_length
+from graphmem.runtime.field_types import StorableText, check_normalised_length
+from graphmem.runtime.paging import PageQuery
 
 DEFAULT_TENANT = "default"
 """The tenant of callers that name none."""
@@ -92,3 +96,39 @@ def make_owner(tenant: str, user_id: str) -> Owner:
 def group_key(group_id: str) -> str:
     """Return a `group_id` as one token of letters and digits: `g` and 96 bits of its SHA-256 in hex."""
     return "g" + hashlib.sha256(group_id.encode()).hexdigest()[:24]
+
+
+class UserSummary(BaseModel):
+    """A user: since when they are known, when something last changed, and how much is stored."""
+
+    user_id: str
+    created_at: datetime | None = Field(None, description="Time of the first write.")
+    last_write_at: datetime | None = Field(None, description="Time of the latest write; null: no memory was written.")
+    memory_count: int = Field(description="Number of current memories.")
+    session_count: int = Field(description="Number of sessions.")
+
+
+class UserListQuery(PageQuery):
+    """Which users to list."""
+
+    query: str | None = Field(None, max_length=255, description="Part of a user id, in any case.")
+
+
+MAX_INSTRUCTIONS_LENGTH = 2000
+"""Characters of a tenant's instructions at most; every prompt of extraction and consolidation shows them."""
+
+
+class InstructionsIn(BaseModel):
+    """The instructions to set; an empty text removes them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: StorableText = Field(max_length=MAX_INSTRUCTIONS_LENGTH)
+
+
+class Instructions(BaseModel):
+    """The instructions of a tenant, with who set them and when; empty where there are none."""
+
+    text: str = ""
+    updated_at: datetime | None = None
+    updated_by: str | None = None

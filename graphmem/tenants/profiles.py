@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
@@ -12,8 +13,17 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.runtime.errors import ConfigurationError
-from graphmem.tenants.pattern_type import PatternType
-from graphmem.text.word_patterns import WordsByLanguage, all_words, compile_words
+from graphmem.text.word_lists import WordsByLanguage, all_words, compile_words
+
+
+class PatternType(StrEnum):
+    """Families of behaviour patterns."""
+
+    QUERY_FREQUENCY = "query_frequency"
+    SPENDING_CONCERN = "spending_concern"
+    GOAL_FOCUS = "goal_focus"
+    TIME_OF_DAY = "time_of_day"
+
 
 GENERAL_PROFILE = "general"
 """The profile of a tenant that the setting does not name; every other profile starts from its fields."""

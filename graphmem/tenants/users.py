@@ -1,13 +1,19 @@
-"""The users in the graph."""
+"""Users in the graph: their list, personas, the instructions of their tenant, and the lock that orders their writes."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from graphmem.neo4j.driver import Graph
-from graphmem.tenants.owners import Owner
-from graphmem.tenants.user import UserSummary
+from graphmem.neo4j.driver import Graph, Row, Transaction, to_json
+from graphmem.runtime.errors import InvalidInput, NotFound, UserBeingForgotten
+from graphmem.runtime.field_types import StorableText
+from graphmem.runtime.paging import Cursor, Page
+from graphmem.runtime.times import MICROSECOND, Clock
+from graphmem.secrets.values import SecretPolicy
+from graphmem.tenants.access import ApiKey
+from graphmem.tenants.owners import Instructions, InstructionsIn, Owner, UserListQuery, UserSummary
 
 
 class UserStore:
@@ -35,3 +41,133 @@ class UserStore:
             limit=limit,
         )
         return [UserSummary(**row["user"]) for row in rows]
+
+
+_CURSOR: Cursor[str] = Cursor(StorableText)
+
+
+class UserService:
+    """Lists users."""
+
+    def __init__(self, store: UserStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def page(self, tenant: str, query: UserListQuery, caller: ApiKey | None = None) -> Page[UserSummary]:
+        """Return one page of the tenant's users by id, of those that a caller has access to."""
+        after = _CURSOR.decode(query.cursor) if query.cursor else ""
+        found = await self._store.list_page(
+            tenant,
+            text=query.query,
+            user_ids=caller.users if caller else None,
+            after=after,
+            now=self._clock(),
+            limit=query.limit + 1,
+        )
+        return _CURSOR.make_page(found, query.limit, lambda user: user.user_id)
+
+
+FORGET_RETRY_SECONDS = 10
+"""Seconds after which a write to a user who is being forgotten may be sent again."""
+
+
+async def lock_user(transaction: Transaction, owner: Owner, now: datetime, count: int = 1) -> datetime:
+    """Lock a user until the transaction ends; return `now`, or the next microsecond after their latest write.
+
+    `count` is added to the user's write counter, which invalidates every cache of their data. Raises
+    UserBeingForgotten, and NotFound for a user that does not exist: no work in the background brings back a user who
+    was forgotten meanwhile.
+    """
+    rows = await transaction.run("users.lock", group_id=owner.group_id, count=count)
+    if not rows:
+        (row,) = await transaction.run("users.is_being_forgotten", group_id=owner.group_id)
+        if not row["is_being_forgotten"]:
+            raise NotFound("There is no such user.")
+    return _time_of_write(rows, now)
+
+
+async def lock_or_create_user(transaction: Transaction, owner: Owner, now: datetime) -> datetime:
+    """Lock a user as `lock_user` does, creating one that does not exist: for what callers ask to be stored."""
+    rows = await transaction.run(
+        "users.lock_or_create", group_id=owner.group_id, tenant=owner.tenant, user_id=owner.user_id, now=now
+    )
+    return _time_of_write(rows, now)
+
+
+def _time_of_write(rows: Sequence[Row], now: datetime) -> datetime:
+    if not rows or rows[0]["is_being_forgotten"]:
+        raise UserBeingForgotten(
+            "The user is being forgotten, so that nothing can be stored: wait until the erasure has ended, or ask for "
+            "it again.",
+            retry_after=FORGET_RETRY_SECONDS,
+        )
+    last_write_at = rows[0]["last_write_at"]
+    return max(now, last_write_at + MICROSECOND) if last_write_at else now
+
+
+class PersonaStore:
+    """One persona a user: weights by memory type or tag, which searches use by default."""
+
+    def __init__(self, graph: Graph, clock: Clock) -> None:
+        self._graph = graph
+        self._clock = clock
+
+    async def get(self, owner: Owner) -> dict[str, float]:
+        """Return the weights of a user; empty where there are none."""
+        rows = await self._graph.fetch("users.get_persona", group_id=owner.group_id)
+        weights: dict[str, float] = json.loads(rows[0]["persona"] or "{}") if rows else {}
+        return weights
+
+    async def replace(self, owner: Owner, weights: dict[str, float]) -> None:
+        """Set the weights of a user; empty ones remove them."""
+
+        async def work(transaction: Transaction) -> None:
+            await lock_or_create_user(transaction, owner, self._clock())
+            persona = to_json(weights) if weights else None
+            await transaction.run("users.set_persona", group_id=owner.group_id, persona=persona)
+
+        await self._graph.write(work)
+
+
+class InstructionStore:
+    """One text a tenant, which prompts show."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    async def find(self, tenant: str) -> Instructions:
+        """Return the instructions of a tenant; empty ones where it has none."""
+        rows = await self._graph.fetch("instructions.find", tenant=tenant)
+        return Instructions(**rows[0]["instructions"]) if rows else Instructions()
+
+    async def replace(self, tenant: str, text: str, now: datetime, actor: str) -> None:
+        """Set the instructions of a tenant."""
+        await self._graph.execute("instructions.replace", tenant=tenant, text=text, now=now, actor=actor)
+
+    async def remove(self, tenant: str) -> None:
+        """Remove the instructions of a tenant; do nothing where it has none."""
+        await self._graph.execute("instructions.remove", tenant=tenant)
+
+
+class InstructionService:
+    """Reads and sets what a tenant wants remembered."""
+
+    def __init__(self, store: InstructionStore, policy: SecretPolicy, clock: Clock) -> None:
+        self._store = store
+        self._policy = policy
+        self._clock = clock
+
+    async def get(self, tenant: str) -> Instructions:
+        """Return the instructions of a tenant; empty ones where it has none."""
+        return await self._store.find(Owner(tenant, "").tenant)
+
+    async def set(self, tenant: str, request: InstructionsIn, actor: str) -> Instructions:
+        """Set the instructions of a tenant, or remove them by an empty text; raise InvalidInput for a secret in it."""
+        tenant, text = Owner(tenant, "").tenant, request.text.strip()
+        if refused := self._policy.refused_classes(text, tenant):
+            raise InvalidInput(f"The instructions contain secrets ({', '.join(refused)}): leave them out.")
+        if text:
+            await self._store.replace(tenant, text, self._clock(), actor)
+        else:
+            await self._store.remove(tenant)
+        return await self._store.find(tenant)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from graphmem.text.storable import replace_surrogates
+from graphmem.text.normalising import replace_surrogates
 
 if TYPE_CHECKING:
     from tiktoken import Encoding

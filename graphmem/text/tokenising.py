@@ -1,4 +1,4 @@
-"""Words, their stems, and the scripts that put no spaces between words."""
+"""Words of a text: their language, their stems, and the scripts that put no spaces between words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 
 import Stemmer
 
-from graphmem.text.word_lists import load_words
+from graphmem.text.word_lists import LANGUAGES, load_words
 
 UNSPACED_SCRIPTS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
@@ -76,3 +76,37 @@ def tokenize(text: str, languages: tuple[str, ...] = ("en",)) -> tuple[str, ...]
             tokens.append(word)
     stemmer = _stemmer(languages[0]) if languages else None
     return tuple(stemmer.stemWords(tokens)) if stemmer else tuple(tokens)
+
+
+_SCRIPTS = (
+    ("ja", re.compile("[\u3040-\u30ff]")),
+    ("ko", re.compile("[\uac00-\ud7af]")),
+    ("zh", re.compile("[\u3400-\u9fff]")),
+    ("ru", re.compile("[\u0400-\u04ff]")),
+)
+"""Scripts that identify a language, in the order of the search: Japanese uses Chinese characters too."""
+
+_LATIN_LANGUAGES = tuple(language for language in LANGUAGES if language != "ru")
+_OTHER_SCRIPT = re.compile("[\u0370-\u03ff\u0530-\u1fff]")
+_WORD = re.compile(WORD_PATTERN)
+_APOSTROPHE = re.compile("['’]")
+
+
+def script_language(text: str) -> str | None:
+    """Return the ISO 639-1 code of the language that the script of a text identifies; None for Latin letters."""
+    return next((language for language, letters in _SCRIPTS if letters.search(text)), None)
+
+
+@lru_cache(maxsize=4096)
+def detect_languages(text: str) -> tuple[str, ...]:
+    """Return the ISO 639-1 codes of the languages that fit a text best; none if it is unknown."""
+    if (by_script := script_language(text)) is not None:
+        return (by_script,)
+    if _OTHER_SCRIPT.search(text):
+        return ()
+    words = [part for word in _WORD.findall(text.casefold()) for part in _APOSTROPHE.split(word)]
+    counts = {
+        language: sum(word in load_words(language).function_words for word in words) for language in _LATIN_LANGUAGES
+    }
+    best = max(counts.values())
+    return tuple(language for language, count in counts.items() if count == best) if best else ()

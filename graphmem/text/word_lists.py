@@ -1,7 +1,8 @@
-"""The word lists of each language, read once from the TOML files in `words/`."""
+"""The word lists of each language, read once from the TOML files in `words/`, and regular expressions of them."""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -117,3 +118,18 @@ def _merge(lists: Iterable[WordLists]) -> WordLists:
             value = getattr(words, part.name)
             merged[part.name] = merged[part.name] | value if part.name in merged else value
     return WordLists(**merged)
+
+
+WordsByLanguage = Mapping[str, tuple[str, ...]]
+"""Words as regular expressions, by the language they belong to (ISO 639-1)."""
+
+
+def all_words(words: WordsByLanguage) -> list[str]:
+    """Return the words of all languages."""
+    return [word for language_words in words.values() for word in language_words]
+
+
+def compile_words(words: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern that finds any of the words, in any case; without words it finds nothing."""
+    alternatives = "|".join(words)
+    return re.compile(rf"\b(?:{alternatives})\b" if alternatives else r"(?!)", re.IGNORECASE)

@@ -1,9 +1,12 @@
-"""Reading everything of one user as the entries of an export."""
+"""Exporting a user: everything is read from the graph, and written no faster than the caller takes it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
 from typing import Any
 
@@ -11,24 +14,28 @@ from pydantic import TypeAdapter
 
 from graphmem.memories.entity import EntityRef
 from graphmem.memories.fact import Fact
-from graphmem.memories.fact_fields import NEXT_VECTOR_PROPERTY, SHADOW_PROPERTIES, VECTOR_PROPERTY
-from graphmem.memories.fact_mapping import fact_from_row
+from graphmem.memories.fact_mapping import NEXT_VECTOR_PROPERTY, SHADOW_PROPERTIES, VECTOR_PROPERTY, fact_from_row
+from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph, Row, StreamTransaction
 from graphmem.runtime.errors import Unavailable
+from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
+from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
+from graphmem.user_data.export_document import EmbeddingInfo, UserExport
 from graphmem.user_data.export_entries import (
+    EntityProperties,
     ExportedEntity,
     ExportedLink,
     ExportedRecord,
     ExportedVersion,
     ExportEntry,
-)
-from graphmem.user_data.properties import (
-    EntityProperties,
     FactProperties,
     LinkProperties,
     UserProperties,
 )
+from graphmem.user_data.export_writer import ExportWriter, RecordsWriter
+from graphmem.user_data.models import ExportFormat, ExportView
+from graphmem.user_data.records import record_from_fact
 
 BATCH_SIZE = 500
 """Records read in one query. All records of a large user, with their vectors, would not fit into memory."""
@@ -155,3 +162,132 @@ class StoredUser:
 def _exported(stored: Row) -> dict[str, Any]:
     """Return stored properties without those that are not exported."""
     return {name: value for name, value in stored.items() if name not in _UNEXPORTED_PROPERTIES and value is not None}
+
+
+PART_BYTES = 64 * 1024
+"""Most bytes that are yielded at once."""
+
+MAX_MEMORY_BYTES = 1024 * 1024
+"""Bytes that wait in memory; more are written to disk."""
+
+
+async def read_ahead(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    """Yield the bytes of a generator, which runs to its end however slowly the caller takes them.
+
+    Raises what the generator raises after everything before it has been taken, and Unavailable when the temporary file
+    cannot be written.
+    """
+    with tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES) as file:
+        progressed = asyncio.Event()
+
+        async def fill() -> None:
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    file.seek(0, os.SEEK_END)
+                    try:
+                        file.write(chunk)
+                    except OSError as error:
+                        raise Unavailable("The temporary folder cannot be written: free space there.") from error
+                    progressed.set()
+
+        filling = asyncio.create_task(fill())
+        filling.add_done_callback(lambda _: progressed.set())
+        position = 0
+        try:
+            while True:
+                is_complete = filling.done()
+                file.seek(position)
+                if part := file.read(PART_BYTES):
+                    position += len(part)
+                    yield part
+                elif is_complete:
+                    filling.result()
+                    return
+                else:
+                    await progressed.wait()
+                    progressed.clear()
+        finally:
+            filling.cancel()
+            await asyncio.gather(filling, return_exceptions=True)
+
+
+CHUNK_CHARS = 64 * 1024
+"""Characters after which a part of an export is yielded."""
+
+
+class ExportService:
+    """Exports users."""
+
+    def __init__(self, store: ExportStore, embedder: Embedder, clock: Clock) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._clock = clock
+
+    async def stream(
+        self, owner: Owner, format: ExportFormat = "json", *, progress: ProgressCallback = ignore_progress
+    ) -> AsyncIterator[bytes]:
+        """Yield everything of a user as it is at one moment, history and vectors included, while it is read.
+
+        The user's writes wait until all of it has been read, which takes as long for a slow caller as for a fast one.
+        Links do not count as progress: their number is not known before the end.
+        """
+        async with aclosing(read_ahead(self._read(owner, format, progress))) as parts:
+            async for part in parts:
+                yield part
+
+    async def _read(self, owner: Owner, format: ExportFormat, progress: ProgressCallback) -> AsyncGenerator[bytes]:
+        embedding = EmbeddingInfo(model=self._embedder.model, dimension=self._embedder.dimension)
+        async with self._store.open(owner) as stored:
+            counter = ProgressCounter(progress, await stored.count_entries())
+            head = UserExport(user_id=owner.user_id, embedding=embedding, user=await stored.get_properties())
+            writer = ExportWriter(format, head)
+            async for entry in stored.entries():
+                writer.add(entry)
+                counter.add(0 if isinstance(entry, ExportedLink) else 1)
+                if chunk := writer.drain(CHUNK_CHARS):
+                    yield chunk
+            writer.end()
+            yield writer.drain()
+
+    async def stream_records(
+        self, owner: Owner, format: ExportFormat = "json", *, progress: ProgressCallback = ignore_progress
+    ) -> AsyncIterator[bytes]:
+        """Yield the current memories of a user as records, in the order in which they were first written.
+
+        The user's writes wait until all of them have been read.
+        """
+        async with aclosing(read_ahead(self._read_records(owner, format, progress))) as parts:
+            async for part in parts:
+                yield part
+
+    async def _read_records(
+        self, owner: Owner, format: ExportFormat, progress: ProgressCallback
+    ) -> AsyncGenerator[bytes]:
+        writer = RecordsWriter(format, owner.user_id)
+        text = writer.start()
+        async with self._store.open(owner) as stored:
+            counter = ProgressCounter(progress, await stored.count_current_facts(self._clock()))
+            async for fact, refs, own_entity_ids in stored.current_facts(self._clock()):
+                text += writer.write(record_from_fact(fact, refs, own_entity_ids))
+                counter.add(1)
+                if len(text) >= CHUNK_CHARS:
+                    yield text.encode()
+                    text = ""
+            yield (text + writer.end()).encode()
+
+    async def export(self, owner: Owner, format: ExportFormat = "json", view: ExportView = "full") -> bytes:
+        """Return everything of a user, history and vectors included, or their current memories as records."""
+        chunks = self.stream_view(owner, format, view)
+        return b"".join([chunk async for chunk in chunks])
+
+    def stream_view(
+        self,
+        owner: Owner,
+        format: ExportFormat = "json",
+        view: ExportView = "full",
+        *,
+        progress: ProgressCallback = ignore_progress,
+    ) -> AsyncIterator[bytes]:
+        """Yield one view of a user: see `stream` and `stream_records`."""
+        read = self.stream_records if view == "records" else self.stream
+        return read(owner, format, progress=progress)

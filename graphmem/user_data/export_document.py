@@ -1,30 +1,137 @@
-"""An export as a document: its sections, and the checks that an import must pass."""
+"""An export as a document: its sections, schema, earlier versions, and the checks of an import. Pure."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from graphmem.models.embedding_text import embedding_text
+from graphmem.models.embedding_models import embedding_text
+from graphmem.neo4j.schema import LinkType
 from graphmem.runtime.errors import InvalidInput
-from graphmem.user_data.consistency import Problem, find_message_problems, find_version_problems
+from graphmem.runtime.field_types import JsonPath, Vector, name_key
 from graphmem.user_data.export_entries import (
     EXPORT_SECTIONS,
+    ExportedArchivedEpisode,
     ExportedEntity,
     ExportedEpisode,
     ExportedLink,
     ExportedRecord,
+    ExportedSession,
     ExportedVersion,
+    ExportModel,
+    FactProperties,
     Section,
+    UserProperties,
 )
-from graphmem.user_data.fields import ExportModel
 from graphmem.user_data.formats import to_invalid_input
-from graphmem.user_data.properties import UserProperties
-from graphmem.user_data.upcasting import EXPORT_SCHEMA_VERSION, upcast_export
+
+Problem = tuple[JsonPath, str]
+"""The place of an entry, and what is wrong with it as the end of a sentence."""
+
+ExportedMessage = ExportedEpisode | ExportedArchivedEpisode
+
+
+def find_version_problems(versions: Sequence[ExportedVersion]) -> Iterator[Problem]:
+    """Yield the versions that do not follow one another: numbered from 1, each believed when the one before it ends."""
+    by_memory: dict[str, list[tuple[int, FactProperties]]] = defaultdict(list)
+    for index, version in enumerate(versions):
+        by_memory[version.properties.memory_id].append((index, version.properties))
+    for numbered in by_memory.values():
+        numbered.sort(key=lambda entry: entry[1].version)
+        earlier: FactProperties | None = None
+        for index, fact in numbered:
+            if fact.version != (earlier.version + 1 if earlier else 1):
+                yield ("memories", index, "properties", "version"), "is not the one after an earlier version"
+            elif earlier and earlier.expired_at != fact.created_at:
+                yield ("memories", index, "properties", "created_at"), "is not when the earlier version ends"
+            if fact.expired_at is not None and fact.expired_at <= fact.created_at:
+                yield ("memories", index, "properties", "expired_at"), "is not after created_at"
+            earlier = fact
+        index, last = numbered[-1]
+        if last.expired_at is not None and last.end_status is None:
+            yield ("memories", index, "properties", "end_status"), "is needed where no later version follows"
+
+
+def find_message_problems(records: Sequence[ExportedRecord], links: Sequence[ExportedLink]) -> Iterator[Problem]:
+    """Yield the messages that are not in exactly the session that they name, or share their position with another."""
+    sessions: dict[str, set[str]] = defaultdict(set)
+    for link in links:
+        if link.type is LinkType.HAS_EPISODE:
+            sessions[link.end].add(link.start)
+    names = {record.key: record.properties.session_id for record in records if isinstance(record, ExportedSession)}
+    positions: set[tuple[str, int]] = set()
+    for index, record in enumerate(records):
+        if not isinstance(record, ExportedMessage):
+            continue
+        message = record.properties
+        if [names.get(key) for key in sessions[record.key]] != [message.session_id]:
+            yield ("records", index), "is a message without a link HAS_EPISODE from its session alone"
+        place = (message.session_id, message.position)
+        if place in positions:
+            yield ("records", index, "properties", "position"), "is that of another message of the session"
+        positions.add(place)
+
+
+def find_lost_references(
+    versions: Sequence[ExportedVersion], entity_ids: Set[str], message_ids: Set[str], memory_ids: Set[str]
+) -> Iterator[Problem]:
+    """Yield the references of memories to none of the ids, which are those of the import and of the user.
+
+    An id of neither may be another user's, and must not be stored.
+    """
+    for index, version in enumerate(versions):
+        fact = version.properties
+        ended_by = [fact.superseded_by] if fact.superseded_by else []
+        for name, ids, known in (
+            ("entity_ids", fact.entity_ids, entity_ids),
+            ("episodes", fact.episodes, message_ids),
+            ("supersedes", fact.supersedes, memory_ids),
+            ("associations", fact.associations, memory_ids),
+            ("superseded_by", ended_by, memory_ids),
+        ):
+            if lost := [reference for reference in ids or () if reference not in known]:
+                yield (
+                    ("memories", index, "properties", name),
+                    f"names {lost[0]}, which neither the import nor the user has",
+                )
+
+
+EXPORT_SCHEMA_VERSION: Final = "1.1"
+"""Version of the form of exports; it changes with every change by which earlier releases cannot read them."""
+
+
+def _accept(export: dict[str, Any]) -> dict[str, Any]:
+    """Return an export unchanged: the next version only adds properties that may be absent."""
+    return export
+
+
+_STEPS: Mapping[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {"1.0": ("1.1", _accept)}
+"""By schema version: the next one, and the step that leads to it."""
+
+
+def upcast_export(document: Any) -> Any:
+    """Return an export in the form of the current schema version; other documents are returned unchanged.
+
+    Raises InvalidInput for a schema version that this release does not know.
+    """
+    if not isinstance(document, dict):
+        return document
+    export = document
+    version = export.get("schema_version")
+    while isinstance(version, str) and version in _STEPS:
+        version, step = _STEPS[version]
+        export = {**step(export), "schema_version": version}
+    if isinstance(version, str) and version != EXPORT_SCHEMA_VERSION:
+        raise InvalidInput(
+            "The export has a schema version that this release does not know: upgrade graphmem.",
+            errors=[{"loc": ["schema_version"], "msg": f"must be {', '.join([*_STEPS, EXPORT_SCHEMA_VERSION])}"}],
+        )
+    return export
+
 
 NodeT = TypeVar("NodeT", ExportedEntity, ExportedEpisode)
 
@@ -154,3 +261,69 @@ def _has_dimension(vector: list[float] | None, export: UserExport) -> bool:
 
 def _vector_problem(export: UserExport) -> str:
     return f"must be a vector of {export.embedding.dimension} numbers that are not all zero"
+
+
+def rename_self_entity(export: UserExport, user_id: str, vector: Vector) -> UserExport:
+    """Return an export with the id of the user it is imported for as a name of the user's own entity.
+
+    It takes the place of the id of the exported user, as a name or an alias, by which every write finds the entity.
+    `vector` is that of the id. Raises InvalidInput when another entity has the id as its name.
+    """
+    for index, entity in enumerate(export.entities):
+        keys = {entity.properties.name_key, *entity.properties.alias_keys}
+        if not entity.properties.is_user and name_key(user_id) in keys:
+            message = "has the id of the user as a name, and is not the user: rename it, or import as another user"
+            raise InvalidInput(
+                "An entity of the import would be taken for the user.",
+                errors=[{"loc": ["entities", index, "properties", "name"], "msg": message}],
+            )
+    entities = [
+        _with_user_id(entity, export.user_id, user_id, vector) if entity.properties.is_user else entity
+        for entity in export.entities
+    ]
+    return export.model_copy(update={"entities": entities})
+
+
+def find_self_entity(export: UserExport) -> ExportedEntity | None:
+    """Return the entity that stands for the user, if the export has it."""
+    return next((entity for entity in export.entities if entity.properties.is_user), None)
+
+
+def _with_user_id(entity: ExportedEntity, old_id: str, new_id: str, vector: Vector) -> ExportedEntity:
+    properties = entity.properties
+    aliases = [alias for alias in properties.aliases if name_key(alias) != name_key(old_id)]
+    changes: dict[str, object] = {}
+    if properties.name_key == name_key(old_id):
+        changes |= {"name": new_id, "name_key": name_key(new_id), "name_embedding": vector}
+    elif properties.name_key != name_key(new_id):
+        aliases.append(new_id)
+    aliases = [alias for alias in aliases if name_key(alias) != changes.get("name_key", properties.name_key)]
+    changes |= {
+        "aliases": aliases,
+        "alias_keys": [name_key(alias) for alias in aliases],
+        "alias_text": " ".join(aliases),
+    }
+    return entity.model_copy(update={"properties": properties.model_copy(update=changes)})
+
+
+JSON_SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def export_json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of an export: its sections and the type of each value."""
+    schema = UserExport.model_json_schema()
+    for name, definition in schema["$defs"].items():
+        if name.endswith("Properties"):
+            definition["properties"] = {key: _without_null(value) for key, value in definition["properties"].items()}
+    version = schema["$defs"][ExportedVersion.__name__]
+    version["required"] = [*version["required"], "vector"]
+    schema["required"] = ["format", "schema_version", "user_id", "embedding", "user", *EXPORT_SECTIONS]
+    return {"$schema": JSON_SCHEMA_DIALECT, **schema}
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a property that an export leaves out where it is absent."""
+    if "anyOf" not in schema:
+        return schema
+    given: dict[str, Any] = next(option for option in schema["anyOf"] if option != {"type": "null"})
+    return given | {key: value for key, value in schema.items() if key not in ("anyOf", "default")}

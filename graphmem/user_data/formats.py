@@ -6,12 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import yaml
 from pydantic import ValidationError
 
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.json_values import UnstorableValue, check_json_value
-from graphmem.runtime.validation_domain import invalid_input_from
-from graphmem.user_data.import_format import ImportFormat
+from graphmem.runtime.field_types import MAX_JSON_DEPTH, UnstorableValue, check_json_value
+from graphmem.runtime.validation import invalid_input_from
+from graphmem.user_data.models import ImportFormat
 
 MAX_REPORTED_ERRORS = 20
 """Places that one refusal names at most."""
@@ -84,7 +85,6 @@ def _parse_text(raw: bytes) -> Any:
         return [json.loads(line) for line in lines]
     if text.lstrip().startswith(("{", "[")):
         return json.loads(text)
-    from graphmem.user_data.yaml_document import parse_yaml  # callers of the HTTP API need no YAML
 
     return parse_yaml(text)
 
@@ -95,3 +95,41 @@ def _split_jsonl(raw: bytes) -> list[bytes]:
     if not (first.startswith(b"{") and first.rstrip().endswith(b"}") and rest.lstrip().startswith(b"{")):
         return []
     return [line for line in raw.split(b"\n") if line.strip()]
+
+
+_TAG_PREFIX = "tag:yaml.org,2002:"
+_JSON_TYPES = ("null", "bool", "int", "float", "str", "seq", "map")
+
+
+def parse_yaml(text: str) -> Any:
+    """Return the value of YAML.
+
+    Raises InvalidInput for what is not YAML, and for aliases and deep nesting, which make a small text expensive.
+    """
+    loader = _json_types_loader()
+    depth = 0
+    try:
+        for event in yaml.parse(text, loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_JSON_DEPTH or isinstance(event, yaml.AliasEvent):
+                raise InvalidInput(f"The import has aliases or more than {MAX_JSON_DEPTH} levels.")
+        return yaml.load(text, loader)
+    except (yaml.YAMLError, ValueError, LookupError) as error:  # `!!bool x` is a KeyError, `!!int ""` an IndexError
+        raise InvalidInput("The import is neither JSON nor JSONL nor YAML.") from error
+
+
+def _json_types_loader() -> type[yaml.SafeLoader]:
+    """Return a loader of JSON types: it reads a time as text and refuses tags such as `!!binary` and `!!set`."""
+    base: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    known = {None, *(_TAG_PREFIX + name for name in _JSON_TYPES)}
+    return type(
+        "JsonTypesLoader",
+        (base,),
+        {
+            "yaml_constructors": {tag: make for tag, make in base.yaml_constructors.items() if tag in known},
+            "yaml_implicit_resolvers": {
+                first: [(tag, pattern) for tag, pattern in resolvers if tag != _TAG_PREFIX + "timestamp"]
+                for first, resolvers in base.yaml_implicit_resolvers.items()
+            },
+        },
+    )

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from graphmem.tenants.owners import Owner
-from graphmem.user_data.consistency import ExportedMessage, Problem, find_lost_references
-from graphmem.user_data.export_document import UserExport
-from graphmem.user_data.export_entries import ExportedEntity, ExportedRecord, ExportedVersion
-from graphmem.user_data.properties import Identity
+from graphmem.user_data.export_document import ExportedMessage, Problem, UserExport, find_lost_references
+from graphmem.user_data.export_entries import ExportedEntity, ExportedRecord, ExportedVersion, Identity
 
 CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far known times may lie ahead of this machine's clock. Every later write of the user gets a later time."""

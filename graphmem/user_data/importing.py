@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from graphmem.ingestion.messages import MessageService
+from graphmem.ingestion.inbox import MessageService
 from graphmem.jobs.job import Job
 from graphmem.memories.declarations import DeclaredTypeService
 from graphmem.memories.memory import SaveAction, SaveResult
@@ -16,21 +16,16 @@ from graphmem.memories.type_checks import UndeclaredType
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import Embedder
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.progress_domain import ProgressCallback, ProgressCounter, ignore_progress
+from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
-from graphmem.user_data.export_document import EmbeddingInfo, UserExport, parse_export
-from graphmem.user_data.foreign_formats import parse_chat_log
+from graphmem.user_data.export_document import EmbeddingInfo, UserExport, parse_export, rename_self_entity
+from graphmem.user_data.foreign_formats import ParsedGraph, parse_chat_log, parse_graphiti, parse_mem0
 from graphmem.user_data.formats import parse_document
-from graphmem.user_data.graphiti import ParsedGraph, parse_graphiti
-from graphmem.user_data.import_format import ImportFormat
-from graphmem.user_data.import_result import ImportResult
 from graphmem.user_data.import_store import BATCH_SIZE, ImportStore
-from graphmem.user_data.mem0 import parse_mem0
-from graphmem.user_data.models import ImportedStatement, ParsedStatements, RejectedEntry
+from graphmem.user_data.models import ImportedStatement, ImportFormat, ImportResult, ParsedStatements, RejectedEntry
 from graphmem.user_data.record_import import RecordImporter
-from graphmem.user_data.records_domain import ParsedRecords, parse_records
-from graphmem.user_data.self_entity import rename_self_entity
+from graphmem.user_data.records import ParsedRecords, parse_records
 
 FUTURE_TIME_REASON = "a known time is in the future"
 """Why a statement with a later known time than now is rejected."""

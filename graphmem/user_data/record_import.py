@@ -13,13 +13,11 @@ from graphmem.memories.memory import MemoryIn, MemoryPatch
 from graphmem.memories.service import MemoryService
 from graphmem.memories.versioning import FIXED_ASSOCIATIONS_REASON
 from graphmem.runtime.errors import Conflict, InvalidInput, NotFound
-from graphmem.runtime.progress_domain import ProgressCounter
-from graphmem.runtime.validation_domain import validate_input
+from graphmem.runtime.progress import ProgressCounter
+from graphmem.runtime.validation import validate_input
 from graphmem.tenants.owners import Owner
-from graphmem.user_data.import_result import ImportResult
-from graphmem.user_data.models import ImportedStatement, RejectedEntry
-from graphmem.user_data.records import Record, RecordMetadata
-from graphmem.user_data.records_domain import ParsedRecords
+from graphmem.user_data.models import ImportedStatement, ImportResult, RejectedEntry
+from graphmem.user_data.records import ParsedRecords, Record, RecordMetadata
 
 UNKNOWN_RELATION_REASON = "it names a related record that is neither in the document nor known"
 """Why a relation is rejected."""

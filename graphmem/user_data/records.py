@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
@@ -14,12 +17,13 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainSerializer,
+    ValidationError,
     WithJsonSchema,
     model_validator,
 )
 
 from graphmem.memories.entity import EntityRef
-from graphmem.memories.fact import Fact
+from graphmem.memories.fact import Fact, ImportProvenance
 from graphmem.memories.memory import (
     DEFAULT_PREDICATES,
     MAX_ASSOCIATIONS,
@@ -27,10 +31,11 @@ from graphmem.memories.memory import (
     MemoryIn,
     Scope,
 )
-from graphmem.runtime.field_types import Id, UnitInterval
-from graphmem.runtime.text import NonBlankText, StorableText
+from graphmem.runtime.field_types import Id, NonBlankText, StorableText, UnitInterval, name_key
 from graphmem.runtime.times import Instant
 from graphmem.tenants.owners import Owner
+from graphmem.user_data.formats import to_invalid_input
+from graphmem.user_data.models import ImportFormat, ParsedStatements
 
 RECORDS_FORMAT: Final = "graphmem-records"
 """The value of `format` in a document of records."""
@@ -276,3 +281,87 @@ def _object_of(fact: Fact, refs: Mapping[str, EntityRef], own_entity_ids: Sequen
 
 def _to_record_entity(ref: EntityRef) -> RecordEntity:
     return RecordEntity.model_construct(name=ref.name, type=ref.type)
+
+
+DocumentPath = tuple[str | int, ...]
+
+
+@dataclass(slots=True)
+class ParsedRecords:
+    """The statements of a document, and the record of each by its id there."""
+
+    statements: ParsedStatements = field(default_factory=ParsedStatements)
+    records: dict[str, Record] = field(default_factory=dict)
+
+
+def parse_records(document: Any, user_id: str) -> ParsedRecords:
+    """Return the records of a document for one user; raise InvalidInput for another format.
+
+    If the document has records of several users, those of the others are rejected. A record without an id gets one
+    from its content, so that a second import finds it. An entity with the name of the user whom the document is of is
+    the user of the import.
+    """
+    parsed = ParsedRecords()
+    exported_id = document.get("user_id") if isinstance(document, Mapping) and "records" in document else None
+    records = list(_validate_records(document))
+    users = {record.user_id for _, record in records if record.user_id is not None}
+    for path, record in records:
+        record_id = record.id or _derive_id(record)
+        if len(users) > 1 and record.user_id not in (None, user_id):
+            parsed.statements.reject(path, record_id, "it belongs to another user")
+            continue
+        record = _with_self_entity(record, record.user_id or exported_id, user_id)
+        parsed.records.setdefault(record_id, record)
+        parsed.statements.add(path, record_id, _provenance_of(record, record_id), record.to_memory_fields())
+    return parsed
+
+
+def _validate_records(document: Any) -> Iterator[tuple[DocumentPath, Record]]:
+    if isinstance(document, Mapping) and "records" in document:
+        try:
+            whole = RecordDocument.model_validate(document)
+        except ValidationError as error:
+            raise to_invalid_input(error, (), "a document of records") from None
+        yield from ((("records", index), record) for index, record in enumerate(whole.records))
+        return
+    is_list = isinstance(document, list)
+    for index, item in enumerate(document if is_list else [document]):
+        path: DocumentPath = (index,) if is_list else ()
+        try:
+            yield path, Record.model_validate(item)
+        except ValidationError as error:
+            raise to_invalid_input(error, path, "a record") from None
+
+
+def _with_self_entity(record: Record, exported_id: str | None, user_id: str) -> Record:
+    """Return a record in which the entities named `exported_id` have the name of the user it is imported for."""
+    if exported_id is None:
+        return record
+    key = name_key(exported_id)
+
+    def rename(entity: RecordEntity | None) -> RecordEntity | None:
+        return entity.model_copy(update={"name": user_id}) if entity and name_key(entity.name) == key else entity
+
+    entities = [renamed for entity in record.entities if (renamed := rename(entity))]
+    return record.model_copy(
+        update={"subject": rename(record.subject), "object": rename(record.object), "entities": entities}
+    )
+
+
+def _provenance_of(record: Record, record_id: str) -> ImportProvenance:
+    """Return the known times of a record; one that is no longer active and that nothing replaced was withdrawn."""
+    updated = record.updated_at or record.created_at
+    is_withdrawn = not record.active and record.metadata.superseded_by is None
+    return ImportProvenance(
+        f"{ImportFormat.RECORDS}:{record_id}",
+        record.created_at,
+        record.updated_at,
+        updated if is_withdrawn else None,
+        memory_id=record.id,
+        superseded_by=record.metadata.superseded_by,
+    )
+
+
+def _derive_id(record: Record) -> str:
+    content = json.dumps(record.content, sort_keys=True, ensure_ascii=False)
+    return "record-" + hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:24]

@@ -10,7 +10,7 @@ import pytest
 from graphmem.app.bootstrap import Services
 from graphmem.runtime.times import utc_now
 from graphmem.tenants.owners import Owner
-from graphmem.user_data.forget_store import ForgetStore
+from graphmem.user_data.forget import ForgetStore
 
 MEMORIES = "/v1/users/mara/memories"
 

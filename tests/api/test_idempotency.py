@@ -22,8 +22,7 @@ from pydantic import BaseModel
 
 from graphmem.app.bootstrap import Services
 from graphmem.conversations.session import MessagesIn, SessionIn
-from graphmem.memories.memory import MemoryPatch
-from graphmem.memories.req_memories import SaveIn, SaveOut
+from graphmem.memories.memory import MemoryPatch, SaveIn, SaveOut
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import DatabaseUnavailable
 from graphmem.runtime.settings import Settings

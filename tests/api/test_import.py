@@ -8,7 +8,7 @@ import uuid
 import httpx
 import pytest
 
-from graphmem.tenants.keys_service import hash_key
+from graphmem.tenants.keys import hash_key
 from tests.api.conftest import BODY_LIMIT
 
 MEMORIES = "/v1/users/mara/memories"

@@ -16,8 +16,7 @@ from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import utc_now
 from graphmem.tenants.access import ApiKeyIn, KeyRole
-from graphmem.tenants.keys import KeyStore
-from graphmem.tenants.keys_service import KeyService
+from graphmem.tenants.keys import KeyService, KeyStore
 from tests.api.conftest import FIRST_KEY, Caller, serve_app
 
 SAVE_BODY = {"memories": [{"content": "Mara likes tea"}]}

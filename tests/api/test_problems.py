@@ -17,7 +17,7 @@ from graphmem_api.request_body import parse_json
 
 from graphmem.app.bootstrap import Services
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.json_values import MAX_JSON_DEPTH
+from graphmem.runtime.field_types import MAX_JSON_DEPTH
 from graphmem.runtime.settings import Settings
 from tests.api.conftest import BODY_LIMIT, serve_app
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphmem.app.bootstrap import Services
-from graphmem.app.warm_up import USERS
+from graphmem.app.health import USERS
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import MemoryIn
 from graphmem.neo4j.driver import Graph

@@ -17,11 +17,9 @@ import httpx
 import pytest
 
 from graphmem.app.bootstrap import Services
-from graphmem.changes.delivery_job import webhook_partition
+from graphmem.changes.models import WebhookIn, is_public_address
 from graphmem.changes.sender import Delivery, DeliveryFailed, WebhookSender
-from graphmem.changes.webhooks import WebhookStore
-from graphmem.changes.webhooks_domain import WebhookIn, is_public_address
-from graphmem.changes.webhooks_service import WebhookService
+from graphmem.changes.webhooks import WebhookService, WebhookStore, webhook_partition
 from tests.conftest import FakeClock
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
@@ -68,7 +66,7 @@ class Receiver:
 def long_pauses(monkeypatch: pytest.MonkeyPatch) -> tuple[float, float]:
     """The seconds for which a failed delivery waits: until it is retried, however long the test takes."""
     pauses = (3600.0, 7200.0)
-    monkeypatch.setattr("graphmem.changes.delivery_job.RETRY_PAUSES", pauses)
+    monkeypatch.setattr("graphmem.changes.webhooks.RETRY_PAUSES", pauses)
     return pauses
 
 

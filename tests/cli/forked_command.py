@@ -14,7 +14,7 @@ PRELOADED = (
     "graphmem.app.bootstrap",
     "graphmem.cli.app",
     "graphmem.cli.render_admin",
-    "graphmem.cli.doctor_checks",
+    "graphmem.cli.doctor",
     __name__,
 )
 """The modules that the forked process has imported."""

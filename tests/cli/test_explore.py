@@ -17,7 +17,7 @@ from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded.neo4j_browser import query_names, read_query, setup_commands
 from graphmem.neo4j.schema import RESERVED_LABELS, LinkType
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.resources import cypher_root
+from graphmem.runtime.files import cypher_root
 from graphmem.tenants.owners import Owner
 from tests.cli.conftest import Cli
 

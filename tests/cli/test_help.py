@@ -9,8 +9,7 @@ import pytest
 from typer.main import get_command
 
 from graphmem.cli.app import app
-from graphmem.cli.families import add_named
-from graphmem.cli.root import make_root
+from graphmem.cli.families import add_named, make_root
 from tests.cli.conftest import Cli
 
 PUBLIC_COMMANDS = {

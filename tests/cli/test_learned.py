@@ -10,14 +10,13 @@ import pytest
 from rich.console import Console
 
 from graphmem.app.bootstrap import Services
-from graphmem.cli import render_learned
+from graphmem.cli import render
 from graphmem.consolidation.models import UserContradiction
-from graphmem.context.behavior_patterns import BehaviorPattern
-from graphmem.context.learned_preferences import LearnedPreference, PreferenceSource, PreferenceType
+from graphmem.context.models import BehaviorPattern, LearnedPreference, PreferenceSource, PreferenceType
 from graphmem.conversations.session import MessagesIn, SessionArchive
 from graphmem.memories.listing import ListFilters
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.pattern_type import PatternType
+from graphmem.tenants.profiles import PatternType
 from tests.cli.conftest import Cli
 from tests.model_server import ModelServer
 
@@ -94,10 +93,10 @@ def test_what_was_learned_is_shown_as_tables() -> None:
     )
     console = Console(record=True, width=160, file=io.StringIO())
     for table in (
-        render_learned.preferences([preference]),
-        render_learned.patterns([pattern]),
-        render_learned.contradictions([contradiction]),
-        render_learned.archives([archive]),
+        render.preferences([preference]),
+        render.patterns([pattern]),
+        render.contradictions([contradiction]),
+        render.archives([archive]),
     ):
         console.print(table)
     text = console.export_text()

@@ -9,14 +9,14 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from graphmem.changes.models import ChangeKind, MemoryChange
-from graphmem.changes.webhooks_domain import Webhook, WebhookStatus
-from graphmem.cli import render, render_admin, render_learned
+from graphmem.changes.models import ChangeKind, MemoryChange, Webhook, WebhookStatus
+from graphmem.cli import render, render_admin
 from graphmem.cli.tables import FOLDED_COLUMNS, TextTable, add_row, make_table, wrap_text
 from graphmem.consolidation.models import ConsolidationRun, RunStatus, RunTrigger
 from graphmem.context.models import ContextItem
 from graphmem.conversations.session import Session, SessionKind
 from graphmem.memories.entity import EntityRef
+from graphmem.memories.listing import complete_id, shorten_id
 from graphmem.memories.memory import (
     MemorySource,
     MemoryStatus,
@@ -24,11 +24,10 @@ from graphmem.memories.memory import (
     MemoryVersion,
     Scope,
 )
-from graphmem.memories.short_ids import complete_id, shorten_id
 from graphmem.runtime.errors import InvalidInput
 from graphmem.search.models import ChannelRank, Explanation, SearchHit
 from graphmem.tenants.access import ApiKey, KeyRole
-from graphmem.tenants.user import UserSummary
+from graphmem.tenants.owners import UserSummary
 
 AT = datetime(2025, 5, 1, 14, 30, tzinfo=UTC)
 ID = "8fe5657e-dd77-49bf-9c9a-d99fd1a8ad15"
@@ -117,7 +116,7 @@ TABLES = {
     "runs": render_admin.runs([make_run(text) for text in TEXTS]),
     "webhooks": render_admin.webhooks([make_webhook(text) for text in TEXTS]),
     "keys": render_admin.keys([make_key(text) for text in TEXTS]),
-    "contexts": render_learned.context_items([make_context(text) for text in TEXTS]),
+    "contexts": render.context_items([make_context(text) for text in TEXTS]),
 }
 WITHOUT_ID = {"users"}
 

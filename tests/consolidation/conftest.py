@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from graphmem.consolidation.discovery import Discovery
-from graphmem.consolidation.loss_guard import LossLimits
+from graphmem.consolidation.consolidation_job import Discovery
+from graphmem.consolidation.guards import LossLimits
 from graphmem.consolidation.models import (
     ConsolidationRun,
     ReviewedProposal,
@@ -23,16 +23,15 @@ from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore
 from graphmem.consolidation.service import ConsolidationService
-from graphmem.jobs.job_waiting import JobWaiting
-from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.runner import JobRunner, JobWaiting
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import Memory, MemoryIn
 from graphmem.memories.new_memory import NewMemory
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph, Transaction
-from graphmem.runtime.text import name_key
-from graphmem.secrets.policy import SecretPolicy
+from graphmem.runtime.field_types import name_key
+from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from tests.conftest import FakeClock
 

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from graphmem.consolidation.analysis import ProposalAnalyser
-from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, ConsolidationJob
-from graphmem.consolidation.discovery import Discovery
-from graphmem.consolidation.loss_guard import LossLimits
+from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, ConsolidationJob, Discovery
+from graphmem.consolidation.guards import LossLimits
 from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore
 from graphmem.jobs.kinds import JobHandler
@@ -29,8 +28,8 @@ from graphmem.models.prompts import load_prompts
 from graphmem.neo4j import driver
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
-from graphmem.secrets.policy import SecretPolicy
-from graphmem.tenants.instructions_store import InstructionStore
+from graphmem.secrets.values import SecretPolicy
+from graphmem.tenants.users import InstructionStore
 
 DATA, QUERY, TIMES = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

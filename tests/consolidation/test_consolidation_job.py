@@ -23,18 +23,18 @@ from graphmem.consolidation.consolidation_job import (
     NIGHTLY_STAGE_JOB,
     RUN_WITHOUT_MODEL_REASON,
     ConsolidationJob,
+    Discovery,
     NightlyStagePayload,
     Stage,
 )
-from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.models import (
     ConsolidationRun,
     ProposalVerdict,
+    RunListQuery,
     RunPhase,
     RunStatus,
     RunTrigger,
 )
-from graphmem.consolidation.req_consolidation import RunListQuery
 from graphmem.consolidation.service import ConsolidationService
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.jobs.kinds import JobHandler
@@ -49,8 +49,8 @@ from graphmem.runtime.errors import (
 )
 from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.settings import Settings
-from graphmem.tenants.instructions_store import InstructionStore
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.users import InstructionStore
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_analysis import action
 from tests.consolidation.test_execution import DIET, current, merge

@@ -14,12 +14,12 @@ from graphmem.consolidation.batch_planning import (
     ColdMemoryPolicy,
     ConsolidationCandidate,
     DiscoveryResult,
+    EntityNames,
     discovery_score,
     find_neighbours,
     plan_batches,
 )
-from graphmem.consolidation.discovery import Discovery
-from graphmem.consolidation.related_memories import EntityNames
+from graphmem.consolidation.consolidation_job import Discovery
 from tests.consolidation.conftest import ConsolidationHarness
 
 NOW = datetime(2026, 6, 1, 2, tzinfo=UTC)

@@ -7,25 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.context.context_uses import ContextUseStore
 from graphmem.context.store import ContextStore
+from graphmem.context.usage import ContextUseStore
 from graphmem.jobs.job import JobOutcome, JobStatus
-from graphmem.jobs.kinds import JobHandler, JobKind
+from graphmem.jobs.kinds import JobHandler, JobKind, Steps
 from graphmem.jobs.runner import JobRunner
-from graphmem.jobs.steps import Steps
 from graphmem.jobs.store import JobStore
 from graphmem.memories.memory import MemoryStatus
 from graphmem.runtime.errors import JobStoreUnavailable, NotFound
 from graphmem.runtime.settings import Settings
-from graphmem.tenants.idempotency_store import IdempotencyStore
+from graphmem.tenants.idempotency import IdempotencyStore
 from graphmem.tenants.owners import Owner
 from graphmem.user_data.forget import (
     ERASURE_JOB,
     ErasurePayload,
     ForgetService,
+    ForgetStore,
     UserData,
 )
-from graphmem.user_data.forget_store import ForgetStore
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_consolidation_job import (
     PATIENCE,

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from graphmem.consolidation.models import ProposalVerdict, RunStatus
-from graphmem.conversations.conversation import PreparedMessage
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.conversations.session import MessageIn, MessageRole
+from graphmem.conversations.session import MessageIn, MessageRole, PreparedMessage
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import (

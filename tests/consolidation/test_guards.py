@@ -10,16 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.consolidation.guard_context import GuardContext
-from graphmem.consolidation.guards import refusal_reason
-from graphmem.consolidation.loss_guard import LossEstimate, LossLimits, check_loss
+from graphmem.consolidation.guards import GuardContext, LossEstimate, LossLimits, check_loss, refusal_reason
 from graphmem.consolidation.models import parse_proposals
 from graphmem.memories.decay import DECAY_RATES
 from graphmem.memories.entity import Entity
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import MemoryStatus, MemoryType, Scope
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.text import content_hash, name_key
+from graphmem.runtime.field_types import content_hash, name_key
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 LATER = datetime(2026, 9, 1, tzinfo=UTC)

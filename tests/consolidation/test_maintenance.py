@@ -13,32 +13,30 @@ from typing import Any
 import pytest
 
 from graphmem.app.bootstrap import Services, build_maintenance_job
-from graphmem.consolidation.discovery import Discovery
+from graphmem.consolidation.consolidation_job import Discovery
 from graphmem.consolidation.maintenance import (
     ARCHIVE_JOB,
     COMPRESSION_WITHOUT_MODEL_REASON,
     MAINTENANCE_JOB,
     MaintenanceJob,
+    MaintenanceTasks,
 )
-from graphmem.consolidation.maintenance_domain import MaintenanceTask
-from graphmem.consolidation.maintenance_service import MaintenanceService
-from graphmem.consolidation.maintenance_tasks import MaintenanceTasks
+from graphmem.consolidation.models import MaintenanceTask
 from graphmem.consolidation.run_store import RunStore
-from graphmem.conversations.conversation import PreparedMessage
+from graphmem.consolidation.service import MaintenanceService
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.conversations.session import MessageIn, MessageRole, Session
+from graphmem.conversations.session import MessageIn, MessageRole, PreparedMessage, Session
 from graphmem.ingestion.jobs import SUMMARY_JOB, SummaryPayload
 from graphmem.ingestion.session_summary import SummaryJob
-from graphmem.jobs.job_waiting import JobWaiting
 from graphmem.jobs.kinds import JobHandler
-from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.runner import JobRunner, JobWaiting
 from graphmem.memories.decay import RetrievalCount, decayed_importance
 from graphmem.memories.memory import MemoryStatus
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.settings import Settings
-from graphmem.secrets.policy import SecretPolicy
+from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.users import UserStore

@@ -16,7 +16,7 @@ from graphmem.memories.fact import FactAmendments
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory, MemoryIn
 from graphmem.runtime.errors import Conflict, Gone, NotFound
-from graphmem.user_data.forget_store import ForgetStore
+from graphmem.user_data.forget import ForgetStore
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import DIET, current, entity_id, merge
 

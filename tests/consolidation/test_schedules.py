@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.consolidation.maintenance_service import schedule_maintenance
-from graphmem.consolidation.service import schedule_nightly_consolidation
+from graphmem.consolidation.service import schedule_maintenance, schedule_nightly_consolidation
 from graphmem.jobs.runner import JobRunner
 from graphmem.jobs.store import JobStore
 from graphmem.runtime.settings import Settings

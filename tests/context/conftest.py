@@ -11,16 +11,14 @@ from typing import Any
 import pytest
 
 from graphmem.app.bootstrap import Services
-from graphmem.context.context_uses import ContextUseStore
+from graphmem.context.builder import RelatedSessionStore
 from graphmem.context.learning import ContextLearner
 from graphmem.context.models import ContextRequest, ContextResponse
-from graphmem.context.related_sessions import RelatedSessionStore
 from graphmem.context.service import ContextService
 from graphmem.context.store import ContextStore
-from graphmem.context.usage import ContextUsage
-from graphmem.conversations.conversation import PreparedMessage
+from graphmem.context.usage import ContextUsage, ContextUseStore
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.conversations.session import Message, MessageIn
+from graphmem.conversations.session import Message, MessageIn, PreparedMessage
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import Memory, MemoryIn
@@ -31,10 +29,9 @@ from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
 from graphmem.search.candidates import SearchStore
-from graphmem.search.entity_name_cache import EntityNameCache
 from graphmem.search.hybrid_search import HybridSearch
-from graphmem.search.lookup import EntityLookup
-from graphmem.secrets.policy import SecretPolicy
+from graphmem.search.lookup import EntityLookup, EntityNameCache
+from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from tests.conftest import FakeClock

@@ -8,8 +8,7 @@ import pytest
 
 from graphmem.context.models import ContextResponse
 from graphmem.context.preamble import MEMORIES_HEADING, PreambleSection
-from graphmem.conversations.conversation import PreparedMessage
-from graphmem.conversations.session import MessageIn
+from graphmem.conversations.session import MessageIn, PreparedMessage
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphmem.context.excerpts import ExcerptWords
+from graphmem.context.relevance import ExcerptWords
 from graphmem.text.token_counts import count_tokens
 
 LONG = (

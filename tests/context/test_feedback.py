@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.context.feedback import detect_issues
+from graphmem.context.preferences import detect_issues
 from graphmem.conversations.session import Message, MessageIn
 from graphmem.runtime.errors import InvalidInput, NotFound
 from tests.context.conftest import ContextHarness

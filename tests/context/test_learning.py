@@ -10,7 +10,7 @@ import pytest
 
 from graphmem.conversations.session import MessageIn
 from graphmem.memories.memory import MemoryIn
-from graphmem.tenants.pattern_type import PatternType
+from graphmem.tenants.profiles import PatternType
 from graphmem.text.normalising import normalise
 from tests.context.conftest import ContextHarness
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client import REGISTRY, generate_latest
 
-from graphmem.app.storage import StorageMeter
+from graphmem.app.health import StorageMeter
 from graphmem.conversations.session import MessageIn
 from tests.context.conftest import ContextHarness
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import pytest
 from pydantic import BaseModel
 
-from graphmem.context.behavior_patterns import (
+from graphmem.context.models import (
     ConcernData,
     DetectedPattern,
     GoalFocusData,

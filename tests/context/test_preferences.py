@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.context.learned_preferences import LearnedPreference, PreferenceSource, PreferenceType
+from graphmem.context.models import LearnedPreference, PreferenceSource, PreferenceType
 from graphmem.context.preferences import (
     PreferenceSignal,
     apply_signals,

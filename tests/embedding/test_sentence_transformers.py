@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from graphmem.models.embedder import create_embedder
-from graphmem.models.rerank import CrossEncoderReranker
-from graphmem.models.sentence_transformers import SentenceTransformersEmbedder
+from graphmem.models.sentence_transformers import CrossEncoderReranker, SentenceTransformersEmbedder
 from graphmem.runtime.errors import ConfigurationError, ModelUnavailable
 from graphmem.runtime.settings import Settings
 

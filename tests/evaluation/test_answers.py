@@ -25,7 +25,7 @@ from evaluation.answers.questions import AskedQuestion, draw, read_file
 from evaluation.answers.reader import ReaderAnswer, in_rounds, reader_prompt
 from evaluation.answers.report import render_report
 from evaluation.answers.scores import Figure, answer_share, bootstrap, difference, evidence_share
-from graphmem.models.completion import Completion
+from graphmem.models.language_model import Completion
 from graphmem.models.prompts import Prompt
 from graphmem.models.receipt import Receipt
 from graphmem.text.token_counts import count_tokens

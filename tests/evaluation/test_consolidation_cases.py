@@ -12,9 +12,9 @@ import pytest
 from evaluation.consolidation.cases import LANGUAGES, NIGHT, ConsolidationCase, load_cases, matches
 from evaluation.consolidation.night import to_memory_input
 from graphmem.memories.memory import MemoryIn
-from graphmem.memories.temporary_states import is_temporary_state
-from graphmem.runtime.text import content_hash
-from graphmem.secrets.policy import SecretPolicy
+from graphmem.memories.new_memory import is_temporary_state
+from graphmem.runtime.field_types import content_hash
+from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.profiles import load_profile
 
 CASES = load_cases()

@@ -14,13 +14,12 @@ from graphmem.app.components import open_components
 from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.jobs import EXTRACTION_JOB, ExtractionPayload
 from graphmem.jobs.job import JobOutcome
-from graphmem.jobs.kinds import JobHandler
+from graphmem.jobs.kinds import JobHandler, Steps
 from graphmem.jobs.runner import JobRunner
-from graphmem.jobs.steps import Steps
-from graphmem.memories.declared_types_store import DeclaredTypeStore
+from graphmem.memories.declarations import DeclaredTypeStore
 from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.settings import Settings
-from graphmem.tenants.instructions_store import InstructionStore
+from graphmem.tenants.users import InstructionStore
 
 T = TypeVar("T")
 

@@ -16,8 +16,8 @@ from graphmem.app.components import open_components
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner
 from graphmem.memories.reembedding import REEMBEDDING_JOB, ReembeddingJob
-from graphmem.memories.vectors_store import VectorStore
-from graphmem.models.recorded import RecordedEmbedder
+from graphmem.memories.vectors import VectorStore
+from graphmem.models.embedder import RecordedEmbedder
 from graphmem.neo4j import driver
 from graphmem.runtime.settings import Settings
 

@@ -27,7 +27,7 @@ from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import utc_now
-from graphmem.secrets.policy import SecretPolicy
+from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from tests.ingestion.conftest import candidate, decision, extraction, message_at, reconciliation

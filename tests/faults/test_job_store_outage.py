@@ -48,7 +48,7 @@ def settings(database: Settings, tmp_path: Path) -> Settings:
 async def test_messages_whose_job_could_not_be_queued_are_extracted_without_a_restart(
     settings: Settings, owner: Owner, graph: Graph, embedder: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphmem.app.sweep.SWEEP_SECONDS", 0.2)
+    monkeypatch.setattr("graphmem.app.health.SWEEP_SECONDS", 0.2)
     batch = MessagesIn.model_validate({"session_id": "s1", "messages": [{"role": "user", "content": "I have a cat"}]})
     async with Services.open(settings, embedder=embedder) as services:
         with broken_job_store(settings.data_dir):

@@ -13,7 +13,7 @@ import pytest
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import MessagesAccepted, MessagesIn
 from graphmem.ingestion.extraction_job import ExtractionJob
-from graphmem.ingestion.inbox import Inbox
+from graphmem.ingestion.inbox import Inbox, MessageService
 from graphmem.ingestion.inferred_save import InferredSave
 from graphmem.ingestion.jobs import (
     CLOSING_JOB,
@@ -22,15 +22,11 @@ from graphmem.ingestion.jobs import (
     SUMMARY_JOB,
     TOOL_EXTRACTION_JOB,
 )
-from graphmem.ingestion.messages import MessageService
 from graphmem.ingestion.session_summary import SummaryJob
 from graphmem.jobs.job import Job, JobOutcome
-from graphmem.jobs.job_waiting import JobWaiting
-from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload
-from graphmem.jobs.runner import JobRunner
-from graphmem.jobs.steps import Steps
-from graphmem.memories.declarations import DeclaredTypeService
-from graphmem.memories.declared_types_store import DeclaredTypeStore
+from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload, Steps
+from graphmem.jobs.runner import JobRunner, JobWaiting
+from graphmem.memories.declarations import DeclaredTypeService, DeclaredTypeStore
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.listing import ListFilters
@@ -42,10 +38,10 @@ from graphmem.models.provider_model import ProviderModel
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.settings import Settings
-from graphmem.secrets.policy import SecretPolicy
-from graphmem.tenants.instructions_store import InstructionStore
+from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
+from graphmem.tenants.users import InstructionStore
 from tests.conftest import FakeClock
 from tests.llm.scripted_server import ScriptedServer, Step, replies
 
@@ -218,7 +214,7 @@ def harness(
         entities=entities,
         memories=MemoryService(
             memory_writer,
-            InferredSave(graph, facts, entities, memory_writer, policy, embedder, model, clock),
+            InferredSave(graph, facts, entities, memory_writer, policy, embedder, model, clock).save,
             DeclaredTypeService(DeclaredTypeStore(graph), policy, clock),
             facts,
             entities,

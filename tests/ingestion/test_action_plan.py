@@ -9,11 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.ingestion.action_plan import MAX_DELETIONS_PER_WINDOW, MAX_SUPERSESSIONS_PER_WINDOW, ActionPlanner
+from graphmem.ingestion.action_plan import (
+    MAX_DELETIONS_PER_WINDOW,
+    MAX_SUPERSESSIONS_PER_WINDOW,
+    ActionPlan,
+    ActionPlanner,
+)
 from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, ValidatedCandidate
-from graphmem.ingestion.linking_models import AmbiguousName, EntityIds, LinkingResult, PossibleEntity
 from graphmem.ingestion.llm_schemas import ActionKind, Decision, Reconciliation, SameEntity
-from graphmem.ingestion.planned_actions import ActionPlan
+from graphmem.ingestion.name_resolution import (
+    AmbiguousName,
+    EntityIds,
+    LinkingResult,
+    PossibleEntity,
+)
 from graphmem.ingestion.reconciliation import is_settled_by_rules
 from graphmem.memories.entity import EntityIn, EntityRef
 from graphmem.memories.fact import Fact
@@ -24,7 +33,7 @@ from graphmem.memories.memory import (
     MemoryType,
     Scope,
 )
-from graphmem.runtime.text import content_hash
+from graphmem.runtime.field_types import content_hash
 from tests.ingestion.conftest import midnight
 
 NAMES = {

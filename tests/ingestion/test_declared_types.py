@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from graphmem.memories.declarations import DeclaredTypeStore
 from graphmem.memories.declared_types import DeclaredTypesIn
-from graphmem.memories.declared_types_store import DeclaredTypeStore
 from graphmem.runtime.times import utc_now
 from tests.ingestion.conftest import IngestionHarness, candidate, extraction
 

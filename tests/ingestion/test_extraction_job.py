@@ -10,16 +10,16 @@ from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.jobs import EXTRACTION_JOB
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.kinds import JobHandler
-from graphmem.memories.declared_types_store import DeclaredTypeStore
+from graphmem.memories.declarations import DeclaredTypeStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import Embedder
 from graphmem.models.provider_model import ProviderModel
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.paging import PageQuery
-from graphmem.secrets.policy import SecretPolicy
-from graphmem.tenants.instructions_store import InstructionStore
+from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.profiles import TenantProfiles
+from graphmem.tenants.users import InstructionStore
 from tests.ingestion.conftest import (
     IngestionHarness,
     candidate,

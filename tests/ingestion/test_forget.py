@@ -7,7 +7,7 @@ import json
 import threading
 
 from graphmem.jobs.job import JobStatus
-from graphmem.user_data.forget_store import ForgetStore
+from graphmem.user_data.forget import ForgetStore
 from tests.ingestion.conftest import IngestionHarness, extraction, lives_in
 from tests.llm.scripted_server import Exchange, replies
 

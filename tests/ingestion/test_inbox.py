@@ -12,15 +12,12 @@ from typing import Any, cast
 import pytest
 from pydantic import ValidationError
 
-from graphmem.conversations.conversation import PreparedMessage
-from graphmem.conversations.req_conversations import SessionListQuery
-from graphmem.conversations.session import MessageIn, MessagesIn, SessionIn
-from graphmem.ingestion.inbox import Inbox
+from graphmem.conversations.session import MessageIn, MessagesIn, PreparedMessage, SessionIn, SessionListQuery
+from graphmem.ingestion.inbox import Inbox, MessageService
 from graphmem.ingestion.jobs import EMBEDDING_JOB
-from graphmem.ingestion.messages import MessageService
 from graphmem.jobs.job import JobStatus
-from graphmem.jobs.job_waiting import JobWaiting
 from graphmem.jobs.kinds import JobHandler
+from graphmem.jobs.runner import JobWaiting
 from graphmem.models.embedder import Embedder
 from graphmem.runtime.errors import (
     Conflict,
@@ -29,7 +26,7 @@ from graphmem.runtime.errors import (
     NotFound,
 )
 from graphmem.runtime.paging import PageQuery
-from graphmem.secrets.policy import SecretPolicy
+from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from tests.ingestion.conftest import IngestionHarness, JobDispatcher, candidate, extraction, message_at
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from graphmem.ingestion.candidates import AliasGroup
-from graphmem.ingestion.name_matching import (
+from graphmem.ingestion.candidates import (
+    AliasGroup,
     NameMatch,
     are_different_people,
     is_named_in,

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from graphmem.conversations.session import SessionIn
-from graphmem.ingestion.inbox import Inbox
+from graphmem.ingestion.inbox import Inbox, MessageService
 from graphmem.ingestion.jobs import SUMMARY_JOB
-from graphmem.ingestion.messages import MessageService
 from graphmem.jobs.job import JobStatus
-from graphmem.jobs.job_waiting import JobWaiting
+from graphmem.jobs.runner import JobWaiting
 from graphmem.models.embedder import Embedder
-from graphmem.secrets.policy import SecretPolicy
+from graphmem.secrets.values import SecretPolicy
 from tests.ingestion.conftest import IngestionHarness, message_at
 
 

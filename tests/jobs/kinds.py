@@ -9,9 +9,8 @@ from typing import Any
 from pydantic import ConfigDict
 
 from graphmem.jobs.job import JobAction, JobOutcome
-from graphmem.jobs.kinds import JobHandler, JobKind, ScheduledPayload
+from graphmem.jobs.kinds import JobHandler, JobKind, ScheduledPayload, Steps
 from graphmem.jobs.runner import JobRunner
-from graphmem.jobs.steps import Steps
 from graphmem.runtime.settings import Settings
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from graphmem.jobs.job import Job, JobOutcome, JobStatus
+from graphmem.jobs.kinds import Steps
 from graphmem.jobs.runner import JobRunner
-from graphmem.jobs.steps import Steps
 from graphmem.runtime.errors import JobStoreUnavailable
 from graphmem.runtime.settings import Settings
 from tests.jobs.conftest import OpenRunner, PostgresServer, WorkerSubprocess, both_stores, get_job

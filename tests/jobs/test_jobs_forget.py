@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from graphmem.jobs.job import JobOutcome, JobStatus
+from graphmem.jobs.kinds import Steps
 from graphmem.jobs.runner import JobRunner
-from graphmem.jobs.steps import Steps
 from graphmem.jobs.store import JobStore
 from graphmem.runtime.settings import Settings
 from tests.jobs.conftest import OpenRunner, WorkerSubprocess, both_stores, get_job

@@ -8,7 +8,7 @@ import math
 from prometheus_client import REGISTRY
 
 from graphmem.jobs.job import JobOutcome
-from graphmem.jobs.steps import Steps
+from graphmem.jobs.kinds import Steps
 from graphmem.runtime.errors import InvalidInput
 from tests.jobs.conftest import OpenRunner, both_stores
 from tests.jobs.kinds import JobInput, kind

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from graphmem.jobs.job import JobOutcome, JobStatus
+from graphmem.jobs.kinds import Steps
 from graphmem.jobs.runner import JobRunner
-from graphmem.jobs.steps import Steps
 from graphmem.runtime.errors import InvalidInput
 from tests.jobs.conftest import OpenRunner, WorkerSubprocess
 from tests.jobs.kinds import JobInput, kind

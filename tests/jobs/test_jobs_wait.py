@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from graphmem.jobs.job import Job, JobOutcome, JobStatus
+from graphmem.jobs.kinds import Steps
 from graphmem.jobs.runner import JobRunner
-from graphmem.jobs.steps import Steps
 from graphmem.runtime.errors import Conflict, ModelAnswerUnusable, ModelUnavailable
 from tests.jobs.conftest import OpenRunner, both_stores
 from tests.jobs.kinds import JobInput, Report, kind

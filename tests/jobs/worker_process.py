@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from graphmem.jobs.job import JobOutcome
-from graphmem.jobs.steps import Steps
+from graphmem.jobs.kinds import Steps
 from graphmem.runtime.settings import Settings
 from tests.jobs.kinds import HandleJob, JobInput, Report, open_worker
 

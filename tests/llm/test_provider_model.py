@@ -13,8 +13,7 @@ import pytest
 from prometheus_client import REGISTRY
 from pydantic import BaseModel, Field
 
-from graphmem.models.completion import ToolCall
-from graphmem.models.language_model import DEFAULT_MODEL
+from graphmem.models.language_model import DEFAULT_MODEL, ToolCall
 from graphmem.models.prompts import Prompt
 from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.errors import ModelUnavailable
@@ -298,7 +297,7 @@ async def test_an_answer_without_json_is_asked_for_with_the_schema_in_the_prompt
 
 
 async def test_a_refused_parameter_is_sent_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphmem.models.output_modes.REFUSAL_SECONDS", 0.05)
+    monkeypatch.setattr("graphmem.models.structured_output.REFUSAL_SECONDS", 0.05)
     with ScriptedServer(fails(400, "response_format is not supported"), replies(GOOD)) as server:
         async with model_at(server) as model:
             await model.complete_structured(PROMPT, Verdict)

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from graphmem.cli.doctor_checks import check_language_model
+from graphmem.cli.doctor import check_language_model
 from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.errors import ConfigurationError
-from graphmem.runtime.model_names import PROVIDERS, is_installed, split_model_name
-from graphmem.runtime.settings import Settings
+from graphmem.runtime.settings import PROVIDERS, Settings, is_installed, split_model_name
 from tests.llm.scripted_server import ScriptedServer, replies
 
 
@@ -92,7 +91,7 @@ async def test_ollama_is_asked_at_its_own_address_without_a_key(monkeypatch: pyt
 
 def test_the_package_and_its_help_start_without_the_libraries_of_providers() -> None:
     code = (
-        "import sys, graphmem.bootstrap\n"
+        "import sys, graphmem.app.bootstrap\n"
         "from graphmem.cli.app import app\n"
         "app(['--help'], standalone_mode=False)\n"
         "assert 'pydantic_ai' not in sys.modules"

@@ -17,18 +17,18 @@ SERVER_SCRIPT = """
 import asyncio, sys
 from graphmem.logs import configure_logs
 from graphmem.mcp import run_stdio
-from graphmem.settings import Settings
+from graphmem.runtime.settings import Settings
 configure_logs()
 asyncio.run(run_stdio(Settings(), sys.argv[1], sys.argv[2]))
 """
 
 NOISY_SCRIPT = """
-import graphmem.bootstrap
-quiet = graphmem.bootstrap.open_components
+import graphmem.app.bootstrap
+quiet = graphmem.app.bootstrap.open_components
 def noisy(*args, **options):
     print("noise", flush=True)
     return quiet(*args, **options)
-graphmem.bootstrap.open_components = noisy
+graphmem.app.bootstrap.open_components = noisy
 """
 
 

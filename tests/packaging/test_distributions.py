@@ -144,7 +144,7 @@ def test_client_alone_imports_without_the_server_dependencies(client_installed: 
 
 def test_client_alone_reports_an_unreachable_server(client_installed: Path, tmp_path: Path) -> None:
     ask = (
-        "from graphmem.errors import Unavailable\n"
+        "from graphmem import Unavailable\n"
         "from graphmem.client import Client\n"
         "try:\n"
         "    Client('gm_x', 'http://127.0.0.1:9', attempts=1).search('ada', 'tea')\n"

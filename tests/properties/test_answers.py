@@ -10,16 +10,21 @@ from hypothesis import strategies as st
 
 from graphmem.ingestion.action_plan import ActionPlanner
 from graphmem.ingestion.candidates import ValidatedCandidate, collect_alias_groups
-from graphmem.ingestion.linking_models import AmbiguousName, EntityIds, LinkingResult, PossibleEntity
 from graphmem.ingestion.llm_schemas import Extraction, Reconciliation
-from graphmem.ingestion.name_resolution import resolve_names
-from graphmem.ingestion.statement_matching import collect_named_entities
+from graphmem.ingestion.name_resolution import (
+    AmbiguousName,
+    EntityIds,
+    LinkingResult,
+    PossibleEntity,
+    resolve_names,
+)
+from graphmem.ingestion.supersession import collect_named_entities
 from graphmem.memories.entity import EntityIn, EntityRef
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import MemoryStatus
 from graphmem.memories.new_memory import NewMemory, first_version
 from graphmem.memories.versioning import Ledger
-from graphmem.runtime.text import name_key
+from graphmem.runtime.field_types import name_key
 from graphmem.tenants.owners import Owner
 from tests.ingestion.conftest import midnight
 from tests.ingestion.test_action_plan import candidate, fact

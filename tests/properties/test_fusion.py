@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.search.rank_fusion import max_rrf_score, reciprocal_rank_fusion
+from graphmem.search.fit import max_rrf_score, reciprocal_rank_fusion
 
 KEYS = st.integers(0, 30)
 RANKINGS = st.dictionaries(st.sampled_from("abcd"), st.lists(KEYS, unique=True, max_size=12), max_size=4)

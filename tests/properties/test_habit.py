@@ -9,10 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from graphmem.memories.decay import apply_reinforcement
-from graphmem.search.fit import FitFeatures, fit
-from graphmem.search.rank_fusion import CHANNEL_WEIGHTS
+from graphmem.search.fit import CHANNEL_WEIGHTS, FitFeatures, fit
+from graphmem.search.models import FactCandidate
 from graphmem.search.ranking import rank_facts
-from graphmem.search.search_candidates import FactCandidate
 
 NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)
 NOW_MS = int(NOW.timestamp() * 1000)

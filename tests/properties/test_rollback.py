@@ -11,21 +11,20 @@ from hypothesis import HealthCheck, assume, event, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from graphmem.consolidation.loss_guard import LossLimits
+from graphmem.consolidation.guards import LossLimits
 from graphmem.consolidation.models import ProposalVerdict
 from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore
-from graphmem.conversations.conversation import PreparedMessage
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.conversations.session import MessageIn, MessageRole
+from graphmem.conversations.session import MessageIn, MessageRole, PreparedMessage
 from graphmem.memories.decay import RetrievalCount
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn, MemorySourceIn
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
-from graphmem.secrets.policy import SecretPolicy
+from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from tests.conftest import FakeClock
 from tests.consolidation.conftest import ConsolidationHarness

@@ -11,24 +11,23 @@ from hypothesis import strategies as st
 from graphmem.memories.decay import INITIAL_STRENGTH
 from graphmem.memories.entity import NamedEntity
 from graphmem.memories.entity_names import NameIndex, question_focus
-from graphmem.search.bm25 import bm25_scores
-from graphmem.search.evidence import FactText, MessageText, rank_messages
+from graphmem.search.evidence import FactText, MessageText, overview_topic, rank_messages
 from graphmem.search.fit import (
+    CHANNEL_WEIGHTS,
     FIT_WEIGHTS,
     FitFeatures,
     FitWeights,
+    bm25_scores,
     fit,
 )
-from graphmem.search.overview import overview_topic
-from graphmem.search.rank_fusion import CHANNEL_WEIGHTS
-from graphmem.search.score_factors import (
+from graphmem.search.models import FactCandidate
+from graphmem.search.ranking import (
     decay_factor,
     importance_factor,
     persona_factor,
     score_factors,
     time_factor,
 )
-from graphmem.search.search_candidates import FactCandidate
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import split_words, tokenize
 from graphmem.text.word_lists import LANGUAGES, load_words

@@ -11,16 +11,14 @@ import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.app.components import RetrievalComponents
-from graphmem.conversations.conversation import PreparedMessage
-from graphmem.conversations.session import MessageIn, MessageRole, MessagesIn
+from graphmem.conversations.session import MessageIn, MessageRole, MessagesIn, PreparedMessage
 from graphmem.memories.filters import FactFilters, MemoryFilters
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import MemoryIn
 from graphmem.memories.new_memory import NewMemory
 from graphmem.runtime.errors import InvalidInput
 from graphmem.search.candidates import ANN_CANDIDATES, SearchStore
-from graphmem.search.models import MessageSearchQuery, SearchQuery
-from graphmem.search.req_search import LookupQuery
+from graphmem.search.models import LookupQuery, MessageSearchQuery, SearchQuery
 from graphmem.tenants.owners import Owner
 from tests.conftest import FakeClock
 

@@ -25,7 +25,7 @@ from graphmem.memories.memory import (
 from graphmem.memories.new_memory import NewMemory
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import Conflict, NotFound
-from graphmem.runtime.text import name_key
+from graphmem.runtime.field_types import name_key
 from graphmem.runtime.times import utc_now
 from graphmem.tenants.owners import Owner
 

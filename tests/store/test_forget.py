@@ -13,26 +13,24 @@ from typing import Any
 import pytest
 
 from graphmem.app.bootstrap import Services
-from graphmem.consolidation.maintenance_tasks import MaintenanceTasks
+from graphmem.consolidation.maintenance import MaintenanceTasks
 from graphmem.consolidation.run_store import RunStore
 from graphmem.context.models import ContextRequest
-from graphmem.conversations.req_conversations import SessionListQuery
-from graphmem.conversations.session import MessageIn, MessagesIn, SessionIn
+from graphmem.conversations.session import MessageIn, MessagesIn, SessionIn, SessionListQuery
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import MemoryIn, Scope
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import NONE_HIDDEN_SECONDS, Graph, Row
 from graphmem.neo4j.queries import load_queries, parse_fragments
 from graphmem.runtime.errors import NotFound, UserBeingForgotten
-from graphmem.runtime.resources import cypher_root
+from graphmem.runtime.files import cypher_root
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import utc_now
-from graphmem.search.models import SearchQuery
-from graphmem.search.req_search import EntityListQuery
+from graphmem.search.models import EntityListQuery, SearchQuery
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.users import UserStore
-from graphmem.user_data.erasure import ErasureReceipt
-from graphmem.user_data.forget_store import ForgetStore
+from graphmem.user_data.forget import ForgetStore
+from graphmem.user_data.models import ErasureReceipt
 from tests.store.complete_user import fill_user
 
 TEA = MemoryIn(content="Bob likes tea", subject={"name": "Bob"})

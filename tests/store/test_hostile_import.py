@@ -13,7 +13,7 @@ from graphmem.context.models import ContextRequest
 from graphmem.conversations.session import MessageIn, MessagesIn
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import MemoryIn, MemorySourceIn
-from graphmem.neo4j.invariants import check_invariants
+from graphmem.neo4j.migrations import check_invariants
 from graphmem.runtime.errors import Conflict, InvalidInput
 from graphmem.runtime.paging import PageQuery
 from graphmem.tenants.owners import Owner

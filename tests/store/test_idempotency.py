@@ -9,10 +9,9 @@ import pytest
 from pydantic import TypeAdapter
 
 from graphmem.neo4j.driver import Graph
-from graphmem.tenants.idempotency import IdempotentRequest, StoredResponse
-from graphmem.tenants.idempotency_store import IdempotencyStore, write_once
+from graphmem.tenants.idempotency import IdempotencyStore, IdempotentRequest, StoredResponse, write_once
 from graphmem.tenants.owners import Owner
-from graphmem.user_data.forget_store import ForgetStore
+from graphmem.user_data.forget import ForgetStore
 from tests.conftest import FakeClock
 
 

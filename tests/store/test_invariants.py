@@ -10,7 +10,7 @@ import pytest
 from graphmem.app.bootstrap import Services
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.invariants import check_invariants
+from graphmem.neo4j.migrations import check_invariants
 from graphmem.neo4j.queries import Query, load_checks
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner

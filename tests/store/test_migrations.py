@@ -16,7 +16,7 @@ from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.migrations import load_migrations, migrate, pending_migrations
 from graphmem.runtime.errors import ConfigurationError
-from graphmem.search.req_search import EntityMemoriesQuery
+from graphmem.search.models import EntityMemoriesQuery
 from graphmem.tenants.owners import Owner
 
 

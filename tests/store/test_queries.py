@@ -15,7 +15,7 @@ from graphmem.neo4j.queries import (
     parse_fragments,
     parse_queries,
 )
-from graphmem.runtime.resources import cypher_root
+from graphmem.runtime.files import cypher_root
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,16 +6,15 @@ import json
 from typing import Any
 
 from graphmem.app.bootstrap import Services
-from graphmem.conversations.conversation import PreparedMessage
-from graphmem.conversations.session import MessageIn, MessagesIn
-from graphmem.memories.fact_write import MAX_MESSAGE_FACTS
+from graphmem.conversations.session import MessageIn, MessagesIn, PreparedMessage
 from graphmem.memories.memory import (
     MAX_SOURCE_MESSAGES,
     Memory,
     MemoryIn,
     MemoryPatch,
 )
-from graphmem.search.req_search import EntityMemoriesQuery
+from graphmem.memories.saving import MAX_MESSAGE_FACTS
+from graphmem.search.models import EntityMemoriesQuery
 from graphmem.tenants.owners import Owner
 
 TRIP: dict[str, Any] = {

@@ -10,7 +10,7 @@ import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.memories.memory import Memory, MemoryIn, MemoryPatch
-from graphmem.runtime.text import name_key
+from graphmem.runtime.field_types import name_key
 from graphmem.tenants.owners import Owner
 from tests.store.complete_user import fill_user
 from tests.store.test_import_formats import EXPIRED, LONDON, NODES, TURIN

@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.text.folding import fold
-from graphmem.text.normalising import fold_accents, normalise
-from graphmem.text.storable import check_storable, is_storable, remove_unstorable, replace_surrogates
+from graphmem.text.normalising import (
+    check_storable,
+    fold,
+    fold_accents,
+    is_storable,
+    normalise,
+    remove_unstorable,
+    replace_surrogates,
+)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphmem.runtime.errors import InvalidInput
-from graphmem.user_data.backup_archive import MANIFEST, extract_archive, write_archive
+from graphmem.user_data.backup import MANIFEST, extract_archive, write_archive
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from typing import Any, get_args
 
 import pytest
 
-from graphmem.memories.fact_fields import FACT_FIELDS, FieldKind
+from graphmem.memories.fact_mapping import FACT_FIELDS, FieldKind
 from graphmem.neo4j.queries import load_queries
 from graphmem.neo4j.schema import LinkType, RecordLabel
 from graphmem.runtime.errors import InvalidInput
 from graphmem.tenants.owners import Owner
-from graphmem.user_data.export_document import UserExport, parse_export
-from graphmem.user_data.export_entries import ExportedRecord
+from graphmem.user_data.export_document import UserExport, export_json_schema, parse_export
+from graphmem.user_data.export_entries import ExportedRecord, FactProperties
 from graphmem.user_data.import_plan import (
     ExistingData,
     ExistingNode,
@@ -22,8 +22,6 @@ from graphmem.user_data.import_plan import (
     find_misfits,
     plan_import,
 )
-from graphmem.user_data.properties import FactProperties
-from graphmem.user_data.schema import export_json_schema
 
 OWNER = Owner("default", "mara")
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -7,14 +7,15 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 
 from graphmem.memories.fact import Fact
-from graphmem.memories.fact_fields import (
+from graphmem.memories.fact_mapping import (
     FACT_FIELDS,
     NEXT_VECTOR_PROPERTY,
     SHADOW_PROPERTIES,
     TIME_FIELDS,
     VECTOR_PROPERTY,
+    fact_from_row,
+    fact_to_properties,
 )
-from graphmem.memories.fact_mapping import fact_from_row, fact_to_properties
 from graphmem.memories.memory import (
     Memory,
     MemoryStatus,
@@ -22,7 +23,7 @@ from graphmem.memories.memory import (
     Scope,
 )
 from graphmem.neo4j.queries import parse_fragments
-from graphmem.runtime.resources import cypher_root
+from graphmem.runtime.files import cypher_root
 from graphmem.runtime.times import EPOCH
 
 FRAGMENTS = parse_fragments((cypher_root() / "fragments.cypher").read_text("utf-8"))

@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 
 from graphmem.runtime.errors import InvalidInput
-from graphmem.user_data.foreign_formats import parse_chat_log
+from graphmem.user_data.foreign_formats import parse_chat_log, parse_graphiti, parse_mem0
 from graphmem.user_data.formats import detect_format, parse_structured_text
-from graphmem.user_data.graphiti import parse_graphiti
-from graphmem.user_data.import_format import ImportFormat
-from graphmem.user_data.mem0 import parse_mem0
-from graphmem.user_data.models import ParsedStatements
+from graphmem.user_data.models import ImportFormat, ParsedStatements
 
 HI = {"role": "user", "content": "Hi"}
 MEM0_MEMORY = {"id": "m1", "memory": "Mara likes tea", "created_at": "2025-03-01T09:30:00-07:00"}

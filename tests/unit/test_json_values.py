@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.runtime.json_values import (
+from graphmem.runtime.field_types import (
     MAX_JSON_DEPTH,
     UnstorableValue,
     check_json_value,

@@ -7,8 +7,8 @@ import pytest
 from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.settings import Settings
-from graphmem.tenants.pattern_type import PatternType
 from graphmem.tenants.profiles import (
+    PatternType,
     TenantProfiles,
     known_topic_tags,
     load_profile,

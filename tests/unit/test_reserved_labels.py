@@ -8,7 +8,7 @@ import pytest
 
 from graphmem.memories.entity import EntityIn
 from graphmem.neo4j.schema import RESERVED_LABELS
-from graphmem.runtime.resources import cypher_root
+from graphmem.runtime.files import cypher_root
 
 
 def test_every_label_in_queries_is_reserved() -> None:

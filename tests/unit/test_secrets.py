@@ -21,9 +21,8 @@ from graphmem.runtime.settings import Settings
 from graphmem.runtime.stored_values import stored_values
 from graphmem.secrets import scanner
 from graphmem.secrets.detection import SECRET_CLASSES
-from graphmem.secrets.policy import SecretPolicy
 from graphmem.secrets.scanner import find_secrets, redact
-from graphmem.secrets.values import scan_value
+from graphmem.secrets.values import SecretPolicy, scan_value
 
 SENTENCES = yaml.safe_load((Path(__file__).parent / "secret_sentences.yaml").read_text(encoding="utf-8"))
 REFUSED = [

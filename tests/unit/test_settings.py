@@ -8,8 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from graphmem.runtime.errors import ConfigurationError
-from graphmem.runtime.secret_files import SECRET_VARIABLES
-from graphmem.runtime.settings import Settings
+from graphmem.runtime.settings import SECRET_VARIABLES, Settings
 
 
 @pytest.mark.parametrize(("setting", "variable"), SECRET_VARIABLES.items())

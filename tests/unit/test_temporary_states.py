@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphmem.memories.temporary_states import is_temporary_state
+from graphmem.memories.new_memory import is_temporary_state
 from graphmem.tenants.profiles import load_profile, profile_names
 
 SENTENCES = yaml.safe_load((Path(__file__).parent / "secret_sentences.yaml").read_text(encoding="utf-8"))

@@ -66,7 +66,7 @@ def refuse(*_):
 socket.socket.connect = socket.getaddrinfo = refuse
 for name in ("sentence_transformers", "transformers", "torch", "tokenizers"):
     sys.modules[name] = None
-from graphmem.domain.token_counts import count_tokens
+from graphmem.text.token_counts import count_tokens
 print(count_tokens("tiktoken is great!"))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=240)

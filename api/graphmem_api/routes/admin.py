@@ -7,19 +7,21 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from graphmem.consolidation.models import ConsolidationRun, RollbackPreview, RollbackResult
-from graphmem.consolidation.req_consolidation import (
+from graphmem.consolidation.models import (
     ConsolidationIn,
+    ConsolidationRun,
     MaintenanceIn,
     MaintenanceOut,
     RollbackIn,
+    RollbackPreview,
+    RollbackResult,
     RunAccepted,
     RunListQuery,
 )
 from graphmem.jobs.job import Job
 from graphmem.models.embedding_models import EmbeddingStatus, ReembeddingIn
 from graphmem.runtime.paging import Page
-from graphmem.tenants.local_token import COMMAND_LINE
+from graphmem.tenants.access import COMMAND_LINE
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller
 from graphmem_api.dependencies import ServicesDep

@@ -7,23 +7,23 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from graphmem.consolidation.models import UserContradiction
-from graphmem.context.behavior_patterns import BehaviorPattern
-from graphmem.context.context_use import (
+from graphmem.context.models import (
+    BehaviorPattern,
     ContextFeedbackIn,
     ContextFeedbackResult,
-    MemoryUse,
-    MemoryUsesQuery,
-)
-from graphmem.context.learned_preferences import LearnedIntent, LearnedPreference
-from graphmem.context.models import (
     ContextItem,
     ContextItemIn,
+    ContextItemsQuery,
     ContextRequest,
     ContextResponse,
     EnhancedReply,
     EnhanceIn,
+    LearnedIntent,
+    LearnedPreference,
+    MemoryUse,
+    MemoryUsesQuery,
+    ProfileQuery,
 )
-from graphmem.context.req_context import ContextItemsQuery, ProfileQuery
 from graphmem.runtime.paging import Page
 from graphmem.search.models import UserProfile
 from graphmem_api import route_classes

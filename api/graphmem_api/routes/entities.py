@@ -9,12 +9,13 @@ from fastapi import APIRouter, Query
 from graphmem.memories.entity import Entity
 from graphmem.memories.memory import Memory
 from graphmem.runtime.paging import Page
-from graphmem.search.models import EntityGraph, LookupResponse
-from graphmem.search.req_search import (
+from graphmem.search.models import (
+    EntityGraph,
     EntityGraphQuery,
     EntityListQuery,
     EntityMemoriesQuery,
     LookupQuery,
+    LookupResponse,
 )
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import Response, StreamingResponse
 
-from graphmem.user_data.records_writer import records_json_schema
-from graphmem.user_data.req_user_data import ExportQuery
-from graphmem.user_data.schema import export_json_schema
+from graphmem.user_data.export_document import export_json_schema
+from graphmem.user_data.export_writer import records_json_schema
+from graphmem.user_data.models import ExportQuery
 from graphmem_api import route_classes
 from graphmem_api.auth import OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from graphmem.user_data.erasure import ErasureResult
+from graphmem.user_data.models import ErasureResult
 from graphmem_api import route_classes
 from graphmem_api.auth import OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep

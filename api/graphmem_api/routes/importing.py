@@ -7,8 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from graphmem.runtime.errors import InvalidInput
-from graphmem.user_data.import_result import ImportResult
-from graphmem.user_data.req_user_data import ImportQuery
+from graphmem.user_data.models import ImportQuery, ImportResult
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep

@@ -7,8 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from graphmem.app.bootstrap import Services
-from graphmem.jobs.job import Job
-from graphmem.jobs.req_jobs import RetryQuery
+from graphmem.jobs.job import Job, RetryQuery
 from graphmem.runtime.errors import NotFound
 from graphmem.tenants.access import ApiKey
 from graphmem_api import route_classes

@@ -11,16 +11,17 @@ from fastapi.responses import Response
 from graphmem.app.bootstrap import Services
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import (
+    ErasedMemory,
     Memory,
     MemoryPatch,
     MemoryVersion,
+    SaveIn,
+    SaveOut,
     Scope,
 )
-from graphmem.memories.req_memories import ErasedMemory, SaveIn, SaveOut
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.paging import Page
-from graphmem.tenants.access import ApiKey
-from graphmem.tenants.local_token import COMMAND_LINE
+from graphmem.tenants.access import COMMAND_LINE, ApiKey
 from graphmem.tenants.owners import Owner
 from graphmem_api import headers, route_classes
 from graphmem_api.auth import Caller, OwnerInPath, require_admin

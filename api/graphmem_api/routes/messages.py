@@ -7,8 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from graphmem.context.learned_preferences import FeedbackResult
-from graphmem.conversations.req_conversations import SessionListQuery, SummarizeIn, TriggerIn
+from graphmem.context.models import FeedbackResult
 from graphmem.conversations.session import (
     ExtractionTriggered,
     FeedbackIn,
@@ -18,6 +17,9 @@ from graphmem.conversations.session import (
     Session,
     SessionArchive,
     SessionIn,
+    SessionListQuery,
+    SummarizeIn,
+    TriggerIn,
 )
 from graphmem.jobs.job import Job
 from graphmem.runtime.paging import Page, PageQuery

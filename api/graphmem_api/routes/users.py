@@ -7,8 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from graphmem.runtime.paging import Page
-from graphmem.tenants.req_tenants import UserListQuery
-from graphmem.tenants.user import UserSummary
+from graphmem.tenants.owners import UserListQuery, UserSummary
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller
 from graphmem_api.dependencies import ServicesDep

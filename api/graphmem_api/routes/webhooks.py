@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from graphmem.changes.webhooks_domain import CreatedWebhook, WebhookIn, WebhookItems
+from graphmem.changes.models import CreatedWebhook, WebhookIn, WebhookItems
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller
 from graphmem_api.dependencies import ServicesDep

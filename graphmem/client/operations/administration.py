@@ -6,35 +6,33 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from graphmem.changes.models import ChangeKind
-from graphmem.changes.webhooks_domain import CreatedWebhook, Webhook, WebhookIn
+from graphmem.changes.models import ChangeKind, CreatedWebhook, Webhook, WebhookIn
 from graphmem.client.inputs import as_dicts, without_none
 from graphmem.client.operations.request import Request
-from graphmem.consolidation.maintenance_domain import MaintenanceResults, MaintenanceTask
 from graphmem.consolidation.models import (
+    ConsolidationIn,
     ConsolidationRun,
+    MaintenanceIn,
+    MaintenanceResults,
+    MaintenanceTask,
     Proposal,
+    RollbackIn,
     RollbackPreview,
     RollbackResult,
-)
-from graphmem.consolidation.req_consolidation import (
-    ConsolidationIn,
-    MaintenanceIn,
-    RollbackIn,
     RunListQuery,
 )
 from graphmem.jobs.job import Job
 from graphmem.memories.declared_types import DeclaredTypes, DeclaredTypesIn
 from graphmem.models.embedding_models import EmbeddingStatus, ReembeddingIn
 from graphmem.runtime.paging import Page
-from graphmem.runtime.validation_domain import validate_arguments
+from graphmem.runtime.validation import validate_arguments
 from graphmem.tenants.access import (
     ApiKey,
     ApiKeyIn,
     CreatedApiKey,
     KeyRole,
 )
-from graphmem.tenants.instructions import Instructions, InstructionsIn
+from graphmem.tenants.owners import Instructions, InstructionsIn
 
 
 def consolidate(

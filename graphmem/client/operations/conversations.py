@@ -7,8 +7,7 @@ from typing import Any
 
 from graphmem.client.inputs import MessageInput, parse_messages, without_none
 from graphmem.client.operations.request import Request
-from graphmem.context.learned_preferences import FeedbackResult
-from graphmem.conversations.req_conversations import SessionListQuery, SummarizeIn, TriggerIn
+from graphmem.context.models import FeedbackResult
 from graphmem.conversations.session import (
     ExtractionTriggered,
     FeedbackIn,
@@ -18,11 +17,13 @@ from graphmem.conversations.session import (
     Session,
     SessionArchive,
     SessionIn,
+    SessionListQuery,
+    SummarizeIn,
+    TriggerIn,
 )
-from graphmem.jobs.job import Job
-from graphmem.jobs.req_jobs import RetryQuery
+from graphmem.jobs.job import Job, RetryQuery
 from graphmem.runtime.paging import Page, PageQuery
-from graphmem.runtime.validation_domain import validate_arguments
+from graphmem.runtime.validation import validate_arguments
 
 
 def add_messages(

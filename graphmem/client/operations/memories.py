@@ -18,12 +18,13 @@ from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import (
     Memory,
     MemoryPatch,
+    MemoryUpdate,
     MemoryVersion,
+    SaveIn,
     SaveResult,
 )
-from graphmem.memories.req_memories import MemoryUpdate, SaveIn
 from graphmem.runtime.paging import Page
-from graphmem.runtime.validation_domain import validate_arguments
+from graphmem.runtime.validation import validate_arguments
 
 
 def add(

@@ -16,29 +16,33 @@ from graphmem.client.inputs import (
 )
 from graphmem.client.operations.request import Request
 from graphmem.consolidation.models import UserContradiction
-from graphmem.context.behavior_patterns import BehaviorPattern
-from graphmem.context.context_use import (
+from graphmem.context.models import (
+    BehaviorPattern,
     ContextFeedbackIn,
     ContextFeedbackResult,
-    MemoryUse,
-    MemoryUsesQuery,
-)
-from graphmem.context.learned_preferences import LearnedIntent, LearnedPreference
-from graphmem.context.models import (
     ContextItem,
     ContextItemIn,
+    ContextItemsQuery,
     ContextRequest,
     ContextResponse,
     EnhancedReply,
     EnhanceIn,
+    LearnedIntent,
+    LearnedPreference,
+    MemoryUse,
+    MemoryUsesQuery,
+    ProfileQuery,
 )
-from graphmem.context.req_context import ContextItemsQuery, ProfileQuery
 from graphmem.memories.entity import Entity
 from graphmem.memories.memory import Memory
 from graphmem.runtime.paging import Page
-from graphmem.runtime.validation_domain import validate_arguments
+from graphmem.runtime.validation import validate_arguments
 from graphmem.search.models import (
     EntityGraph,
+    EntityGraphQuery,
+    EntityListQuery,
+    EntityMemoriesQuery,
+    LookupQuery,
     LookupResponse,
     MessageHit,
     MessageSearchQuery,
@@ -46,12 +50,6 @@ from graphmem.search.models import (
     SearchQuery,
     SearchResponse,
     UserProfile,
-)
-from graphmem.search.req_search import (
-    EntityGraphQuery,
-    EntityListQuery,
-    EntityMemoriesQuery,
-    LookupQuery,
 )
 
 

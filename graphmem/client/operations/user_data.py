@@ -8,18 +8,17 @@ from graphmem.client.inputs import without_none
 from graphmem.client.operations.request import Request
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.paging import Page
-from graphmem.runtime.validation_domain import validate_arguments
-from graphmem.tenants.req_tenants import UserListQuery
-from graphmem.tenants.user import UserSummary
-from graphmem.user_data.erasure import ErasureResult
-from graphmem.user_data.import_format import ImportFormat
-from graphmem.user_data.import_result import ImportResult
-from graphmem.user_data.req_user_data import (
+from graphmem.runtime.validation import validate_arguments
+from graphmem.tenants.owners import UserListQuery, UserSummary
+from graphmem.user_data.models import (
+    ErasureResult,
     ExportFormat,
     ExportQuery,
     ExportView,
+    ImportFormat,
     ImportQuery,
     ImportRequest,
+    ImportResult,
 )
 
 

@@ -7,7 +7,7 @@ import re
 from urllib.parse import quote, urlencode, urlsplit
 
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.resources import cypher_root
+from graphmem.runtime.files import cypher_root
 
 DEFAULT_QUERY = "as_of"
 """The query about a user that is opened when none is named."""

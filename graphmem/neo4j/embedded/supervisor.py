@@ -1,8 +1,8 @@
 """Supervises one Neo4j server: runs it while a process uses it, restarts it, and stops it after the last user.
 
 The supervisor is a process of its own, outside the session of the process that starts it:
-`python -m graphmem.embedded.supervisor HOME JAVA BOLT_PORT HTTP_PORT`. The command returns when the server is launched;
-the supervisor continues in the background. It imports only what it needs, because it runs as long as the server.
+`python -m graphmem.neo4j.embedded.supervisor HOME JAVA BOLT_PORT HTTP_PORT`. The command returns when the server is
+launched; the supervisor continues in the background. It imports only what it needs, because it runs as long as the server.
 
 A supervisor that holds `gate.lock` and `users.lock` (see `RunFiles`) knows that no process uses or joins the server.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from graphmem.neo4j.embedded.run_files import LISTEN_ADDRESS, RunFiles, ServerState
+from graphmem.neo4j.embedded.home import LISTEN_ADDRESS, RunFiles, ServerState
 from graphmem.runtime.files import FileLock
 
 _POLL_SECONDS = 0.5

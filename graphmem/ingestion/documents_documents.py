@@ -1,1 +1,0 @@
-"""Documents as text with the places that it stands at, in parts that memories are extracted from."""
