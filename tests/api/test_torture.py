@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from graphmem.app.bootstrap import Services
 from graphmem.tenants.owners import Owner
-from tests.store.complete_user import fill_user
+from tests.user_data.complete_user import fill_user
 from torture.findings import Findings
 from torture.fuzz_documents import DocumentFuzzer
 from torture.fuzz_requests import RequestFuzzer

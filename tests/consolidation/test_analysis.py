@@ -28,7 +28,7 @@ from graphmem.runtime.errors import ModelUnavailable
 from graphmem.tenants.users import InstructionStore
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import current, entity_id
-from tests.llm.scripted_server import ScriptedServer, fails, replies
+from tests.models.scripted_server import ScriptedServer, fails, replies
 
 Json = dict[str, Any]
 

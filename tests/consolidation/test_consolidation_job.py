@@ -55,8 +55,8 @@ from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_analysis import action
 from tests.consolidation.test_execution import DIET, current, merge
 from tests.consolidation.verifications import carried, checked
-from tests.llm.scripted_server import ScriptedServer, Step, fails, replies
 from tests.model_server import ModelServer
+from tests.models.scripted_server import ScriptedServer, Step, fails, replies
 
 PATIENCE = 60
 

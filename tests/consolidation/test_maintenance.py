@@ -43,7 +43,7 @@ from graphmem.tenants.users import UserStore
 from tests.conftest import FakeClock
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import DIET, current, merge
-from tests.llm.scripted_server import ScriptedServer, replies
+from tests.models.scripted_server import ScriptedServer, replies
 
 DAY = timedelta(days=1)
 PATIENCE = 60

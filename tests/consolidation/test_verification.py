@@ -27,7 +27,7 @@ from graphmem.runtime.retries import RetryPolicy
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import current, entity_id, merge
 from tests.consolidation.verifications import Json, carried, checked
-from tests.llm.scripted_server import ScriptedServer, Step, fails, replies
+from tests.models.scripted_server import ScriptedServer, Step, fails, replies
 
 STATEMENTS = "Ada äter inte kött", "Ada avstår från kött sedan 2019"
 MERGED = "Ada äter inget kött sedan 2019"

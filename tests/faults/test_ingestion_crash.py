@@ -31,8 +31,8 @@ from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from tests.ingestion.conftest import candidate, decision, extraction, message_at, reconciliation
-from tests.llm.scripted_server import Exchange, ScriptedServer, replies
 from tests.model_server import ModelServer
+from tests.models.scripted_server import Exchange, ScriptedServer, replies
 
 WORKER = Path(__file__).with_name("ingestion_worker.py")
 ROOT = Path(__file__).parents[2]

@@ -22,7 +22,7 @@ from graphmem.runtime.errors import Conflict
 from graphmem.runtime.settings import Settings
 from graphmem.search.models import MessageSearchQuery, SearchQuery
 from graphmem.tenants.owners import Owner
-from tests.embedding.embeddings_server import EmbeddingsServer, serve_embeddings
+from tests.models.embeddings_server import EmbeddingsServer, serve_embeddings
 
 WORKER = Path(__file__).with_name("reembedding_worker.py")
 ROOT = Path(__file__).parents[2]

@@ -43,7 +43,7 @@ from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.users import InstructionStore
 from tests.conftest import FakeClock
-from tests.llm.scripted_server import ScriptedServer, Step, replies
+from tests.models.scripted_server import ScriptedServer, Step, replies
 
 Json = dict[str, Any]
 

@@ -30,7 +30,7 @@ from tests.ingestion.conftest import (
     midnight,
     reconciliation,
 )
-from tests.llm.scripted_server import hangs
+from tests.models.scripted_server import hangs
 
 
 @pytest.mark.req("QUINN-36")

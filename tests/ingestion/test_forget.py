@@ -9,7 +9,7 @@ import threading
 from graphmem.jobs.job import JobStatus
 from graphmem.user_data.forget import ForgetStore
 from tests.ingestion.conftest import IngestionHarness, extraction, lives_in
-from tests.llm.scripted_server import Exchange, replies
+from tests.models.scripted_server import Exchange, replies
 
 
 async def test_an_extraction_that_outlives_the_erasure_of_the_jobs_stores_nothing(harness: IngestionHarness) -> None:

@@ -25,7 +25,7 @@ from tests.ingestion.conftest import (
     midnight,
     reconciliation,
 )
-from tests.llm.scripted_server import Exchange, Step, replies
+from tests.models.scripted_server import Exchange, Step, replies
 
 
 def dropped(stage: str) -> float:

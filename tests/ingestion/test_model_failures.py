@@ -9,7 +9,7 @@ import pytest
 
 from graphmem.jobs.job import JobStatus
 from tests.ingestion.conftest import IngestionHarness, candidate, extraction, lives_in, message_at
-from tests.llm.scripted_server import Step, fails, hangs, replies, sends
+from tests.models.scripted_server import Step, fails, hangs, replies, sends
 
 CUT = json.dumps(extraction(lives_in("Lisbon")))[:-40]
 

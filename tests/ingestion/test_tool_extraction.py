@@ -14,7 +14,7 @@ from graphmem.runtime.errors import Conflict, NotFound
 from graphmem.runtime.paging import PageQuery
 from tests.ingestion.builders import line
 from tests.ingestion.conftest import IngestionHarness, message_at
-from tests.llm.scripted_server import Step, replies
+from tests.models.scripted_server import Step, replies
 
 
 def call(content: str, type: str = "USER_PREFERENCE", confidence: float = 0.9, **fields: Any) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from graphmem.tenants.access import ApiKeyIn, KeyRole
 from graphmem.tenants.owners import Owner
 from tests.api.conftest import serve_app
 from tests.ingestion.conftest import candidate, extraction
-from tests.llm.scripted_server import ScriptedServer, replies
 from tests.mcp.conftest import call_tool, call_tool_error, in_process_client
+from tests.models.scripted_server import ScriptedServer, replies
 
 USER = "/v1/users/john"
 SUMMARY: dict[str, Any] = {

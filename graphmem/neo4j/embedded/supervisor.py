@@ -2,7 +2,8 @@
 
 The supervisor is a process of its own, outside the session of the process that starts it:
 `python -m graphmem.neo4j.embedded.supervisor HOME JAVA BOLT_PORT HTTP_PORT`. The command returns when the server is
-launched; the supervisor continues in the background. It imports only what it needs, because it runs as long as the server.
+launched; the supervisor continues in the background. It imports only what it needs, because it runs as long as the
+server.
 
 A supervisor that holds `gate.lock` and `users.lock` (see `RunFiles`) knows that no process uses or joins the server.
 """

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from graphmem.memories.new_memory import is_temporary_state
 from graphmem.tenants.profiles import load_profile, profile_names
 
-SENTENCES = yaml.safe_load((Path(__file__).parent / "secret_sentences.yaml").read_text(encoding="utf-8"))
+SENTENCE_FILE = Path(__file__).parents[1] / "secrets" / "secret_sentences.yaml"
+SENTENCES = yaml.safe_load(SENTENCE_FILE.read_text(encoding="utf-8"))
 RULES = load_profile("general").temporary_states
 
 

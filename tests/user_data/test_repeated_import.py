@@ -12,8 +12,8 @@ from graphmem.app.bootstrap import Services
 from graphmem.memories.memory import Memory, MemoryIn, MemoryPatch
 from graphmem.runtime.field_types import name_key
 from graphmem.tenants.owners import Owner
-from tests.store.complete_user import fill_user
-from tests.store.test_import_formats import EXPIRED, LONDON, NODES, TURIN
+from tests.user_data.complete_user import fill_user
+from tests.user_data.test_import_formats import EXPIRED, LONDON, NODES, TURIN
 
 HOME: dict[str, Any] = {"predicate": "LIVES_IN", "single_valued": True, "subject": {"name": "Bob"}}
 MEM0 = [{"id": "m1", "memory": "Bob rows", "created_at": "2025-01-01T00:00:00Z"}]

@@ -20,7 +20,7 @@ from graphmem.tenants.owners import Owner
 from graphmem.user_data.import_store import ImportStore
 from graphmem.user_data.importing import ImportService
 from graphmem.user_data.record_import import RecordImporter
-from tests.store.complete_user import fill_user
+from tests.user_data.complete_user import fill_user
 
 Document = dict[str, Any]
 Place = tuple[Any, ...]

@@ -102,7 +102,7 @@ def test_every_fragment_is_used() -> None:
         *(
             path.read_text("utf-8")
             for folder in ("queries", "checks")
-            for path in (cypher_root() / folder).glob("*.cypher")
+            for path in (cypher_root() / folder).rglob("*.cypher")
         ),
     ]
     used = {name for text in files for name in re.findall(r"\{\{([a-z_]+)\}\}", text)} - {"name"}

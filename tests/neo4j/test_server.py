@@ -30,7 +30,7 @@ from graphmem.runtime.files import cypher_root, wait_until
 from graphmem.runtime.progress import StartProgress
 from graphmem.runtime.settings import Settings
 from graphmem.user_data.backup import create_backup, restore_backup
-from tests.embedded import use_server
+from tests.neo4j import use_server
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(480), pytest.mark.usefixtures("short_probe")]
 CACHE = Settings().cache_dir

@@ -14,7 +14,7 @@ from graphmem.cli.doctor import check_language_model
 from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.settings import PROVIDERS, Settings, is_installed, split_model_name
-from tests.llm.scripted_server import ScriptedServer, replies
+from tests.models.scripted_server import ScriptedServer, replies
 
 
 class Verdict(BaseModel):

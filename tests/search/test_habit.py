@@ -22,7 +22,7 @@ from graphmem.runtime.settings import Settings
 from graphmem.search.models import SearchQuery, SearchResponse
 from graphmem.tenants.owners import Owner
 from tests.conftest import FakeClock
-from tests.retrieval.test_search import found, save
+from tests.search.test_search import found, save
 
 
 async def read(memory: Services, owner: Owner, query: str, times: int) -> None:

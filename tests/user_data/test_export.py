@@ -19,7 +19,7 @@ from graphmem.neo4j.schema import LinkType, RecordLabel
 from graphmem.runtime.errors import Conflict, InvalidInput
 from graphmem.search.models import SearchQuery
 from graphmem.tenants.owners import Owner
-from tests.store.complete_user import fill_user
+from tests.user_data.complete_user import fill_user
 
 EARLIER_EXPORT = Path(__file__).with_name("export_1_0.json")
 """An export as the first schema version wrote it, with vectors of another model."""

@@ -19,7 +19,17 @@ from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.errors import ModelUnavailable
 from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.settings import Settings
-from tests.llm.scripted_server import Exchange, ScriptedServer, Step, fails, hangs, hangs_up, replies, sends, trickles
+from tests.models.scripted_server import (
+    Exchange,
+    ScriptedServer,
+    Step,
+    fails,
+    hangs,
+    hangs_up,
+    replies,
+    sends,
+    trickles,
+)
 
 SECRET = "Mara keeps the spare key under the third flowerpot"
 PROMPT = Prompt("test", "Judge the conversation.", SECRET)

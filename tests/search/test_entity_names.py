@@ -8,7 +8,7 @@ from graphmem.app.bootstrap import Services
 from graphmem.memories.memory import MemoryIn
 from graphmem.neo4j.driver import Row
 from graphmem.tenants.owners import Owner
-from tests.store.complete_user import fill_user
+from tests.user_data.complete_user import fill_user
 
 
 async def save_about(memory: Services, owner: Owner, *names: str) -> list[str]:

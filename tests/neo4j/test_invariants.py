@@ -14,7 +14,7 @@ from graphmem.neo4j.migrations import check_invariants
 from graphmem.neo4j.queries import Query, load_checks
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
-from tests.store.complete_user import fill_user
+from tests.user_data.complete_user import fill_user
 
 TEA = "MATCH ()-[r:RELATES_TO {group_id: $g, fact: 'Mara loves tea'}]->() WHERE r.expired_at IS NULL"
 FIRST_TEA = "MATCH ()-[r:RELATES_TO {group_id: $g, fact: 'Mara likes tea'}]->()"

@@ -19,7 +19,7 @@ from graphmem.runtime.artifacts import (
     read_lock_file,
 )
 from graphmem.runtime.errors import ConfigurationError
-from tests.embedded.jar_repository import JarRepository, serve_repository
+from tests.neo4j.jar_repository import JarRepository, serve_repository
 
 pytestmark = pytest.mark.asyncio
 UNREACHABLE_URL = "http://127.0.0.1:9"

@@ -31,7 +31,7 @@ from graphmem.tenants.owners import Owner
 from graphmem.tenants.users import UserStore
 from graphmem.user_data.forget import ForgetStore
 from graphmem.user_data.models import ErasureReceipt
-from tests.store.complete_user import fill_user
+from tests.user_data.complete_user import fill_user
 
 TEA = MemoryIn(content="Bob likes tea", subject={"name": "Bob"})
 COFFEE = MemoryIn(content="Bob likes coffee", subject={"name": "Bob"})
