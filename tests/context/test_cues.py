@@ -10,7 +10,11 @@ from graphmem.context import cues
 
 
 def test_every_file_of_cues_belongs_to_a_language_that_is_read() -> None:
-    names = {entry.name.removesuffix(".toml") for entry in files(cues).iterdir() if entry.name.endswith(".toml")}
+    names = {
+        entry.name.removesuffix(".toml")
+        for entry in (files("graphmem.context") / "cues").iterdir()
+        if entry.name.endswith(".toml")
+    }
     assert names == {*cues.LANGUAGES, "language_names"}
 
 

@@ -15,7 +15,7 @@ from tests.model_server import ModelServer
 
 SERVER_SCRIPT = """
 import asyncio, sys
-from graphmem.logs import configure_logs
+from graphmem.runtime.logs import configure_logs
 from graphmem.mcp import run_stdio
 from graphmem.runtime.settings import Settings
 configure_logs()
