@@ -16,9 +16,9 @@ from graphmem.cli.render import Renderable
 from graphmem.cli.startup import complete_run_id, open_operations, open_services
 from graphmem.cli.tables import TextTable, add_row, make_table
 from graphmem.consolidation.models import MaintenanceTask, RollbackConflict, RollbackElement, RollbackPreview
-from graphmem.memories.listing import shorten_id
 from graphmem.memories.snapshot import ElementChange, ElementImage, ElementKind
 from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.short_ids import shorten_id
 
 if TYPE_CHECKING:
     from graphmem.consolidation.models import RollbackPreview, RollbackResult

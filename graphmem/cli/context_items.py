@@ -57,7 +57,7 @@ async def delete(
     tenant: Tenant = "default",
 ) -> None:
     """Delete a context item before it expires."""
-    from graphmem.memories.listing import complete_id
+    from graphmem.runtime.short_ids import complete_id
 
     async with open_operations(output, tenant) as operations:
         known = [item.id for item in await operations.contexts(user)]

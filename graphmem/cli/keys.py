@@ -47,7 +47,7 @@ async def revoke(
     output: Output, key_id: Annotated[str, typer.Argument(help="The key's id.")], tenant: Tenant = "default"
 ) -> None:
     """Revoke an API key with immediate effect."""
-    from graphmem.memories.listing import complete_id
+    from graphmem.runtime.short_ids import complete_id
 
     async with open_operations(output, tenant) as operations:
         listed = [key.id for key in await operations.keys()]

@@ -376,7 +376,7 @@ async def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --hard: do not ask for confirmation.")] = False,
 ) -> None:
     """End a memory: it is no longer recalled, and stays in its history unless it is erased with --hard."""
-    from graphmem.memories.listing import shorten_id
+    from graphmem.runtime.short_ids import shorten_id
 
     if hard and not yes and not sys.stdin.isatty():
         raise InvalidInput("Erasing a memory cannot be undone: confirm it with --yes.")
@@ -414,8 +414,8 @@ async def revert(
 
 def _find_replaced(memory: Memory) -> str:
     """Return the id of the memory to restore, given that memory or the one that replaced it."""
-    from graphmem.memories.listing import shorten_id
     from graphmem.memories.memory import MemoryStatus
+    from graphmem.runtime.short_ids import shorten_id
 
     if memory.status is MemoryStatus.SUPERSEDED or memory.superseded_by:
         return memory.id

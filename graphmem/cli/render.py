@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from graphmem.cli.tables import TextTable, add_row, make_table
-from graphmem.memories.listing import shorten_id
+from graphmem.runtime.short_ids import shorten_id
 
 if TYPE_CHECKING:
     from graphmem.changes.models import MemoryChange

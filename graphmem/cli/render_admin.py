@@ -10,11 +10,11 @@ from rich.text import Text
 
 from graphmem.cli.render import Renderable, format_time
 from graphmem.cli.tables import TextTable, add_row, make_table
-from graphmem.memories.listing import shorten_id
+from graphmem.runtime.short_ids import shorten_id
 
 if TYPE_CHECKING:
     from graphmem.changes.models import Webhook
-    from graphmem.cli.doctor import Check
+    from graphmem.cli.doctor_checks import Check
     from graphmem.consolidation.models import ConsolidationRun, RollbackResult
     from graphmem.jobs.job import Job
     from graphmem.tenants.access import ApiKey

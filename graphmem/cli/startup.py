@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from graphmem.cli.command import Output, named_as_options, read_settings
 from graphmem.cli.progress import start_progress
-from graphmem.memories.listing import FULL_ID_CHARS
+from graphmem.runtime.short_ids import FULL_ID_CHARS
 
 if TYPE_CHECKING:
     from graphmem.app.bootstrap import Services

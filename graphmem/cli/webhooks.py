@@ -55,7 +55,7 @@ async def remove(
     output: Output, webhook_id: Annotated[str, typer.Argument(help="The webhook's id.")], tenant: Tenant = "default"
 ) -> None:
     """Remove a webhook; what it has not received yet is not delivered."""
-    from graphmem.memories.listing import complete_id
+    from graphmem.runtime.short_ids import complete_id
 
     async with open_operations(output, tenant) as operations:
         listed = [webhook.id for webhook in await operations.webhooks()]

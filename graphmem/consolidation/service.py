@@ -38,7 +38,6 @@ from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.runner import JobRunner, JobWaiting
-from graphmem.memories.listing import complete_id
 from graphmem.runtime.errors import (
     GraphmemError,
     InvalidInput,
@@ -48,6 +47,7 @@ from graphmem.runtime.errors import (
 )
 from graphmem.runtime.paging import TIME_CURSOR, Page
 from graphmem.runtime.settings import Settings
+from graphmem.runtime.short_ids import complete_id
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner, make_owner
 

@@ -16,7 +16,7 @@ from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_mapping import fact_from_row, memory_from_fact, memory_version_from_fact
 from graphmem.memories.filters import FactFilters
-from graphmem.memories.listing import MAX_MATCHES, SortOrder
+from graphmem.memories.listing import SortOrder
 from graphmem.memories.memory import (
     Memory,
     MemoryVersion,
@@ -30,6 +30,7 @@ from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import MemoryDeleted, NotFound, UserBeingForgotten
 from graphmem.runtime.field_types import Vector, content_hash, deduplicate
 from graphmem.runtime.paging import take_page
+from graphmem.runtime.short_ids import MAX_MATCHES
 from graphmem.runtime.times import Clock, to_epoch_pair
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner

@@ -1,8 +1,8 @@
-"""Lists of memories without ranking: their filters, sort orders and short ids."""
+"""Lists of memories without ranking: their filters and sort orders."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -20,7 +20,6 @@ from graphmem.memories.filters import (
     TagFilter,
 )
 from graphmem.memories.memory import MemoryTypeWord, Tag
-from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import Id, NonBlankText
 
 _METADATA = "metadata."
@@ -97,30 +96,3 @@ class ListFilters(QueryStringFilters):
     sort: SortOrder = SortOrder.NEWEST
     limit: int = Field(50, ge=1, le=200)
     cursor: str | None = Field(None, max_length=2000)
-
-
-FULL_ID_CHARS = 36
-"""Characters of an id that graphmem makes."""
-
-SHORT_ID_CHARS = 8
-"""Characters of a short id; 32 bits of a random id."""
-
-MAX_MATCHES = 5
-"""Most ids that a query for a beginning returns; two are enough to tell that it is ambiguous."""
-
-
-def shorten_id(id: str) -> str:
-    """Return the beginning of an id that tables show."""
-    return id[:SHORT_ID_CHARS]
-
-
-def complete_id(given: str, found: Collection[str]) -> str:
-    """Return the id of `found`, the ids that begin with `given`; `given` itself when none does.
-
-    Raises InvalidInput when several do and none is equal.
-    """
-    if given in found or not found:
-        return given
-    if len(found) > 1:
-        raise InvalidInput(f"Several ids begin with {given}: give more of it.")
-    return next(iter(found))

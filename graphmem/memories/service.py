@@ -10,7 +10,7 @@ from pydantic import FiniteFloat
 from graphmem.memories.declarations import DeclaredTypeService
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore, PagePosition
-from graphmem.memories.listing import ListFilters, SortOrder, complete_id
+from graphmem.memories.listing import ListFilters, SortOrder
 from graphmem.memories.memory import (
     Memory,
     MemoryIn,
@@ -23,6 +23,7 @@ from graphmem.memories.writer import MemoryWriter
 from graphmem.runtime.errors import InvalidInput, MemoryDeleted
 from graphmem.runtime.field_types import StorableText
 from graphmem.runtime.paging import Cursor, Page, StoredInteger
+from graphmem.runtime.short_ids import complete_id
 from graphmem.runtime.times import Clock
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner

@@ -16,7 +16,6 @@ from graphmem.consolidation.models import ConsolidationRun, RunStatus, RunTrigge
 from graphmem.context.models import ContextItem
 from graphmem.conversations.session import Session, SessionKind
 from graphmem.memories.entity import EntityRef
-from graphmem.memories.listing import complete_id, shorten_id
 from graphmem.memories.memory import (
     MemorySource,
     MemoryStatus,
@@ -25,6 +24,7 @@ from graphmem.memories.memory import (
     Scope,
 )
 from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.short_ids import complete_id, shorten_id
 from graphmem.search.models import ChannelRank, Explanation, SearchHit
 from graphmem.tenants.access import ApiKey, KeyRole
 from graphmem.tenants.owners import UserSummary

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from graphmem.cli.doctor import check_language_model
+from graphmem.cli.doctor_checks import check_language_model
 from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.settings import PROVIDERS, Settings, is_installed, split_model_name

@@ -19,7 +19,7 @@ import pytest
 from neo4j import AsyncGraphDatabase
 
 import graphmem
-from graphmem.cli.doctor import CheckStatus, run_checks
+from graphmem.cli.doctor_checks import CheckStatus, run_checks
 from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded.home import Neo4jHome, ServerInfo
