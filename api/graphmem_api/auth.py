@@ -8,8 +8,9 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from graphmem.runtime.errors import Forbidden
-from graphmem.tenants.access import ApiKey, KeyRole, parse_bearer_token
+from graphmem.tenants.access import ApiKey, KeyRole
 from graphmem.tenants.owners import Owner, make_owner
+from graphmem.tenants.tokens import parse_bearer_token
 from graphmem_api.local_access import authenticate_local
 
 

@@ -6,7 +6,8 @@ from ipaddress import ip_address
 
 from fastapi import Request
 
-from graphmem.tenants.access import ApiKey, authenticate_local_token
+from graphmem.tenants.access import ApiKey
+from graphmem.tenants.tokens import authenticate_local_token
 
 FORWARDED_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 """Headers of a proxy: its own address says nothing about where the request is from."""

@@ -61,7 +61,7 @@ def _make_client(server: LocalServer, tenant: str) -> AsyncClient:
 
     BaseModel.model_config = ConfigDict(defer_build=True)  # halves the time that importing the models takes
     from graphmem.client import AsyncClient
-    from graphmem.tenants.access import make_local_token
+    from graphmem.tenants.tokens import make_local_token
 
     return AsyncClient(make_local_token(server.secret, tenant), server.url, attempts=2, trust_env=False)
 
@@ -119,7 +119,7 @@ class LazyOperations:
     async def _open(self) -> GraphMemory:
         if self._memory is None:
             from graphmem.graph_memory import GraphMemory
-            from graphmem.tenants.access import COMMAND_LINE
+            from graphmem.tenants.tokens import COMMAND_LINE
 
             services = await self._stack.enter_async_context(
                 open_services(self._output, worker=self._worker, settings=self._settings)

@@ -20,10 +20,10 @@ from graphmem.client.api_call import (
     to_query,
 )
 from graphmem.client.operations import Request
+from graphmem.consolidation.maintenance_tasks import MaintenanceResults
 from graphmem.consolidation.models import (
     ConsolidationRun,
     MaintenanceOut,
-    MaintenanceResults,
     RollbackPreview,
     RollbackResult,
     RunAccepted,

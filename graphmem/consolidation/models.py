@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from graphmem.consolidation.maintenance_tasks import MaintenanceResults, MaintenanceTask
 from graphmem.memories.entity import EntityType
 from graphmem.memories.memory import MAX_CONTENT_LENGTH
 from graphmem.memories.snapshot import ElementChange, ElementKind
@@ -400,19 +401,6 @@ class RollbackResult(BaseModel):
     status: RunStatus
     restored: int
     conflicts: list[RollbackConflict] = Field(default_factory=list)
-
-
-class MaintenanceTask(StrEnum):
-    """The tasks of maintenance, in the order in which they run."""
-
-    DECAY = "decay"
-    COMPRESS = "compress"
-    PRUNE = "prune"
-    EXPIRE = "expire"
-
-
-MaintenanceResults = dict[MaintenanceTask, dict[str, int | str]]
-"""What each task did: counts by name, and a `reason` when a task skipped work."""
 
 
 class ConsolidationIn(RequestBody):

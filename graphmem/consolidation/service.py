@@ -18,10 +18,9 @@ from graphmem.consolidation.consolidation_job import (
     nightly_schedule_name,
 )
 from graphmem.consolidation.maintenance import MAINTENANCE_JOB, MAINTENANCE_SCHEDULE, MaintenancePayload
+from graphmem.consolidation.maintenance_tasks import MaintenanceResults, MaintenanceTask
 from graphmem.consolidation.models import (
     ConsolidationRun,
-    MaintenanceResults,
-    MaintenanceTask,
     Proposal,
     ReviewedProposal,
     RollbackPreview,

@@ -21,7 +21,7 @@ from graphmem.neo4j.availability import limit_database_time
 from graphmem.runtime.errors import GraphmemError, InvalidInput
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.validation import PROBLEM_MEDIA_TYPE, problem_document, problem_headers
-from graphmem.tenants.access import parse_bearer_token
+from graphmem.tenants.tokens import parse_bearer_token
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import Context as ToolCall

@@ -1,18 +1,14 @@
-"""Access: API keys with what they permit, bearer tokens, and the token of this machine's user."""
+"""API keys: who holds them, what they permit and which users they give access to."""
 
 from __future__ import annotations
 
-import hmac
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from graphmem.runtime.errors import Unauthenticated
 from graphmem.runtime.field_types import Id, NonBlankText, deduplicate
-from graphmem.runtime.times import MIN_TIME
-from graphmem.tenants.owners import Owner
 
 
 def _check_user_ids(users: list[str]) -> list[str]:
@@ -74,35 +70,3 @@ class CreatedApiKey(ApiKey):
     """A key with its secret, which is returned only once."""
 
     key: str
-
-
-def parse_bearer_token(authorization: str | None) -> str:
-    """Return the token of an `Authorization` header; raise Unauthenticated when it has none."""
-    scheme, _, token = (authorization or "").partition(" ")
-    if scheme.lower() != "bearer" or not token.strip():
-        raise Unauthenticated("Send an API key as `Authorization: Bearer <key>`.")
-    return token.strip()
-
-
-COMMAND_LINE = "cli"
-"""Who commands act as: the id of their key, and the `source.kind` of what they save."""
-
-
-def make_local_token(secret: str, tenant: str) -> str:
-    """Return the bearer token for a tenant; the secret is that of the server, which has no dot."""
-    return f"{secret}.{tenant}"
-
-
-def authenticate_local_token(token: str, secret: str) -> ApiKey | None:
-    """Return an admin key of the tenant that a token names, or None when its secret is another one."""
-    given, _, tenant = token.partition(".")
-    if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), secret.encode()):
-        return None
-    return ApiKey(
-        id=COMMAND_LINE,
-        name="the command line of this machine",
-        role=KeyRole.ADMIN,
-        users=None,
-        created_at=MIN_TIME,
-        tenant=Owner(tenant, "").tenant,
-    )

@@ -14,7 +14,7 @@ import httpx
 
 from graphmem.cli.local_server import RECORD_FILE, find_local_server, record_server
 from graphmem.runtime.settings import Settings
-from graphmem.tenants.access import make_local_token
+from graphmem.tenants.tokens import make_local_token
 from tests.cli.conftest import Cli
 
 SLOW_MODULES = {

@@ -21,8 +21,9 @@ from graphmem.memories.memory import (
 )
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.paging import Page
-from graphmem.tenants.access import COMMAND_LINE, ApiKey
+from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.tokens import COMMAND_LINE
 from graphmem_api import headers, route_classes
 from graphmem_api.auth import Caller, OwnerInPath, require_admin
 from graphmem_api.dependencies import USER_PATH, IdempotentRequestDep, ServicesDep

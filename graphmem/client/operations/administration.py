@@ -9,12 +9,11 @@ from typing import Any, Literal
 from graphmem.changes.models import ChangeKind, CreatedWebhook, Webhook, WebhookIn
 from graphmem.client.inputs import as_dicts, without_none
 from graphmem.client.operations.request import Request
+from graphmem.consolidation.maintenance_tasks import MaintenanceResults, MaintenanceTask
 from graphmem.consolidation.models import (
     ConsolidationIn,
     ConsolidationRun,
     MaintenanceIn,
-    MaintenanceResults,
-    MaintenanceTask,
     Proposal,
     RollbackIn,
     RollbackPreview,
