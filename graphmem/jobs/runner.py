@@ -7,15 +7,15 @@ import logging
 import math
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from graphmem.jobs.erasure import JobEraser
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload, ScheduledPayload
 from graphmem.jobs.registry import FIRST_PAUSE_SECONDS, WorkerRegistry
-from graphmem.jobs.store import JOB_QUEUE, JobStore, StoreCalls
+from graphmem.jobs.store import JOB_QUEUE, JobStore
 from graphmem.jobs.worker import Worker
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import (
@@ -49,8 +49,67 @@ UNFINISHED_NAMES = {"ENQUEUED": "queued", "DELAYED": "waiting", "PENDING": "runn
 FORGET_TIMEOUT_SECONDS = 60.0
 """Seconds that `forget` waits for running jobs to stop; a handler stops at its next `await`."""
 
+CALL_SECONDS = 10.0
+"""Seconds in which the job store must answer a call."""
+
+ERASURE_SECONDS = 120.0
+"""Seconds in which it must answer a call that erases many jobs."""
+
+MAX_CALLS = 16
+"""Calls that run side by side."""
+
+A = ParamSpec("A")
+T = TypeVar("T")
 P = TypeVar("P", bound=JobPayload)
 S = TypeVar("S", bound=ScheduledPayload)
+
+
+class StoreCalls:
+    """Runs blocking calls on threads of its own, so that a job store that hangs takes no thread from other work.
+
+    A call that takes too long raises JobStoreUnavailable. What it does may still take effect later, like any request
+    whose answer is lost. While it hangs, further calls fail at once.
+    """
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="job-store")
+        self._hanging: set[asyncio.Future[Any]] = set()
+        self._is_closed = False
+
+    async def run(self, function: Callable[A, T], *args: A.args, **kwargs: A.kwargs) -> T:
+        """Return the result of `function`, within `CALL_SECONDS`."""
+        return await self._run_within(CALL_SECONDS, lambda: function(*args, **kwargs))
+
+    async def erase(self, function: Callable[A, T], *args: A.args, **kwargs: A.kwargs) -> T:
+        """Return the result of a `function` that erases, within `ERASURE_SECONDS`."""
+        return await self._run_within(ERASURE_SECONDS, lambda: function(*args, **kwargs))
+
+    async def _run_within(self, seconds: float, function: Callable[[], T]) -> T:
+        if self._is_closed:
+            raise JobStoreUnavailable("The job runner is closed.")
+        if self._hanging:
+            raise _silent_error()
+        call = asyncio.get_running_loop().run_in_executor(self._threads, function)
+        done, _ = await asyncio.wait({call}, timeout=seconds)
+        if done:
+            return call.result()
+        self._hanging.add(call)
+        call.add_done_callback(self._forget_call)
+        raise _silent_error()
+
+    def _forget_call(self, call: asyncio.Future[Any]) -> None:
+        self._hanging.discard(call)
+        if not call.cancelled():
+            call.exception()  # nobody waits for it any more
+
+    def close(self) -> None:
+        """Accept no more calls; those that hang are left to end."""
+        self._is_closed = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _silent_error() -> JobStoreUnavailable:
+    return JobStoreUnavailable("The job store does not answer: check that its database runs, then try again.")
 
 
 class JobRunner:
@@ -63,7 +122,6 @@ class JobRunner:
     def __init__(self, store: JobStore, registry: WorkerRegistry) -> None:
         self._store = store
         self._registry = registry
-        self._eraser = JobEraser(store)
         self._calls = StoreCalls()
         self._worker: Worker | None = None
         self._closed = False
@@ -210,12 +268,12 @@ class JobRunner:
         deadline = time.monotonic() + FORGET_TIMEOUT_SECONDS
         total = 0
         while True:
-            ids = await self._calls.erase(self._eraser.cancel, partition)
+            ids = await self._calls.erase(self._store.cancel, partition)
             while await self._calls.run(self._abort_and_check_running, ids):
                 if time.monotonic() > deadline:
                     raise JobStoreUnavailable("A job of this user does not stop; forget the user again in a minute.")
                 await asyncio.sleep(0.1)
-            erased, is_done = await self._calls.erase(self._eraser.erase, partition)
+            erased, is_done = await self._calls.erase(self._store.erase, partition)
             total += erased
             if is_done:
                 return total
@@ -233,7 +291,7 @@ class JobRunner:
 
         `partition_prefix` is how the partitions of the jobs begin. The jobs and their results stay.
         """
-        await self._calls.erase(self._eraser.erase_step_results, partition_prefix, texts)
+        await self._calls.erase(self._store.erase_step_results, partition_prefix, texts)
 
     async def is_busy(self, partition: str) -> bool:
         """Return whether a job of a partition is queued or running."""
@@ -255,7 +313,7 @@ class JobRunner:
 
     async def prune(self, before: datetime) -> int:
         """Erase the jobs that finished before that time, and return how many there were."""
-        return await self._calls.erase(self._eraser.prune, before)
+        return await self._calls.erase(self._store.prune, before)
 
     async def schedule(self, name: str, cron: str, timezone: str, kind: JobKind[S], payload: S) -> None:
         """Queue a job at every tick of `cron` in the IANA zone, once however many workers there are.
