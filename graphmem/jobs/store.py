@@ -198,6 +198,9 @@ UNFINISHED = ["ENQUEUED", "DELAYED", "PENDING"]
 FINISHED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 """DBOS statuses of all other jobs."""
 
+SERIALIZER = DBOSPortableJSONSerializer()
+"""How DBOS stores inputs, results and steps: as JSON, in which texts are found."""
+
 PAGE_SIZE = 200
 """Jobs read in one query."""
 
@@ -205,13 +208,10 @@ PAGE_SIZE = 200
 class JobStore:
     """One process's connection to the job store; every method blocks, and raises JobStoreUnavailable when it fails."""
 
-    def __init__(
-        self, engine: sa.Engine, client: DBOSClient, serializer: DBOSPortableJSONSerializer, queue: str = JOB_QUEUE
-    ) -> None:
+    def __init__(self, engine: sa.Engine, client: DBOSClient, queue: str) -> None:
         self.engine = engine
         self.queue = queue
         self.client = client
-        self.serializer = serializer
         self.is_sqlite = engine.dialect.name == "sqlite"
         self.schema = _schema(engine)
         self.tables = DbosTables(self.schema)
@@ -226,7 +226,6 @@ class JobStore:
         """
         _silence_dbos_logger()
         engine = create_engine(database_url(settings))
-        serializer = DBOSPortableJSONSerializer()
         try:
             with translate_database_errors(engine, name_address=True):
                 with engine.connect():
@@ -235,14 +234,14 @@ class JobStore:
                 client = DBOSClient(
                     system_database_engine=engine,
                     dbos_system_schema=_schema(engine),
-                    serializer=serializer,
+                    serializer=SERIALIZER,
                     application_name=APPLICATION,
                     retry_connection_errors=False,
                 )
         except BaseException:
             engine.dispose()
             raise
-        return cls(engine, client, serializer, queue)
+        return cls(engine, client, queue)
 
     def close(self) -> None:
         """Drop the connections; what still runs on them fails."""
