@@ -1,4 +1,4 @@
-"""The worker processes that live, and the jobs that their handlers run at this moment."""
+"""The registry of worker processes: their heartbeats, and the jobs that they have claimed."""
 
 from __future__ import annotations
 

@@ -404,14 +404,15 @@ class JobStore:
 
     def list(self, partition: str | None, kind: str | None, limit: int) -> list[Job]:
         """Return jobs, the newest first."""
+        size = PAGE_SIZE if kind else min(limit, PAGE_SIZE)
         jobs: list[Job] = []
-        for offset in count(0, PAGE_SIZE):
+        for offset in count(0, size):
             with self.translate_errors():
                 page = self.client.list_workflows(
-                    user=partition, name=JOB_WORKFLOW, sort_desc=True, limit=PAGE_SIZE, offset=offset
+                    user=partition, name=JOB_WORKFLOW, sort_desc=True, limit=size, offset=offset
                 )
             jobs += [job for job in map(job_from_status, page) if kind in (None, job.kind)]
-            if len(jobs) >= limit or len(page) < PAGE_SIZE:
+            if len(jobs) >= limit or len(page) < size:
                 break
         return jobs[:limit]
 
@@ -435,8 +436,9 @@ class JobStore:
     def cancel(self, partition: str) -> set[str]:
         """Cancel the unfinished jobs of a partition, so that no worker runs them; return the ids of all its jobs."""
         jobs = self.list_statuses(user=partition)
-        with self.translate_errors():
-            self.client.cancel_workflows([job.workflow_id for job in jobs if job.status in UNFINISHED])
+        for batch in batches(job.workflow_id for job in jobs if job.status in UNFINISHED):
+            with self.translate_errors():
+                self.client.cancel_workflows(batch)
         return {job.workflow_id for job in jobs}
 
     def erase(self, partition: str) -> tuple[int, bool]:
