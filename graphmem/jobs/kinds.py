@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
-from pydantic_core import PydanticSerializationError
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_chain, wait_fixed
 
 from graphmem.jobs.job import JobOutcome, JobStatus
@@ -178,7 +177,7 @@ class _Step(Generic[T]):
     def to_json(self, value: T) -> Any:
         try:
             return self._adapter.dump_python(value, mode="json")
-        except PydanticSerializationError as error:
+        except ValueError as error:
             raise GraphmemError(f"Step {self.name!r} must return what JSON can hold: {error}.") from error
 
     def unwrap(self, record: StepRecord) -> T:
