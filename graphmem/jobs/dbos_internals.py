@@ -1,14 +1,14 @@
 """What graphmem uses of DBOS beyond its public API: four of its tables and the recovery of named executors.
 
-DBOS may change these in any release, so the dependency is capped and `tests/jobs/test_dbos_internals.py` compares them
-with the installed version.
+`DECISIONS.md` says why the public calls do not serve. DBOS may change these in any release, so the dependency is capped
+and `tests/jobs/test_dbos_internals.py` compares them with the installed version.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 
 import sqlalchemy as sa
 from dbos import DBOS
@@ -121,14 +121,6 @@ class DbosTables:
             found.update(connection.scalars(sa.select(table.c.workflow_uuid).where(matches)))
         return found
 
-    def has_text_of(self, connection: sa.Connection, job_ids: Collection[str]) -> bool:
-        """Return whether any of the jobs still has an input, a result or a step."""
-        for table in self._text_tables.values():
-            for batch in batches(job_ids):
-                if connection.scalar(sa.select(sa.exists().where(table.c.workflow_uuid.in_(batch)))):
-                    return True
-        return False
-
     def delete_steps(self, connection: sa.Connection, job_ids: Collection[str]) -> None:
         """Delete what the steps of the jobs recorded."""
         steps = self._text_tables[STEP_TABLE]
@@ -136,13 +128,13 @@ class DbosTables:
             connection.execute(sa.delete(steps).where(steps.c.workflow_uuid.in_(batch)))
 
 
-def recover_jobs_of(executor_ids: Sequence[str]) -> None:
+def recover_jobs_of(executor_ids: Collection[str]) -> None:
     """Start the unfinished jobs of named executors in this process.
 
     DBOS's public `resume_workflow` does not serve: it moves a job whoever runs it, so that two workers could start one
     twice, and it resets the count that ends a job which kills every worker it meets.
     """
-    DBOS._recover_pending_workflows(list(executor_ids))
+    DBOS._recover_pending_workflows(sorted(executor_ids))
 
 
 def batches(job_ids: Iterable[str]) -> Iterator[list[str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +15,7 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait
 
 from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.models.receipt import Receipt
-from graphmem.runtime.errors import (
-    ConfigurationError,
-    GraphmemError,
-    ModelUnavailable,
-    Unavailable,
-)
+from graphmem.runtime.errors import ConfigurationError, GraphmemError, ModelUnavailable, Unavailable
 from graphmem.runtime.tracing import span
 from graphmem.tenants.owners import Owner
 
@@ -114,13 +108,7 @@ class Steps:
     its job gives its worker back and waits as long as `find_pause` says.
     """
 
-    def __init__(
-        self,
-        job_id: str,
-        record: RecordStep,
-        retry_delays: Sequence[float],
-        find_pause: FindPause = lambda error: None,
-    ) -> None:
+    def __init__(self, job_id: str, record: RecordStep, retry_delays: Sequence[float], find_pause: FindPause) -> None:
         self.job_id = job_id
         """The id of the job, the same in every attempt."""
         self.retry_count = 0
@@ -184,21 +172,18 @@ class _Step(Generic[T]):
         self.name = name
         self.fn = fn
         self.cause: BaseException | None = None
-        self._adapter = None if returns is None else TypeAdapter(returns)
+        self._adapter: TypeAdapter[T] = TypeAdapter(Any if returns is None else returns)
 
     def to_json(self, value: T) -> Any:
-        if self._adapter is not None:
-            return self._adapter.dump_python(value, mode="json")
         try:
-            return json.loads(json.dumps(value))
-        except (TypeError, ValueError) as error:
+            return self._adapter.dump_python(value, mode="json")
+        except ValueError as error:
             raise GraphmemError(f"Step {self.name!r} must return what JSON can hold: {error}.") from error
 
     def unwrap(self, record: StepRecord) -> T:
         # A step that ends in this process is read from its record too, so that a handler sees the same after a crash.
         if record.error is None:
-            value: T = self._adapter.validate_python(record.value) if self._adapter else record.value
-            return value
+            return self._adapter.validate_python(record.value)
         known = {error.__name__: error for error in _all_subclasses(GraphmemError)}
         raise known.get(record.error, GraphmemError)(record.detail) from self.cause
 

@@ -1,11 +1,9 @@
-"""The worker processes with their heartbeats, and the jobs that wait for a database."""
+"""The registry of worker processes: their heartbeats, and the jobs that they have claimed."""
 
 from __future__ import annotations
 
 import os
 import platform
-import threading
-import time
 import uuid
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -15,7 +13,6 @@ import psutil
 import sqlalchemy as sa
 
 from graphmem.jobs.store import JobStore
-from graphmem.runtime.errors import DatabaseUnavailable, JobStoreUnavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,59 +128,3 @@ class WorkerRegistry:
         jobs = self._claims.c.job_id
         with self._store.translate_errors(), self._store.engine.connect() as connection:
             return bool(connection.scalar(sa.select(sa.exists().where(jobs.in_(list(job_ids))))))
-
-
-POSTPONING_ERRORS = (DatabaseUnavailable, JobStoreUnavailable)
-"""Errors after which a job is tried again later: the work was not at fault, and no other worker can do it either."""
-
-FIRST_PAUSE_SECONDS = 5.0
-"""Seconds until a job that was postponed is tried again; the pause doubles each time."""
-
-MAX_PAUSE_SECONDS = 300.0
-"""Longest pause in seconds."""
-
-MAX_WAIT_SECONDS = 86_400.0
-"""Seconds after which a job that is still postponed fails, so that one that always fails does not block its user."""
-
-
-@dataclass(slots=True)
-class _Postponement:
-    since: float
-    pause: float
-    due: float
-
-
-class Postponements:
-    """The postponed jobs of a worker. Safe to use from any thread.
-
-    They are not stored: a job that is postponed counts as running in the job store, so that another worker runs it when
-    this one ends.
-    """
-
-    def __init__(self, first_pause: float = FIRST_PAUSE_SECONDS) -> None:
-        self._first_pause = first_pause
-        self._jobs: dict[str, _Postponement] = {}
-        self._lock = threading.Lock()
-
-    def postpone(self, job_id: str) -> float | None:
-        """Return the seconds until a job shall be tried again; None when it has been postponed for too long."""
-        now = time.monotonic()
-        with self._lock:
-            known = self._jobs.get(job_id)
-            since = known.since if known else now
-            if now - since > MAX_WAIT_SECONDS:
-                return None
-            pause = min(2 * known.pause, MAX_PAUSE_SECONDS) if known else self._first_pause
-            self._jobs[job_id] = _Postponement(since, pause, now + pause)
-            return pause
-
-    def is_due(self, job_id: str) -> bool | None:
-        """Return whether the pause of a postponed job is over; None for another job."""
-        with self._lock:
-            known = self._jobs.get(job_id)
-            return None if known is None else known.due <= time.monotonic()
-
-    def retain(self, job_ids: Collection[str]) -> None:
-        """Forget all other jobs, which have ended or belong to another worker now."""
-        with self._lock:
-            self._jobs = {job_id: known for job_id, known in self._jobs.items() if job_id in job_ids}

@@ -7,41 +7,23 @@ import logging
 import math
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
-from graphmem.jobs.erasure import JobEraser
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload, ScheduledPayload
-from graphmem.jobs.registry import FIRST_PAUSE_SECONDS, WorkerRegistry
-from graphmem.jobs.store import JOB_QUEUE, JobStore, StoreCalls
-from graphmem.jobs.worker import Worker
+from graphmem.jobs.registry import WorkerRegistry
+from graphmem.jobs.store import JOB_QUEUE, JobStore
+from graphmem.jobs.worker import Worker, WorkerOptions
 from graphmem.neo4j.driver import Graph
-from graphmem.runtime.errors import (
-    Conflict,
-    DatabaseUnavailable,
-    InvalidInput,
-    JobStoreUnavailable,
-    NotFound,
-)
+from graphmem.runtime.errors import Conflict, DatabaseUnavailable, InvalidInput, JobStoreUnavailable, NotFound
 from graphmem.runtime.metrics import JOBS_UNFINISHED, OLDEST_QUEUED_JOB_SECONDS
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
 
 log = logging.getLogger(__name__)
-
-CONCURRENCY = 8
-"""Jobs that a worker runs side by side."""
-
-DEAD_WORKER_SECONDS = 30.0
-"""Seconds without a heartbeat after which other workers run a worker's jobs."""
-
-RETRY_DELAYS = (2.0, 8.0, 20.0)
-"""Seconds before each further try of a step that met an unavailable dependency."""
-
-MODEL_PAUSES = (30.0, 120.0, 600.0, 1800.0, *[3600.0] * 23)
-"""Seconds that a job waits, time after time, for a model that is unavailable: about a day in total; then it fails."""
 
 UNFINISHED_NAMES = {"ENQUEUED": "queued", "DELAYED": "waiting", "PENDING": "running"}
 """The statuses of unfinished jobs in DBOS, and in the metrics."""
@@ -49,8 +31,60 @@ UNFINISHED_NAMES = {"ENQUEUED": "queued", "DELAYED": "waiting", "PENDING": "runn
 FORGET_TIMEOUT_SECONDS = 60.0
 """Seconds that `forget` waits for running jobs to stop; a handler stops at its next `await`."""
 
+CALL_SECONDS = 10.0
+"""Seconds in which the job store must answer a call."""
+
+ERASURE_SECONDS = 120.0
+"""Seconds in which it must answer a call that erases many jobs."""
+
+MAX_CALLS = 16
+"""Calls that run side by side."""
+
+Args = TypeVarTuple("Args")
+T = TypeVar("T")
 P = TypeVar("P", bound=JobPayload)
 S = TypeVar("S", bound=ScheduledPayload)
+
+
+class StoreCalls:
+    """Runs blocking calls on threads of its own, so that a job store that hangs takes no thread from other work.
+
+    A call that takes too long raises JobStoreUnavailable. What it does may still take effect later, like any request
+    whose answer is lost. While it hangs, further calls fail at once.
+    """
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="job-store")
+        self._hanging: set[asyncio.Future[Any]] = set()
+        self._is_closed = False
+
+    async def run(self, function: Callable[[*Args], T], *args: *Args, seconds: float | None = None) -> T:
+        """Return the result of `function`, within `seconds` (`CALL_SECONDS` by default)."""
+        if self._is_closed:
+            raise JobStoreUnavailable("The job runner is closed.")
+        if self._hanging:
+            raise _silent_error()
+        call = asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
+        done, _ = await asyncio.wait({call}, timeout=seconds or CALL_SECONDS)
+        if done:
+            return call.result()
+        self._hanging.add(call)
+        call.add_done_callback(self._forget_call)
+        raise _silent_error()
+
+    def _forget_call(self, call: asyncio.Future[Any]) -> None:
+        self._hanging.discard(call)
+        if not call.cancelled():
+            call.exception()  # nobody waits for it any more
+
+    def close(self) -> None:
+        """Accept no more calls; those that hang are left to end."""
+        self._is_closed = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _silent_error() -> JobStoreUnavailable:
+    return JobStoreUnavailable("The job store does not answer: check that its database runs, then try again.")
 
 
 class JobRunner:
@@ -63,7 +97,6 @@ class JobRunner:
     def __init__(self, store: JobStore, registry: WorkerRegistry) -> None:
         self._store = store
         self._registry = registry
-        self._eraser = JobEraser(store)
         self._calls = StoreCalls()
         self._worker: Worker | None = None
         self._closed = False
@@ -83,34 +116,13 @@ class JobRunner:
             raise
         return cls(store, registry)
 
-    async def start_worker(
-        self,
-        handlers: Iterable[JobHandler[Any]],
-        *,
-        concurrency: int = CONCURRENCY,
-        dead_worker_seconds: float = DEAD_WORKER_SECONDS,
-        retry_delays: Sequence[float] = RETRY_DELAYS,
-        first_postponement: float = FIRST_PAUSE_SECONDS,
-        model_pauses: Sequence[float] = MODEL_PAUSES,
-    ) -> None:
+    async def start_worker(self, handlers: Iterable[JobHandler[Any]], options: WorkerOptions | None = None) -> None:
         """Run jobs on this event loop by the handlers of their kinds until `close`.
-
-        A job that meets an unavailable database is tried again after `first_postponement` seconds, then after growing
-        pauses; one that meets an unavailable model gives its worker back and waits as `model_pauses` say, then fails.
 
         Raises ConfigurationError when this process has a worker already; it may have any number of runners without one.
         """
-        worker = Worker(
-            self._store,
-            self._registry,
-            handlers,
-            loop=asyncio.get_running_loop(),
-            dead_worker_seconds=dead_worker_seconds,
-            retry_delays=retry_delays,
-            first_postponement=first_postponement,
-            model_pauses=model_pauses,
-        )
-        await asyncio.to_thread(worker.launch, concurrency)
+        worker = Worker(self._store, self._registry, handlers, asyncio.get_running_loop(), options or WorkerOptions())
+        await asyncio.to_thread(worker.launch)
         self._worker = worker
 
     async def close(self) -> None:
@@ -210,12 +222,12 @@ class JobRunner:
         deadline = time.monotonic() + FORGET_TIMEOUT_SECONDS
         total = 0
         while True:
-            ids = await self._calls.erase(self._eraser.cancel, partition)
+            ids = await self._calls.run(self._store.cancel, partition, seconds=ERASURE_SECONDS)
             while await self._calls.run(self._abort_and_check_running, ids):
                 if time.monotonic() > deadline:
                     raise JobStoreUnavailable("A job of this user does not stop; forget the user again in a minute.")
                 await asyncio.sleep(0.1)
-            erased, is_done = await self._calls.erase(self._eraser.erase, partition)
+            erased, is_done = await self._calls.run(self._store.erase, partition, seconds=ERASURE_SECONDS)
             total += erased
             if is_done:
                 return total
@@ -224,7 +236,7 @@ class JobRunner:
 
     def _abort_and_check_running(self, ids: set[str]) -> bool:
         if self._worker is not None:
-            for job_id in ids & self._worker.running.ids():
+            for job_id in ids:
                 self._worker.running.abort(job_id)
         return self._registry.is_any_claimed(ids)
 
@@ -233,7 +245,7 @@ class JobRunner:
 
         `partition_prefix` is how the partitions of the jobs begin. The jobs and their results stay.
         """
-        await self._calls.erase(self._eraser.erase_step_results, partition_prefix, texts)
+        await self._calls.run(self._store.erase_step_results, partition_prefix, texts, seconds=ERASURE_SECONDS)
 
     async def is_busy(self, partition: str) -> bool:
         """Return whether a job of a partition is queued or running."""
@@ -255,7 +267,7 @@ class JobRunner:
 
     async def prune(self, before: datetime) -> int:
         """Erase the jobs that finished before that time, and return how many there were."""
-        return await self._calls.erase(self._eraser.prune, before)
+        return await self._calls.run(self._store.prune, before, seconds=ERASURE_SECONDS)
 
     async def schedule(self, name: str, cron: str, timezone: str, kind: JobKind[S], payload: S) -> None:
         """Queue a job at every tick of `cron` in the IANA zone, once however many workers there are.

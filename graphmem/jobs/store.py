@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, WorkflowStatus
 from dbos import error as dbos_error
 
-from graphmem.jobs.dbos_internals import DbosTables, batches
+from graphmem.jobs.dbos_internals import BATCH_SIZE, DbosTables, batches
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.jobs.kinds import SYSTEM_PARTITION, JobResult, StepRecord
 from graphmem.runtime.errors import ConfigurationError, Conflict, InvalidInput, JobStoreUnavailable
@@ -52,19 +51,15 @@ def job_from_status(status: WorkflowStatus) -> Job:
     waits_until = datetime.fromtimestamp((status.delay_until_epoch_ms or 0) / 1000, UTC)
     is_waiting = status.status == "DELAYED" and waits_until > datetime.now(UTC)
     return Job(
+        **result.model_dump(include={"status", "error", "actions", "receipt", "finished_at"}),
         id=status.workflow_id,
         kind=kind,
-        status=result.status,
         attempts=attempts + result.retries,
         reason=attributes.get(WAIT_REASON) if is_waiting else result.reason,
         waits_until=waits_until if is_waiting else None,
-        error=result.error,
-        actions=result.actions,
-        receipt=result.receipt,
         user_id=payload.get("user_id"),
         session_id=payload.get("session_id"),
         created_at=datetime.fromtimestamp((status.created_at or 0) / 1000, UTC),
-        finished_at=result.finished_at,
         partition=status.authenticated_user or "",
     )
 
@@ -203,6 +198,9 @@ UNFINISHED = ["ENQUEUED", "DELAYED", "PENDING"]
 FINISHED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 """DBOS statuses of all other jobs."""
 
+SERIALIZER = DBOSPortableJSONSerializer()
+"""How DBOS stores inputs, results and steps: as JSON, in which texts are found."""
+
 PAGE_SIZE = 200
 """Jobs read in one query."""
 
@@ -210,13 +208,10 @@ PAGE_SIZE = 200
 class JobStore:
     """One process's connection to the job store; every method blocks, and raises JobStoreUnavailable when it fails."""
 
-    def __init__(
-        self, engine: sa.Engine, client: DBOSClient, serializer: DBOSPortableJSONSerializer, queue: str = JOB_QUEUE
-    ) -> None:
+    def __init__(self, engine: sa.Engine, client: DBOSClient, queue: str) -> None:
         self.engine = engine
         self.queue = queue
         self.client = client
-        self.serializer = serializer
         self.is_sqlite = engine.dialect.name == "sqlite"
         self.schema = _schema(engine)
         self.tables = DbosTables(self.schema)
@@ -231,7 +226,6 @@ class JobStore:
         """
         _silence_dbos_logger()
         engine = create_engine(database_url(settings))
-        serializer = DBOSPortableJSONSerializer()
         try:
             with translate_database_errors(engine, name_address=True):
                 with engine.connect():
@@ -240,14 +234,14 @@ class JobStore:
                 client = DBOSClient(
                     system_database_engine=engine,
                     dbos_system_schema=_schema(engine),
-                    serializer=serializer,
+                    serializer=SERIALIZER,
                     application_name=APPLICATION,
                     retry_connection_errors=False,
                 )
         except BaseException:
             engine.dispose()
             raise
-        return cls(engine, client, serializer, queue)
+        return cls(engine, client, queue)
 
     def close(self) -> None:
         """Drop the connections; what still runs on them fails."""
@@ -332,23 +326,21 @@ class JobStore:
 
     def delay(self, job_id: str, reason: str, seconds: float) -> None:
         """Let a running job wait and go on later; its attempts count from then on, and the reason is shown."""
+        [status] = self.list_statuses(workflow_ids=[job_id])
+        known = status.attributes or {}
+        changes = {
+            WAIT_REASON: reason,
+            WAIT_COUNT: known.get(WAIT_COUNT, 0) + 1,
+            EARLIER_ATTEMPTS: known.get(EARLIER_ATTEMPTS, 0) + (status.recovery_attempts or 0),
+        }
         with self.translate_errors():
-            status = self.client.list_workflows(workflow_ids=[job_id], load_input=False, load_output=False)[0]
-            known = status.attributes or {}
-            changes = {
-                WAIT_REASON: reason,
-                WAIT_COUNT: known.get(WAIT_COUNT, 0) + 1,
-                EARLIER_ATTEMPTS: known.get(EARLIER_ATTEMPTS, 0) + (status.recovery_attempts or 0),
-            }
-            self.client.update_workflow_attributes(job_id, {**known, **changes})
+            self.client.update_workflow_attributes(job_id, changes, merge=True)
             with self.engine.begin() as connection:
                 self.tables.delay(connection, job_id, int((time.time() + seconds) * 1000))
 
     def count_waits(self, job_id: str) -> int:
         """Return how often a job has waited."""
-        with self.translate_errors():
-            found = self.client.list_workflows(workflow_ids=[job_id], load_input=False, load_output=False)
-        return int((found[0].attributes or {}).get(WAIT_COUNT, 0)) if found else 0
+        return sum((status.attributes or {}).get(WAIT_COUNT, 0) for status in self.list_statuses(workflow_ids=[job_id]))
 
     def seconds_of_earlier_wait(self, job_id: str) -> float | None:
         """Return how long an earlier job of the same partition still waits, or None where none does."""
@@ -412,14 +404,17 @@ class JobStore:
 
     def list(self, partition: str | None, kind: str | None, limit: int) -> list[Job]:
         """Return jobs, the newest first."""
+        size = PAGE_SIZE if kind else min(limit, PAGE_SIZE)
         jobs: list[Job] = []
-        for status in self._iterate_statuses(user=partition, name=JOB_WORKFLOW):
-            job = job_from_status(status)
-            if kind is None or job.kind == kind:
-                jobs.append(job)
-            if len(jobs) == limit:
+        for offset in count(0, size):
+            with self.translate_errors():
+                page = self.client.list_workflows(
+                    user=partition, name=JOB_WORKFLOW, sort_desc=True, limit=size, offset=offset
+                )
+            jobs += [job for job in map(job_from_status, page) if kind in (None, job.kind)]
+            if len(jobs) >= limit or len(page) < size:
                 break
-        return jobs
+        return jobs[:limit]
 
     def count_unfinished(self) -> dict[str, tuple[int, int]]:
         """Return by DBOS's status how many jobs are unfinished, and when the oldest was created, in ms since 1970."""
@@ -432,18 +427,73 @@ class JobStore:
             return bool(self.client.list_workflows(user=partition, name=JOB_WORKFLOW, status=UNFINISHED, limit=1))
 
     def list_statuses(self, **filters: Any) -> Sequence[WorkflowStatus]:
-        """Return the jobs and ticks that match, newest first, without their input and output."""
-        return [*self._iterate_statuses(load_input=False, load_output=False, **filters)]
+        """Return the jobs and ticks that match, without their input and output."""
+        with self.translate_errors():
+            return self.client.list_workflows(load_input=False, load_output=False, **filters)
 
-    def _iterate_statuses(self, **filters: Any) -> Iterator[WorkflowStatus]:
-        offset = 0
-        while True:
+    # Erasing
+
+    def cancel(self, partition: str) -> set[str]:
+        """Cancel the unfinished jobs of a partition, so that no worker runs them; return the ids of all its jobs."""
+        jobs = self.list_statuses(user=partition)
+        for batch in batches(job.workflow_id for job in jobs if job.status in UNFINISHED):
             with self.translate_errors():
-                page = self.client.list_workflows(sort_desc=True, limit=PAGE_SIZE, offset=offset, **filters)
-            yield from page
-            if len(page) < PAGE_SIZE:
-                return
-            offset += PAGE_SIZE
+                self.client.cancel_workflows(batch)
+        return {job.workflow_id for job in jobs}
+
+    def erase(self, partition: str) -> tuple[int, bool]:
+        """Delete a partition's jobs and finished system jobs that name it; return their number and if none is left.
+
+        DBOS deletes what a job recorded with the job, and refuses records of a job that is gone.
+        """
+        jobs = {job.workflow_id for job in self.list_statuses(user=partition)}
+        self._delete(jobs | self._find_finished([partition], SYSTEM_PARTITION))
+        self._compact()
+        is_any_left = self.list_statuses(user=partition, limit=1) or self._find_finished([partition], SYSTEM_PARTITION)
+        return len(jobs), not is_any_left
+
+    def erase_step_results(self, partition_prefix: str, texts: Collection[str]) -> None:
+        """Erase the step results of finished jobs that contain one of the texts.
+
+        Only jobs whose partition starts with `partition_prefix` are affected. The jobs and their results stay; a failed
+        job runs all its steps again when it is retried.
+        """
+        found = self._find_finished(texts, partition_prefix)
+        if found:
+            with self.translate_errors(), self.engine.begin() as connection:
+                self.tables.delete_steps(connection, found)
+            self._compact()
+
+    def prune(self, before: datetime) -> int:
+        """Delete the jobs and ticks that finished before a time; return the number of jobs."""
+        deleted = 0
+        is_old = {"status": FINISHED, "completed_before": before.isoformat()}
+        while old := self.list_statuses(**is_old, limit=BATCH_SIZE):
+            self._delete({status.workflow_id for status in old})
+            deleted += sum(status.name == JOB_WORKFLOW for status in old)
+        return deleted
+
+    def _find_finished(self, texts: Collection[str], partition_prefix: str) -> set[str]:
+        # The jobs of schedules belong to no user, but may have recorded for which users they queued jobs.
+        with self.translate_errors(), self.engine.connect() as connection:
+            named = {job_id for text in texts for job_id in self.tables.find_jobs_containing(connection, text)}
+        found = [job for batch in batches(named) for job in self.list_statuses(workflow_ids=batch, status=FINISHED)]
+        partitions = {job.workflow_id: job.authenticated_user or SYSTEM_PARTITION for job in found}
+        return {job_id for job_id, partition in partitions.items() if partition.startswith(partition_prefix)}
+
+    def _delete(self, ids: Collection[str]) -> None:
+        for batch in batches(ids):
+            with self.translate_errors():
+                self.client.delete_workflows(batch)
+
+    def _compact(self) -> None:
+        # SQLite overwrites deleted rows with zeros, but copies remain in split pages and in the write-ahead log.
+        # VACUUM rewrites the file, and the checkpoint empties the log.
+        if self.is_sqlite:
+            with self.translate_errors(), self.engine.connect() as connection:
+                autocommit = connection.execution_options(isolation_level="AUTOCOMMIT")
+                autocommit.execute(sa.text("VACUUM"))
+                autocommit.execute(sa.text("PRAGMA wal_checkpoint(TRUNCATE)"))
 
 
 def _schema(engine: sa.Engine) -> str | None:
@@ -456,64 +506,3 @@ def _silence_dbos_logger() -> None:
     logger.setLevel(logging.WARNING)
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())
-
-
-CALL_SECONDS = 10.0
-"""Seconds in which the job store must answer a call."""
-
-ERASURE_SECONDS = 120.0
-"""Seconds in which it must answer a call that erases many jobs."""
-
-MAX_CALLS = 16
-"""Calls that run side by side."""
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-class StoreCalls:
-    """Runs blocking calls on threads of its own, so that a job store that hangs takes no thread from other work.
-
-    A call that takes too long raises JobStoreUnavailable. What it does may still take effect later, like any request
-    whose answer is lost. While it hangs, further calls fail at once.
-    """
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="job-store")
-        self._hanging: set[asyncio.Future[Any]] = set()
-        self._is_closed = False
-
-    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return the result of `function`, within `CALL_SECONDS`."""
-        return await self._run_within(CALL_SECONDS, lambda: function(*args, **kwargs))
-
-    async def erase(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return the result of a `function` that erases, within `ERASURE_SECONDS`."""
-        return await self._run_within(ERASURE_SECONDS, lambda: function(*args, **kwargs))
-
-    async def _run_within(self, seconds: float, function: Callable[[], T]) -> T:
-        if self._is_closed:
-            raise JobStoreUnavailable("The job runner is closed.")
-        if self._hanging:
-            raise _silent_error()
-        call = asyncio.get_running_loop().run_in_executor(self._threads, function)
-        done, _ = await asyncio.wait({call}, timeout=seconds)
-        if done:
-            return call.result()
-        self._hanging.add(call)
-        call.add_done_callback(self._forget_call)
-        raise _silent_error()
-
-    def _forget_call(self, call: asyncio.Future[Any]) -> None:
-        self._hanging.discard(call)
-        if not call.cancelled():
-            call.exception()  # nobody waits for it any more
-
-    def close(self) -> None:
-        """Accept no more calls; those that hang are left to end."""
-        self._is_closed = True
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-def _silent_error() -> JobStoreUnavailable:
-    return JobStoreUnavailable("The job store does not answer: check that its database runs, then try again.")

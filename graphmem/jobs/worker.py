@@ -9,10 +9,9 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from itertools import product
 from typing import Any, ClassVar
 
@@ -24,7 +23,6 @@ from graphmem.jobs.dbos_internals import recover_jobs_of
 from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import (
     ExecuteStep,
-    FindPause,
     JobHandler,
     JobInterrupted,
     JobResult,
@@ -33,10 +31,11 @@ from graphmem.jobs.kinds import (
     Steps,
     error_detail,
 )
-from graphmem.jobs.registry import POSTPONING_ERRORS, Postponements, WorkerProcess, WorkerRegistry
-from graphmem.jobs.store import APPLICATION, APPLICATION_VERSION, JOB_WORKFLOW, TICK_WORKFLOW, JobStore
+from graphmem.jobs.registry import WorkerProcess, WorkerRegistry
+from graphmem.jobs.store import APPLICATION, APPLICATION_VERSION, JOB_WORKFLOW, SERIALIZER, TICK_WORKFLOW, JobStore
 from graphmem.runtime.errors import (
     ConfigurationError,
+    DatabaseUnavailable,
     GraphmemError,
     JobStoreUnavailable,
     ModelAnswerUnusable,
@@ -48,10 +47,45 @@ from graphmem.runtime.tracing import span
 
 log = logging.getLogger(__name__)
 
+POSTPONING_ERRORS = (DatabaseUnavailable, JobStoreUnavailable)
+"""Errors after which a job is tried again later: the work was not at fault, and no other worker can do it either."""
+
 _POSTPONING_NAMES = {error.__name__ for error in POSTPONING_ERRORS}
 
-StartHandler = Callable[[Steps], Coroutine[Any, Any, JobOutcome]]
-"""Start the handler of a job with its steps."""
+MAX_WAITS_FOR_ANSWER = 2
+"""How often a job waits after answers that cannot be used, which often stay so."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """How a worker runs jobs.
+
+    It runs `concurrency` jobs side by side. After `dead_worker_seconds` without a heartbeat others run its jobs.
+    `retry_delays` are the pauses in seconds before each further try of a step that met an unavailable dependency.
+    A job that meets an unavailable database is tried again after `first_postponement` seconds, then after pauses that
+    double. One that meets an unavailable model gives its worker back and waits as long as `model_pauses` say, time
+    after time, about a day in total; then it fails.
+    """
+
+    concurrency: int = 8
+    dead_worker_seconds: float = 30.0
+    retry_delays: Sequence[float] = (2.0, 8.0, 20.0)
+    first_postponement: float = 5.0
+    model_pauses: Sequence[float] = (30.0, 120.0, 600.0, 1800.0, *[3600.0] * 23)
+
+
+@dataclass(slots=True)
+class WorkerContext:
+    """What the parts of a worker share."""
+
+    store: JobStore
+    registry: WorkerRegistry
+    handlers: Mapping[str, JobHandler[Any]]
+    loop: asyncio.AbstractEventLoop
+    options: WorkerOptions
+    process: WorkerProcess
+    running: RunningJobs
+    postponements: Postponements
 
 
 class JobPostponed(JobInterrupted):
@@ -72,26 +106,15 @@ class _PendingStep:
 
 
 class JobRun:
-    """One attempt at one job. `run` is called on DBOS's thread, `abort` on any thread.
+    """One attempt at one job. `run` is called on DBOS's thread, `abort` on any thread."""
 
-    `postpone` decides whether a job that met an unavailable database is tried again later.
-    """
-
-    def __init__(
-        self,
-        job_id: str,
-        start: StartHandler,
-        *,
-        loop: asyncio.AbstractEventLoop,
-        retry_delays: Sequence[float],
-        postpone: Callable[[], bool],
-        find_pause: FindPause,
-    ) -> None:
+    def __init__(self, context: WorkerContext, job_id: str, kind: str, payload: dict[str, Any]) -> None:
         self.job_id = job_id
-        self._postpone = postpone
-        self._start = start
-        self._loop = loop
-        self._steps = Steps(job_id, self._record, retry_delays, find_pause)
+        self._context = context
+        self._kind = kind
+        self._payload = payload
+        self._loop = context.loop
+        self._steps = Steps(job_id, self._record, context.options.retry_delays, self._find_pause)
         self._pending: queue.SimpleQueue[_PendingStep | None] = queue.SimpleQueue()
         self._task: asyncio.Task[JobOutcome] | None = None
         self._executing: concurrent.futures.Future[StepRecord] | None = None
@@ -106,6 +129,28 @@ class JobRun:
         A step that met an unavailable database is not recorded when the job is postponed, so that it is done again.
         Raises JobInterrupted when the job must stop, and JobWaits when it must go on later.
         """
+        store = self._context.store
+        self._context.running.add(self)
+        # The handler runs on the event loop with a copy of what is bound here.
+        with bound_contextvars(job_id=self.job_id), span(f"job {self._kind}", graphmem__job_id=self.job_id) as current:
+            try:
+                self._context.registry.claim(self.job_id, self._context.process.id)
+                if (seconds := store.seconds_of_earlier_wait(self.job_id)) is not None:
+                    raise JobWaits("an earlier job of this user waits for a model", seconds)
+                result = self._run_handler()
+                current.set_attribute("graphmem.job_status", result.status)
+                JOBS_FINISHED.labels(self._kind, result.status).inc()
+                seconds = result.receipt.seconds
+                log.info("job", extra={"kind": self._kind, "status": result.status, "seconds": seconds})
+                return result
+            except JobWaits as wait:
+                log.warning("Job %s waits %.0f s: %s", self.job_id, wait.seconds, wait.reason)
+                store.delay(self.job_id, wait.reason, wait.seconds)
+                raise
+            finally:
+                self._release()
+
+    def _run_handler(self) -> JobResult:
         started = time.monotonic()
         self._call_on_loop(self._start_handler)
         try:
@@ -121,14 +166,10 @@ class JobRun:
         except BaseException:
             self._abort_and_wait()
             raise
-        seconds = round(time.monotonic() - started, 3)
-        return result.model_copy(
-            update={
-                "receipt": result.receipt.model_copy(update={"seconds": seconds}),
-                "retries": self._steps.retry_count,
-                "finished_at": datetime.now(UTC),
-            }
-        )
+        result.receipt = result.receipt.model_copy(update={"seconds": round(time.monotonic() - started, 3)})
+        result.retries = self._steps.retry_count
+        result.finished_at = datetime.now(UTC)
+        return result
 
     def _pending_steps(self) -> Iterator[_PendingStep]:
         while True:
@@ -174,6 +215,20 @@ class JobRun:
             log.warning("Job %s failed", self.job_id, exc_info=error)
         return JobResult.failed(error_detail(error), self._steps.receipt)
 
+    def _postpone(self) -> bool:
+        pause = self._context.postponements.postpone(self.job_id)
+        if pause is not None:
+            log.warning("job postponed", extra={"kind": self._kind, "seconds": pause})
+        return pause is not None
+
+    def _release(self) -> None:
+        try:
+            self._context.registry.release(self.job_id, self._context.process.id)
+        except JobStoreUnavailable as error:
+            log.warning("Job %s is still registered as running here: %s", self.job_id, error.detail)
+        finally:
+            self._context.running.remove(self.job_id)
+
     def _abort_and_wait(self) -> None:
         self.abort()
         while not self._ended.wait(1) and not self._loop.is_closed():
@@ -186,6 +241,16 @@ class JobRun:
             raise JobInterrupted from None
 
     # On any thread
+
+    def _find_pause(self, error: ModelUnavailable) -> float | None:
+        """Return how long the job waits for a model, at least as long as its server asks; None to let it fail."""
+        limit = MAX_WAITS_FOR_ANSWER if isinstance(error, ModelAnswerUnusable) else None
+        pauses = self._context.options.model_pauses[:limit]
+        waits = self._context.store.count_waits(self.job_id)
+        if waits >= len(pauses):
+            return None
+        asked = error.retry_after or 0
+        return max(pauses[waits], asked) if asked > DEFAULT_RETRY_AFTER_SECONDS else pauses[waits]
 
     def abort(self) -> None:
         """Cancel the handler and the step it waits for."""
@@ -200,10 +265,16 @@ class JobRun:
     # On the event loop
 
     def _start_handler(self) -> None:
-        self._task = self._loop.create_task(self._start(self._steps))
+        self._task = self._loop.create_task(self._handle())
         self._task.add_done_callback(self._on_handler_done)
         if self._aborted:
             self._task.cancel()
+
+    async def _handle(self) -> JobOutcome:
+        handler = self._context.handlers.get(self._kind)
+        if handler is None:
+            raise ConfigurationError(f"This worker knows no job of kind {self._kind!r}; update it, then retry the job.")
+        return await handler.run(self._payload, self._steps)
 
     def _on_handler_done(self, _: object) -> None:
         self._ended.set()
@@ -265,6 +336,56 @@ class RunningJobs:
             time.sleep(0.02)
 
 
+MAX_PAUSE_SECONDS = 300.0
+"""Longest pause in seconds."""
+
+MAX_WAIT_SECONDS = 86_400.0
+"""Seconds after which a job that is still postponed fails, so that one that always fails does not block its user."""
+
+
+@dataclass(slots=True)
+class _Postponement:
+    since: float
+    pause: float
+    due: float
+
+
+class Postponements:
+    """The postponed jobs of a worker. Safe to use from any thread.
+
+    They are not stored: a job that is postponed counts as running in the job store, so that another worker runs it when
+    this one ends.
+    """
+
+    def __init__(self, first_pause: float) -> None:
+        self._first_pause = first_pause
+        self._jobs: dict[str, _Postponement] = {}
+        self._lock = threading.Lock()
+
+    def postpone(self, job_id: str) -> float | None:
+        """Return the seconds until a job shall be tried again; None when it has been postponed for too long."""
+        now = time.monotonic()
+        with self._lock:
+            known = self._jobs.get(job_id)
+            since = known.since if known else now
+            if now - since > MAX_WAIT_SECONDS:
+                return None
+            pause = min(2 * known.pause, MAX_PAUSE_SECONDS) if known else self._first_pause
+            self._jobs[job_id] = _Postponement(since, pause, now + pause)
+            return pause
+
+    def is_due(self, job_id: str) -> bool | None:
+        """Return whether the pause of a postponed job is over; None for another job."""
+        with self._lock:
+            known = self._jobs.get(job_id)
+            return None if known is None else known.due <= time.monotonic()
+
+    def retain(self, job_ids: Collection[str]) -> None:
+        """Forget all other jobs, which have ended or belong to another worker now."""
+        with self._lock:
+            self._jobs = {job_id: known for job_id, known in self._jobs.items() if job_id in job_ids}
+
+
 CHECKS_BEFORE_REQUEUE = 5
 """Checks in a row that must find a claimed job without a handler before it is queued again."""
 
@@ -280,23 +401,14 @@ class JobRecovery:
     check that fails discards the heartbeats seen, so that no worker counts as dead after an outage of the job store.
     """
 
-    def __init__(
-        self,
-        process: WorkerProcess,
-        running: RunningJobs,
-        postponements: Postponements,
-        store: JobStore,
-        registry: WorkerRegistry,
-        *,
-        dead_worker_seconds: float,
-    ) -> None:
-        self._process = process
-        self._running = running
-        self._postponements = postponements
-        self._store = store
-        self._registry = registry
-        self._dead_worker_seconds = dead_worker_seconds
-        self._interval = min(MAX_CHECK_SECONDS, dead_worker_seconds / 4)
+    def __init__(self, context: WorkerContext) -> None:
+        self._process = context.process
+        self._running = context.running
+        self._postponements = context.postponements
+        self._store = context.store
+        self._registry = context.registry
+        self._dead_worker_seconds = context.options.dead_worker_seconds
+        self._interval = min(MAX_CHECK_SECONDS, self._dead_worker_seconds / 4)
         self._last_heartbeats: dict[str, tuple[int, float]] = {}
         self._unstarted_checks: Counter[str] = Counter()
         self._stop = threading.Event()
@@ -368,9 +480,6 @@ class JobRecovery:
 MAX_RECOVERY_ATTEMPTS = 10
 """Workers that a job may stop before it is given up."""
 
-MAX_WAITS_FOR_ANSWER = 2
-"""How often a job waits after answers that cannot be used, which often stay so."""
-
 SHUTDOWN_TIMEOUT_SECONDS = 5.0
 """Seconds that closing waits for the handlers it has aborted."""
 
@@ -385,35 +494,26 @@ class Worker:
         store: JobStore,
         registry: WorkerRegistry,
         handlers: Iterable[JobHandler[Any]],
-        *,
         loop: asyncio.AbstractEventLoop,
-        dead_worker_seconds: float,
-        retry_delays: Sequence[float],
-        first_postponement: float,
-        model_pauses: Sequence[float],
+        options: WorkerOptions,
     ) -> None:
         self.running = RunningJobs()
-        self._store = store
-        self._registry = registry
-        self._handlers = {handler.kind.name: handler for handler in handlers}
-        for kind, status in product(self._handlers, JobStatus):
+        self._context = WorkerContext(
+            store=store,
+            registry=registry,
+            handlers={handler.kind.name: handler for handler in handlers},
+            loop=loop,
+            options=options,
+            process=WorkerProcess.current(),
+            running=self.running,
+            postponements=Postponements(options.first_postponement),
+        )
+        for kind, status in product(self._context.handlers, JobStatus):
             if status.is_final:
                 JOBS_FINISHED.labels(kind, status)  # from 0, so that an alert sees the first failure
-        self._loop = loop
-        self._retry_delays = retry_delays
-        self._model_pauses = model_pauses
-        self._process = WorkerProcess.current()
-        self._postponements = Postponements(first_postponement)
-        self._recovery = JobRecovery(
-            self._process,
-            self.running,
-            self._postponements,
-            store,
-            registry,
-            dead_worker_seconds=dead_worker_seconds,
-        )
+        self._recovery = JobRecovery(self._context)
 
-    def launch(self, concurrency: int) -> None:
+    def launch(self) -> None:
         """Start to work; raise ConfigurationError when this process already does."""
         if Worker._active is not None:
             raise ConfigurationError(
@@ -421,8 +521,8 @@ class Worker:
             )
         Worker._active = self
         try:
-            self._registry.heartbeat(self._process)
-            self._store.register_queues(concurrency)
+            self._context.registry.heartbeat(self._context.process)
+            self._context.store.register_queues(self._context.options.concurrency)
             self._launch_dbos()
             self._recovery.start()
         except BaseException:
@@ -430,14 +530,15 @@ class Worker:
             raise
 
     def _launch_dbos(self) -> None:
+        store = self._context.store
         DBOS(
             config={
                 "name": APPLICATION,
-                "system_database_engine": self._store.engine,
-                "dbos_system_schema": self._store.schema,
-                "serializer": self._store.serializer,
+                "system_database_engine": store.engine,
+                "dbos_system_schema": store.schema,
+                "serializer": SERIALIZER,
                 "application_version": APPLICATION_VERSION,
-                "executor_id": self._process.id,
+                "executor_id": self._context.process.id,
                 "run_migrations": False,
                 "log_level": "WARNING",
                 "enable_otlp": False,
@@ -449,71 +550,15 @@ class Worker:
 
         @DBOS.workflow(name=JOB_WORKFLOW, max_recovery_attempts=MAX_RECOVERY_ATTEMPTS)
         def job(kind: str, payload: dict[str, Any]) -> dict[str, Any]:
-            return self._run(str(DBOS.workflow_id), kind, payload).model_dump(mode="json")
+            return JobRun(self._context, str(DBOS.workflow_id), kind, payload).run().model_dump(mode="json")
 
         @DBOS.workflow(name=TICK_WORKFLOW, max_recovery_attempts=MAX_RECOVERY_ATTEMPTS)
         def tick(scheduled_at: datetime, context: dict[str, Any]) -> None:
-            self._store.enqueue_scheduled(scheduled_at.isoformat(), context)
+            store.enqueue_scheduled(scheduled_at.isoformat(), context)
 
-        DBOS.listen_queues(self._store.listened_queues)
-        with self._store.translate_errors():
+        DBOS.listen_queues(store.listened_queues)
+        with store.translate_errors():
             DBOS.launch()
-
-    def _run(self, job_id: str, kind: str, payload: dict[str, Any]) -> JobResult:
-        run = JobRun(
-            job_id,
-            self._handler_of(kind, payload),
-            loop=self._loop,
-            retry_delays=self._retry_delays,
-            postpone=partial(self._postpone, job_id, kind),
-            find_pause=partial(self._find_pause, job_id),
-        )
-        self.running.add(run)
-        # The handler runs on the event loop with a copy of what is bound here.
-        with bound_contextvars(job_id=job_id), span(f"job {kind}", graphmem__job_id=job_id) as current:
-            try:
-                self._registry.claim(job_id, self._process.id)
-                if (seconds := self._store.seconds_of_earlier_wait(job_id)) is not None:
-                    raise JobWaits("an earlier job of this user waits for a model", seconds)
-                result = run.run()
-                current.set_attribute("graphmem.job_status", result.status)
-                JOBS_FINISHED.labels(kind, result.status).inc()
-                log.info("job", extra={"kind": kind, "status": result.status, "seconds": result.receipt.seconds})
-                return result
-            except JobWaits as wait:
-                log.warning("Job %s waits %.0f s: %s", job_id, wait.seconds, wait.reason)
-                self._store.delay(job_id, wait.reason, wait.seconds)
-                raise
-            finally:
-                self._release(job_id)
-
-    def _find_pause(self, job_id: str, error: ModelUnavailable) -> float | None:
-        """Return how long a job waits for a model, at least as long as its server asks; None to let it fail."""
-        limit = MAX_WAITS_FOR_ANSWER if isinstance(error, ModelAnswerUnusable) else None
-        pauses = self._model_pauses[:limit]
-        waits = self._store.count_waits(job_id)
-        if waits >= len(pauses):
-            return None
-        asked = error.retry_after or 0
-        return max(pauses[waits], asked) if asked > DEFAULT_RETRY_AFTER_SECONDS else pauses[waits]
-
-    def _handler_of(self, kind: str, payload: dict[str, Any]) -> StartHandler:
-        handler = self._handlers.get(kind)
-        return partial(_refuse_kind, kind) if handler is None else partial(handler.run, payload)
-
-    def _postpone(self, job_id: str, kind: str) -> bool:
-        pause = self._postponements.postpone(job_id)
-        if pause is not None:
-            log.warning("job postponed", extra={"kind": kind, "seconds": pause})
-        return pause is not None
-
-    def _release(self, job_id: str) -> None:
-        try:
-            self._registry.release(job_id, self._process.id)
-        except JobStoreUnavailable as error:
-            log.warning("Job %s is still registered as running here: %s", job_id, error.detail)
-        finally:
-            self.running.remove(job_id)
 
     def close(self) -> None:
         """Stop working; the next worker resumes the jobs that are cut short, at their last finished step."""
@@ -522,10 +567,6 @@ class Worker:
         DBOS.destroy(destroy_registry=True)
         Worker._active = None
         try:
-            self._registry.remove([self._process.id])
+            self._context.registry.remove([self._context.process.id])
         except JobStoreUnavailable as error:
             log.warning("Other workers will find out late that this one has closed: %s", error.detail)
-
-
-async def _refuse_kind(kind: str, _steps: Steps) -> JobOutcome:
-    raise ConfigurationError(f"This worker knows no job of kind {kind!r}; update it, then retry the job.")

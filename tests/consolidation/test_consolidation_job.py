@@ -39,6 +39,7 @@ from graphmem.consolidation.service import ConsolidationService
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.worker import WorkerOptions
 from graphmem.models.prompts import load_prompts
 from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.errors import (
@@ -102,7 +103,7 @@ async def open_run_client(
             JobHandler(CONSOLIDATION_JOB, consolidation_job.handle),
             JobHandler(NIGHTLY_STAGE_JOB, consolidation_job.handle_nightly_stage),
         ]
-        await jobs.start_worker(handlers, retry_delays=(0.01,), model_pauses=())
+        await jobs.start_worker(handlers, WorkerOptions(retry_delays=(0.01,), model_pauses=()))
         service = harness.service(discovery, jobs)
         yield RunClient(harness, jobs, service)
 

@@ -30,6 +30,7 @@ from graphmem.ingestion.jobs import SUMMARY_JOB, SummaryPayload
 from graphmem.ingestion.session_summary import SummaryJob
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner, JobWaiting
+from graphmem.jobs.worker import WorkerOptions
 from graphmem.memories.decay import RetrievalCount, decayed_importance
 from graphmem.memories.memory import MemoryStatus
 from graphmem.memories.writer import MemoryWriter
@@ -279,7 +280,7 @@ async def run_maintenance_jobs(
             JobHandler(ARCHIVE_JOB, job.handle_archive),
             JobHandler(SUMMARY_JOB, summaries.run),
         ]
-        await jobs.start_worker(handlers, retry_delays=(0.01,), model_pauses=())
+        await jobs.start_worker(handlers, WorkerOptions(retry_delays=(0.01,), model_pauses=()))
         yield MaintenanceService(jobs, JobWaiting(harness.graph, jobs))
         for queued in await jobs.list():
             await jobs.wait(queued.id, PATIENCE)

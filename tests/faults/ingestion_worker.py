@@ -16,6 +16,7 @@ from graphmem.ingestion.jobs import EXTRACTION_JOB, ExtractionPayload
 from graphmem.jobs.job import JobOutcome
 from graphmem.jobs.kinds import JobHandler, Steps
 from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.worker import WorkerOptions
 from graphmem.memories.declarations import DeclaredTypeStore
 from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.settings import Settings
@@ -72,7 +73,7 @@ async def main(data_dir: Path, step: str) -> None:
             return await extraction.run(payload, StepsKilledAfter(steps, step))
 
         async with await JobRunner.open(settings) as jobs:
-            await jobs.start_worker([JobHandler(EXTRACTION_JOB, extract)], dead_worker_seconds=3)
+            await jobs.start_worker([JobHandler(EXTRACTION_JOB, extract)], WorkerOptions(dead_worker_seconds=3))
             await asyncio.sleep(120)
 
 

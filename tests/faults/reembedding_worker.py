@@ -15,6 +15,7 @@ from typing import Any
 from graphmem.app.components import open_components
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.worker import WorkerOptions
 from graphmem.memories.reembedding import REEMBEDDING_JOB, ReembeddingJob
 from graphmem.memories.vectors import VectorStore
 from graphmem.models.embedder import RecordedEmbedder
@@ -42,7 +43,7 @@ async def main(data_dir: Path) -> None:
         assert isinstance(components.embedder, RecordedEmbedder)
         job = ReembeddingJob(VectorStore(components.graph), components.embedder, pause=1.2, batch_size=3)
         async with await JobRunner.open(settings) as jobs:
-            await jobs.start_worker([JobHandler(REEMBEDDING_JOB, job.handle)], dead_worker_seconds=2)
+            await jobs.start_worker([JobHandler(REEMBEDDING_JOB, job.handle)], WorkerOptions(dead_worker_seconds=2))
             await asyncio.sleep(120)
 
 

@@ -26,6 +26,7 @@ from graphmem.ingestion.session_summary import SummaryJob
 from graphmem.jobs.job import Job, JobOutcome
 from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload, Steps
 from graphmem.jobs.runner import JobRunner, JobWaiting
+from graphmem.jobs.worker import WorkerOptions
 from graphmem.memories.declarations import DeclaredTypeService, DeclaredTypeStore
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
@@ -77,7 +78,8 @@ async def jobs(job_dispatcher: JobDispatcher, tmp_path_factory: pytest.TempPathF
     kinds: list[JobKind[Any]] = [EMBEDDING_JOB, EXTRACTION_JOB, TOOL_EXTRACTION_JOB, SUMMARY_JOB, CLOSING_JOB]
     async with await JobRunner.open(settings) as runner:
         await runner.start_worker(
-            map(job_dispatcher.handler_for, kinds), retry_delays=(0.05,), model_pauses=(600.0,) * 9
+            map(job_dispatcher.handler_for, kinds),
+            WorkerOptions(retry_delays=(0.05,), model_pauses=(600.0,) * 9),
         )
         yield runner
 

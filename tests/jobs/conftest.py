@@ -12,7 +12,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import pytest
 
 from graphmem.jobs.job import Job
 from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.worker import WorkerOptions
 from graphmem.runtime.settings import Settings
 from tests.conftest import require_program
 from tests.jobs.kinds import HandleJob, handlers_of
@@ -86,12 +87,14 @@ class PostgresServer:
         server = psutil.Process(self._process.pid)
         processes = [server, *server.children(recursive=True)]
         for process in processes:
-            process.suspend()
+            with suppress(psutil.NoSuchProcess):  # a backend that has just ended
+                process.suspend()
         try:
             yield
         finally:
             for process in processes:
-                process.resume()
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
 
     def kill(self) -> None:
         """End it as a crash would."""
@@ -171,7 +174,7 @@ async def open_runner(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> As
                     "model_pauses": (),
                     **changes,
                 }
-                await runner.start_worker(handlers_of(functions), **options)
+                await runner.start_worker(handlers_of(functions), WorkerOptions(**options))
             return runner
 
         yield open_runner

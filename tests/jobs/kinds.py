@@ -11,6 +11,7 @@ from pydantic import ConfigDict
 from graphmem.jobs.job import JobAction, JobOutcome
 from graphmem.jobs.kinds import JobHandler, JobKind, ScheduledPayload, Steps
 from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.worker import WorkerOptions
 from graphmem.runtime.settings import Settings
 
 
@@ -53,5 +54,5 @@ async def open_worker(
 ) -> AsyncIterator[JobRunner]:
     """A runner that runs jobs by these functions."""
     async with await JobRunner.open(settings) as runner:
-        await runner.start_worker(handlers_of(functions), **options)
+        await runner.start_worker(handlers_of(functions), WorkerOptions(**options))
         yield runner

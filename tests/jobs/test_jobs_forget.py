@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 
 import psycopg
 import pytest
@@ -107,6 +108,28 @@ async def test_forget_stops_a_job_running_in_another_process(
     assert "passed" not in worker_process.lines()
     assert await front.find(job_id) is None
     assert places_containing(settings, SECRET_TEXT) == []
+
+
+@both_stores
+async def test_a_worker_that_was_frozen_leaves_nothing_of_a_job_forgotten_meanwhile(
+    open_runner: OpenRunner, settings: Settings, worker_process: WorkerSubprocess
+) -> None:
+    process = worker_process.start()
+    await asyncio.to_thread(worker_process.wait_for_line, "ready")
+    front = await open_runner()
+    job_id = await front.enqueue(kind("blocking_job"), JobInput(text=SECRET_TEXT))
+    await asyncio.to_thread(worker_process.wait_for_line, "second")
+    assert places_containing(settings, job_id)
+    await open_runner({"write_secret": write_secret})
+    process.send_signal(signal.SIGSTOP)
+    assert await front.forget("alice") == 1
+    (worker_process.folder / "open").touch()
+    process.send_signal(signal.SIGCONT)
+    after = await front.enqueue(kind("three"), JobInput(queue="bob", text="Ada"))
+    await front.wait(after, TIMEOUT_SECONDS)
+    process.send_signal(signal.SIGINT)  # it closes, after all that it still writes
+    await asyncio.to_thread(process.wait, TIMEOUT_SECONDS)
+    assert places_containing(settings, SECRET_TEXT) == places_containing(settings, job_id) == []
 
 
 async def test_forget_erases_user_data_recorded_by_scheduled_jobs(open_runner: OpenRunner, settings: Settings) -> None:

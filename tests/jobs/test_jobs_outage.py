@@ -27,12 +27,12 @@ async def test_a_frozen_postgres_is_reported_in_time(
     open_runner: OpenRunner, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runner = await open_runner()
-    monkeypatch.setattr("graphmem.jobs.store.CALL_SECONDS", 0.3)
+    monkeypatch.setattr("graphmem.jobs.runner.CALL_SECONDS", 0.3)
     with postgres_server.frozen():
         for _ in range(3):
             with pytest.raises(JobStoreUnavailable, match="does not answer"):
                 await runner.enqueue(kind("echo"), JobInput(text="Ada"), "job")
-            monkeypatch.setattr("graphmem.jobs.store.CALL_SECONDS", 600.0)  # only the first call waits
+            monkeypatch.setattr("graphmem.jobs.runner.CALL_SECONDS", 600.0)  # only the first call waits
     monkeypatch.undo()
     async with asyncio.timeout(60):
         while True:
