@@ -49,6 +49,15 @@ def create_app(services: Services, settings: Settings, local_secret: str | None 
     return app
 
 
+def create_in_process_app(services: Services, settings: Settings) -> FastAPI:
+    """Return an application for callers in the same process, without what protects a server from the network."""
+    app = FastAPI(
+        title="graphmem", version=API_VERSION, openapi_url=None, redirect_slashes=False, telemetry=NO_TELEMETRY
+    )
+    _add_routes(app, services, settings, ROUTERS)
+    return app
+
+
 def create_worker_app(services: Services, settings: Settings) -> FastAPI:
     """Return an application with only the health and metrics routes of a worker."""
     app = FastAPI(title="graphmem worker", version=API_VERSION, openapi_url=None, telemetry=NO_TELEMETRY)
@@ -82,13 +91,17 @@ def _configure(
     routers: Iterable[APIRouter],
     local_secret: str | None = None,
 ) -> None:
-    app.state.services = services
-    app.state.settings = settings
     app.state.local_secret = local_secret
     app.state.rate_limiter = RateLimiter(settings.rate_limit, settings.cache_url)
     app.add_middleware(BodyDeadlineMiddleware, seconds=settings.body_timeout)
     app.add_middleware(AdmissionMiddleware, limit=settings.max_requests, services=services)
     app.add_middleware(RequestMiddleware)
+    _add_routes(app, services, settings, routers)
+
+
+def _add_routes(app: FastAPI, services: Services, settings: Settings, routers: Iterable[APIRouter]) -> None:
+    app.state.services = services
+    app.state.settings = settings
     add_exception_handlers(app)
     for router in routers:
         app.include_router(router)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from graphmem.runtime.settings import Settings
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner, group_key
-from graphmem_api.auth import Permission, authorize
+from graphmem_api.auth import IN_PROCESS_CALLER, Permission, authorize
 from graphmem_api.dependencies import set_idempotent_request
 from graphmem_api.idempotency import IdempotentResponder, fingerprint, read_idempotency_key
 from graphmem_api.openapi import add_common_docs
@@ -55,7 +56,9 @@ class AuthenticatedRoute(APIRoute):
             request = StrictRequest(
                 received.scope,
                 received.receive,
-                max_bytes=self.max_body_bytes(received.app.state.settings),
+                max_bytes=sys.maxsize
+                if IN_PROCESS_CALLER in received.scope
+                else self.max_body_bytes(received.app.state.settings),
                 allow_unstorable_text=not self.is_write,
             )
             with limit_database_time(self.database_seconds):

@@ -117,6 +117,7 @@ class Services:
 
     def __init__(self, components: Components, jobs: JobRunner, consolidation: ConsolidationComponents) -> None:
         settings, clock, graph = components.settings, components.clock, components.graph
+        self.settings = settings
         facts, entities, episodes = components.facts, components.entities, components.episodes
         policy, profiles = components.policy, components.profiles
         retrieval = RetrievalComponents.build(components)

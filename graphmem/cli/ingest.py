@@ -19,7 +19,7 @@ from graphmem.cli.startup import open_operations
 from graphmem.runtime.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from graphmem.cli.startup import Operations
+    from graphmem.client import AsyncClient
     from graphmem.conversations.session import MessagesIn
     from graphmem.jobs.job import Job
     from graphmem.runtime.progress import ProgressCallback
@@ -134,7 +134,7 @@ def _read_lines(text: str, session_id: str) -> Iterator[tuple[str, dict[str, Any
 
 
 async def ingest_batches(
-    operations: Operations, user: str, batches: Sequence[MessagesIn], on_progress: ProgressCallback
+    operations: AsyncClient, user: str, batches: Sequence[MessagesIn], on_progress: ProgressCallback
 ) -> list[Job]:
     """Send batches one after the other and wait for each job; return the jobs of batches with new messages."""
     from graphmem.jobs.job import Job

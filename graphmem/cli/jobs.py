@@ -12,7 +12,7 @@ from graphmem.cli.command import Output, Tenant, command
 from graphmem.cli.startup import open_operations
 
 if TYPE_CHECKING:
-    from graphmem.cli.startup import Operations
+    from graphmem.client import AsyncClient
     from graphmem.consolidation.models import ConsolidationRun
     from graphmem.jobs.job import Job
     from graphmem.runtime.progress import ProgressCallback
@@ -25,7 +25,7 @@ _LONGEST_PAUSE = 0.5
 """Most seconds between two looks at a job or a run."""
 
 
-async def wait_for_job(operations: Operations, job_id: str) -> Job:
+async def wait_for_job(operations: AsyncClient, job_id: str) -> Job:
     """Wait until a job has ended or waits for a model; one that did so in an earlier run is retried first."""
     job = await operations.job(job_id)
     if job.status == "failed" or job.waits_until:
@@ -33,7 +33,7 @@ async def wait_for_job(operations: Operations, job_id: str) -> Job:
     return await wait_until_at_rest(operations, job)
 
 
-async def wait_until_at_rest(operations: Operations, job: Job) -> Job:
+async def wait_until_at_rest(operations: AsyncClient, job: Job) -> Job:
     """Wait until a job has ended or waits for a model."""
     pause = _FIRST_PAUSE
     while not job.is_at_rest:
@@ -48,7 +48,7 @@ def failed_jobs(jobs: Sequence[Job]) -> list[Job]:
     return [job for job in jobs if job.status == "failed" or job.waits_until]
 
 
-async def wait_for_run(operations: Operations, run_id: str, on_progress: ProgressCallback) -> ConsolidationRun:
+async def wait_for_run(operations: AsyncClient, run_id: str, on_progress: ProgressCallback) -> ConsolidationRun:
     """Wait until the jobs of a run have ended or wait for a model; return the run with its changes.
 
     The job of one user's run has the id of the run; a run of all users has one job for each of its parts.

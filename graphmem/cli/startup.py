@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, cast
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from graphmem.cli.command import Output, named_as_options, read_settings
@@ -16,11 +15,8 @@ if TYPE_CHECKING:
     from graphmem.app.bootstrap import Services
     from graphmem.cli.local_server import LocalServer
     from graphmem.client import AsyncClient
-    from graphmem.graph_memory import GraphMemory
-    from graphmem.runtime.settings import Settings
-
-    Operations = AsyncClient | GraphMemory
     from graphmem.neo4j.embedded.home import ServerInfo
+    from graphmem.runtime.settings import Settings
 
 
 @asynccontextmanager
@@ -36,7 +32,7 @@ async def open_services(
 
 
 @asynccontextmanager
-async def open_operations(output: Output, tenant: str, *, worker: bool = False) -> AsyncIterator[Operations]:
+async def open_operations(output: Output, tenant: str, *, worker: bool = False) -> AsyncIterator[AsyncClient]:
     """Yield the operations of a tenant: of the server that runs on the data folder, else of this process.
 
     With `worker` this process also runs jobs, unless a server is called: there its own workers do.
@@ -49,8 +45,10 @@ async def open_operations(output: Output, tenant: str, *, worker: bool = False) 
     server = find_local_server(settings) if use_server else None
     with named_as_options(output.parameters):
         if server is None:
-            async with LazyOperations(output, tenant, settings, worker=worker) as operations:
-                yield cast("GraphMemory", operations)
+            from graphmem.cli.lazy_memory import LazyMemory
+
+            async with LazyMemory(output, tenant, settings, worker=worker) as memory:
+                yield memory
         else:
             async with _make_client(server, tenant) as client:
                 yield client
@@ -66,74 +64,12 @@ def _make_client(server: LocalServer, tenant: str) -> AsyncClient:
     return AsyncClient(make_local_token(server.secret, tenant), server.url, attempts=2, trust_env=False)
 
 
-class LazyOperations:
-    """The operations in this process; the services are opened at the first call, after its arguments are validated."""
-
-    def __init__(self, output: Output, tenant: str, settings: Settings, *, worker: bool = False) -> None:
-        self._output = output
-        self._tenant = tenant
-        self._settings = settings
-        self._worker = worker
-        self._stack = AsyncExitStack()
-        self._memory: GraphMemory | None = None
-
-    async def __aenter__(self) -> LazyOperations:
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self._stack.__aexit__(*error)
-
-    def __getattr__(self, name: str) -> Any:
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            self._validate(name, args, kwargs)
-            return await getattr(await self._open(), name)(*args, **kwargs)
-
-        return call
-
-    async def memory(self, user_id: str, memory_id: str) -> Any:
-        """Read a memory by its id or the beginning of it."""
-        from graphmem.tenants.owners import make_owner
-
-        owner = make_owner(self._tenant, user_id)
-        memory = await self._open()
-        return await memory.memory(user_id, await memory.services.memories.complete_id(owner, memory_id))
-
-    async def run(self, run_id: str) -> Any:
-        """Read a run by its id or the beginning of it."""
-        memory = await self._open()
-        return await memory.run(await memory.services.consolidations.complete_id(self._tenant, run_id))
-
-    def _validate(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Raise InvalidInput for arguments that cannot be used, before anything is started."""
-        from graphmem.client import operations
-        from graphmem.tenants.owners import Owner, make_owner
-
-        operation = getattr(operations, name)
-        request = operations.accept_user_by_name(operation, args, kwargs)
-        user = inspect.signature(operation).parameters.get("user_id")
-        if user is not None and user.default is inspect.Parameter.empty:
-            make_owner(self._tenant, request.user_id)
-        else:
-            Owner(self._tenant, "")
-
-    async def _open(self) -> GraphMemory:
-        if self._memory is None:
-            from graphmem.graph_memory import GraphMemory
-            from graphmem.tenants.tokens import COMMAND_LINE
-
-            services = await self._stack.enter_async_context(
-                open_services(self._output, worker=self._worker, settings=self._settings)
-            )
-            self._memory = GraphMemory(services, self._tenant, actor=COMMAND_LINE)
-        return self._memory
-
-
-async def complete_memory_id(operations: Operations, user: str, given: str) -> str:
+async def complete_memory_id(operations: AsyncClient, user: str, given: str) -> str:
     """Return the id of a memory that begins with the text given."""
     return given if len(given) >= FULL_ID_CHARS else (await operations.memory(user, given)).id
 
 
-async def complete_run_id(operations: Operations, given: str) -> str:
+async def complete_run_id(operations: AsyncClient, given: str) -> str:
     """Return the id of a run that begins with the text given."""
     return given if len(given) >= FULL_ID_CHARS else (await operations.run(given)).id
 

@@ -1,5 +1,26 @@
-"""Clients of the HTTP API: `Client` blocks, `AsyncClient` is for asyncio; both have the methods of `GraphMemory`."""
+"""Clients of the HTTP API: `Client` blocks, `AsyncClient` is for asyncio; `GraphMemory` has the same methods.
 
-from graphmem.client.clients import AsyncClient, Client
+They are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphmem.client.async_client import AsyncClient
+    from graphmem.client.client import Client
 
 __all__ = ["AsyncClient", "Client"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "AsyncClient":
+        from graphmem.client.async_client import AsyncClient
+
+        return AsyncClient
+    if name == "Client":
+        from graphmem.client.client import Client
+
+        return Client
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""HTTP requests as values: the request to send and the parser of its response."""
+"""HTTP requests of the API as values: the request to send and the parser of its response."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from urllib.parse import quote
 import httpx
 from pydantic import BaseModel
 
-from graphmem.client.operations import Request
 from graphmem.runtime.errors import InvalidInput
 
 T = TypeVar("T")
@@ -38,25 +37,66 @@ class ApiCall(Generic[T]):
     waits_for_completion: bool = False
 
 
-def fill_path(template: str, request: Request[Any, Any]) -> str:
-    """Return a path with the ids of a request in the places of `{user_id}` and `{resource_id}`.
-
-    Raises InvalidInput for an id that no path can hold.
-    """
-    ids = {"user_id": request.user_id, "resource_id": request.resource_id}
-    return "/".join(_escape_id(ids[part[1:-1]]) if part.startswith("{") else part for part in template.split("/"))
+def make_path(template: str, *ids: str) -> str:
+    """Return a path with ids in the places of `{}`; raise InvalidInput for an id that no path can hold."""
+    return template.format(*map(_escape_id, ids))
 
 
-def to_query(parameters: BaseModel | None) -> dict[str, Any]:
-    """Return the parameters that were given as query parameters."""
-    if parameters is None:
-        return {}
-    return parameters.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+def get(path: str, parse: ResponseParser[T], query: BaseModel | None = None, *, waits: bool = False) -> ApiCall[T]:
+    """Return a read: the parameters that were given become the query string."""
+    return ApiCall("GET", path, parse, params=_to_query(query), waits_for_completion=waits)
 
 
-def to_body(parameters: BaseModel | None) -> bytes | None:
-    """Return the parameters that were given as JSON."""
-    return None if parameters is None else parameters.model_dump_json(exclude_unset=True).encode()
+def ask(path: str, parse: ResponseParser[T], body: BaseModel) -> ApiCall[T]:
+    """Return a read by POST: the parameters that were given become the body."""
+    return ApiCall("POST", path, parse, content=_to_body(body))
+
+
+def post(
+    path: str,
+    parse: ResponseParser[T],
+    body: BaseModel | None = None,
+    *,
+    query: BaseModel | None = None,
+    waits: bool = False,
+    method: str = "POST",
+) -> ApiCall[T]:
+    """Return a write; with the parameter `wait` it waits for completion too."""
+    return ApiCall(
+        method,
+        path,
+        parse,
+        params=_to_query(query),
+        content=_to_body(body),
+        is_write=True,
+        waits_for_completion=waits or getattr(body, "wait", False),
+    )
+
+
+def patch(path: str, parse: ResponseParser[T], body: BaseModel, if_version: int | None) -> ApiCall[T]:
+    """Return a correction, of one version only where a version is given."""
+    headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}
+    return ApiCall("PATCH", path, parse, content=_to_body(body), headers=headers, is_write=True)
+
+
+def remove(path: str, parse: ResponseParser[T], *, hard: bool = False, waits: bool = False) -> ApiCall[T]:
+    """Return a deletion."""
+    params = {"hard": "true"} if hard else {}
+    return ApiCall("DELETE", path, parse, params=params, is_write=True, waits_for_completion=waits)
+
+
+def upload(path: str, parse: ResponseParser[T], document: bytes, query: BaseModel) -> ApiCall[T]:
+    """Return a write whose body is a document, in JSON or in YAML."""
+    return ApiCall(
+        "POST",
+        path,
+        parse,
+        params=_to_query(query),
+        content=document,
+        media_type="application/json" if document.lstrip().startswith((b"{", b"[")) else "application/yaml",
+        is_write=True,
+        waits_for_completion=True,
+    )
 
 
 def parse_model(model: type[M], **hidden: Any) -> ResponseParser[M]:
@@ -67,6 +107,30 @@ def parse_model(model: type[M], **hidden: Any) -> ResponseParser[M]:
 def parse_items(model: type[M], **hidden: Any) -> ResponseParser[list[M]]:
     """Return a parser of the models listed under `items`; `hidden` as in `parse_model`."""
     return lambda response: [model.model_validate({**item, **hidden}) for item in response.json()["items"]]
+
+
+def parse_object(response: httpx.Response) -> dict[str, Any]:
+    """Return a response that is a JSON object."""
+    return dict(response.json())
+
+
+def parse_bytes(response: httpx.Response) -> bytes:
+    """Return the bytes of a response."""
+    return response.content
+
+
+def parse_nothing(_: httpx.Response) -> None:
+    """Return None: the response has no content."""
+
+
+def _to_query(parameters: BaseModel | None) -> dict[str, Any]:
+    if parameters is None:
+        return {}
+    return parameters.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+
+
+def _to_body(parameters: BaseModel | None) -> bytes | None:
+    return None if parameters is None else parameters.model_dump_json(exclude_unset=True).encode()
 
 
 def _escape_id(text: str) -> str:

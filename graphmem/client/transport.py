@@ -26,7 +26,7 @@ class BlockingTransport:
 
     def send(self, call: ApiCall[T]) -> T:
         """Send a call and return its parsed response; raise the error that the response stands for."""
-        request = _build_request(self._http, call)
+        request = _build_request(self._http, call, self._policy)
         attempt = 0
         while True:
             attempt += 1
@@ -52,13 +52,22 @@ class BlockingTransport:
 class AsyncTransport:
     """Sends calls without blocking the event loop."""
 
-    def __init__(self, api_key: str, base_url: str, timeout: float, policy: CallRetryPolicy, trust_env: bool) -> None:
-        self._http = httpx.AsyncClient(**_http_options(api_key, base_url, timeout, trust_env))
+    def __init__(
+        self,
+        api_key: str,
+        base_url: str,
+        timeout: float,
+        policy: CallRetryPolicy,
+        trust_env: bool,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        options = _http_options(api_key, base_url, timeout, trust_env)
+        self._http = httpx.AsyncClient(**options, transport=transport)
         self._policy = policy
 
     async def send(self, call: ApiCall[T]) -> T:
         """Send a call and return its parsed response; raise the error that the response stands for."""
-        request = _build_request(self._http, call)
+        request = _build_request(self._http, call, self._policy)
         attempt = 0
         while True:
             attempt += 1
@@ -91,12 +100,14 @@ def _http_options(api_key: str, base_url: str, timeout: float, trust_env: bool) 
     }
 
 
-def _build_request(http: httpx.Client | httpx.AsyncClient, call: ApiCall[Any]) -> httpx.Request:
-    """Return the request of a call; all attempts share it and thereby its idempotency key."""
+def _build_request(
+    http: httpx.Client | httpx.AsyncClient, call: ApiCall[Any], policy: CallRetryPolicy
+) -> httpx.Request:
+    """Return the request of a call; all attempts, where there are several, share it and thereby its idempotency key."""
     headers = dict(call.headers)
     if call.content is not None:
         headers["Content-Type"] = call.media_type
-    if call.is_write:
+    if call.is_write and policy.attempts > 1:
         headers["Idempotency-Key"] = uuid.uuid4().hex
     timeout = httpx.Timeout(http.timeout.connect, read=None) if call.waits_for_completion else http.timeout
     return http.build_request(

@@ -10,7 +10,6 @@ from graphmem.runtime.errors import GraphmemError
 
 if TYPE_CHECKING:
     from graphmem.client import AsyncClient
-    from graphmem.graph_memory import GraphMemory
 
 OPENING, CLOSING = "<graphmem_context>", "</graphmem_context>"
 """Tags around a context in a prompt, by which an adapter finds its own context again."""
@@ -29,7 +28,7 @@ class AgentMemory:
     Turns are stored in the session `session_id`.
     """
 
-    client: AsyncClient | GraphMemory
+    client: AsyncClient
     user_id: str
     session_id: str | None = None
     token_budget: int = DEFAULT_TOKEN_BUDGET

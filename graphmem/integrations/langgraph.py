@@ -34,7 +34,6 @@ from graphmem.runtime.field_types import name_key
 
 if TYPE_CHECKING:
     from graphmem.client import AsyncClient, Client
-    from graphmem.graph_memory import GraphMemory
 
 T = TypeVar("T")
 
@@ -79,7 +78,7 @@ class GraphmemStore(BaseStore):
         self,
         client: Client | None = None,
         *,
-        async_client: AsyncClient | GraphMemory | None = None,
+        async_client: AsyncClient | None = None,
         user_id: str | None = None,
         user_label: int | None = None,
     ) -> None:
@@ -207,7 +206,7 @@ def _run(client: Client, calls: Calls[T]) -> T:
         return cast("T", end.value)
 
 
-async def _arun(client: AsyncClient | GraphMemory, calls: Calls[T]) -> T:
+async def _arun(client: AsyncClient, calls: Calls[T]) -> T:
     try:
         call = next(calls)
         while True:

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mcp import Client
 from mcp.server.mcpserver import Context as ToolCall
@@ -19,7 +19,6 @@ from pydantic import ValidationError, create_model
 import graphmem
 from graphmem.app.bootstrap import Services
 from graphmem.app.health import QUERY
-from graphmem.graph_memory import GraphMemory
 from graphmem.mcp.arguments import Connection
 from graphmem.mcp.tools import ConversationTools, MemoryTools
 from graphmem.runtime.errors import GraphmemError
@@ -108,8 +107,15 @@ class MemoryTool(Tool):
         return await super().run(arguments, context, convert_result)
 
 
+class InProcessMemory(Protocol):
+    """The memory of a tenant in this process, as `GraphMemory` is."""
+
+    services: Services
+    tenant: str
+
+
 @asynccontextmanager
-async def open_tool_client(memory: GraphMemory, user_id: str) -> AsyncIterator[Client]:
+async def open_tool_client(memory: InProcessMemory, user_id: str) -> AsyncIterator[Client]:
     """Open an MCP client with the tools of a user: `instructions`, `list_tools()`, `call_tool(name, arguments)`."""
     connection = Connection(make_owner(memory.tenant, user_id), actor=SERVER_NAME)
 

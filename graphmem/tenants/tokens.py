@@ -22,6 +22,10 @@ COMMAND_LINE = "cli"
 """Who commands act as: the id of their key, and the `source.kind` of what they save."""
 
 
+LIBRARY = "python"
+"""Who a program acts as that uses graphmem in its own process."""
+
+
 def make_local_token(secret: str, tenant: str) -> str:
     """Return the bearer token for a tenant; the secret is that of the server, which has no dot."""
     return f"{secret}.{tenant}"
@@ -32,11 +36,11 @@ def authenticate_local_token(token: str, secret: str) -> ApiKey | None:
     given, _, tenant = token.partition(".")
     if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), secret.encode()):
         return None
+    return make_local_key(COMMAND_LINE, tenant)
+
+
+def make_local_key(actor: str, tenant: str) -> ApiKey:
+    """Return the admin key that a caller on this machine has; raise InvalidInput for a tenant that cannot be one."""
     return ApiKey(
-        id=COMMAND_LINE,
-        name="the command line of this machine",
-        role=KeyRole.ADMIN,
-        users=None,
-        created_at=MIN_TIME,
-        tenant=Owner(tenant, "").tenant,
+        id=actor, name=actor, role=KeyRole.ADMIN, users=None, created_at=MIN_TIME, tenant=Owner(tenant, "").tenant
     )

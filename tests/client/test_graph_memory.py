@@ -111,7 +111,7 @@ async def test_invalid_input_is_rejected(memory: GraphMemory) -> None:
         memory.add_messages("mara", []),
         memory.context("mara", " "),
         memory.consolidate("mara", proposals=[{"action": "DESTROY"}]),
-        memory.maintain("polish"),  # type: ignore[call-overload]
+        memory.maintain("polish"),  # type: ignore[arg-type]
     ):
         with pytest.raises(InvalidInput):
             await call

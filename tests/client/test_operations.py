@@ -1,4 +1,4 @@
-"""One table of operations: the clients, `GraphMemory` and the HTTP API have the same methods and parameters."""
+"""One method an operation: the clients, `GraphMemory` and the HTTP API have the same methods and parameters."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, cast, get_args
 
 import pytest
@@ -13,34 +14,31 @@ from fastapi import FastAPI
 from graphmem_api.app import create_app
 
 import graphmem
+from docs.blocking_client import make_blocking
 from graphmem import AsyncClient, Client, GraphMemory
 from graphmem.app.bootstrap import Services
-from graphmem.client import operations
-from graphmem.client.endpoints import Endpoint, Endpoints
+from graphmem.client.api_call import ApiCall
 from graphmem.client.inputs import (
     ContextOptions,
     ListMemoriesOptions,
     MemoryChanges,
     SearchOptions,
 )
-from graphmem.client.operations import composed
 from graphmem.context.models import ContextRequest
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import MemoryPatch
 from graphmem.runtime.settings import Settings
 from graphmem.search.models import SearchQuery
 
-OPERATIONS = sorted({*operations.__all__} - {"OperationMethod", "Request", "accept_user_by_name", "is_about_user"})
+ROOT = Path(__file__).parents[2]
 
-COMPOSED = {"add": composed.add, "get_all": composed.get_all}
-"""Methods of several operations."""
-
-LIFECYCLE = {
-    Client: {"bind", "bind_composed", "close"},
-    AsyncClient: {"bind", "bind_composed", "aclose"},
-    GraphMemory: {"open", "for_tenant"},
-}
+LIFECYCLE = {Client: {"close"}, AsyncClient: {"aclose"}, GraphMemory: {"aclose", "open", "for_tenant"}}
 """Public methods that are no operations."""
+
+METHODS = sorted(name for name in dir(AsyncClient) if not name.startswith("_") and name != "aclose")
+
+COMPOSED = {"get_all"}
+"""Methods that call others."""
 
 SAMPLE_ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "update": (("x", "x"), {"content": "x"}),
@@ -68,20 +66,33 @@ def api() -> FastAPI:
     return create_app(cast(Services, None), Settings())
 
 
+class RecordingClient(AsyncClient):
+    """A client that records what it would send."""
+
+    def __init__(self) -> None:
+        self.calls: list[ApiCall[Any]] = []
+
+    async def _send(self, call: ApiCall[Any]) -> Any:
+        self.calls.append(call)
+
+
+def test_the_blocking_client_is_made_from_the_other() -> None:
+    client = ROOT / "graphmem" / "client"
+    made = make_blocking((client / "async_client.py").read_text("utf-8"))
+    assert (client / "client.py").read_text("utf-8") == made, "run `python docs/blocking_client.py`"
+
+
 @pytest.mark.parametrize("kind", LIFECYCLE)
 def test_every_operation_is_a_method(kind: type) -> None:
-    assert {name for name in dir(kind) if not name.startswith("_")} - LIFECYCLE[kind] == {*OPERATIONS, *COMPOSED}
+    assert {name for name in dir(kind) if not name.startswith("_")} - LIFECYCLE[kind] == {*METHODS}
 
 
-@pytest.mark.parametrize("name", sorted({*OPERATIONS, *COMPOSED}))
-def test_methods_have_the_parameters_and_documentation_of_their_operation(name: str) -> None:
-    operation: Any = COMPOSED.get(name) or getattr(operations, name)
-    parameters = inspect.signature(operation, eval_str=True).parameters
-    assert operation.__doc__
-    for owner in (Client("key"), AsyncClient("key"), GraphMemory(cast(Services, None))):
-        method = getattr(owner, name)
-        assert inspect.signature(method, eval_str=True).parameters == parameters
-        assert method.__doc__ == operation.__doc__
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_of_both_clients_have_the_same_parameters_and_documentation(name: str) -> None:
+    method, blocking = getattr(AsyncClient, name), getattr(Client, name)
+    assert method.__doc__
+    assert blocking.__doc__ == method.__doc__
+    assert inspect.signature(blocking).parameters == inspect.signature(method).parameters
 
 
 @pytest.mark.parametrize(
@@ -97,7 +108,7 @@ def test_typed_options_match_the_model_fields(options: Any, model: Any, position
     assert set(options.__annotations__) == set(model.model_fields) - {positional}
 
 
-def test_every_route_and_parameter_has_an_operation(api: FastAPI) -> None:
+async def test_every_route_and_parameter_has_an_operation(api: FastAPI) -> None:
     document = api.openapi()
     missing = {
         (method.upper(), path): _route_parameters(document, route)
@@ -105,14 +116,17 @@ def test_every_route_and_parameter_has_an_operation(api: FastAPI) -> None:
         for method, route in methods.items()
         if path not in SERVER_ROUTES
     }
-    for name in OPERATIONS:
-        endpoint: Endpoint[Any, Any] = getattr(Endpoints, name)
-        parameters = inspect.signature(endpoint.operation, eval_str=True).parameters.values()
+    client = RecordingClient()
+    for name in METHODS:
+        if name in COMPOSED:
+            continue
+        parameters = inspect.signature(getattr(client, name), eval_str=True).parameters.values()
         required = [
             item for item in parameters if item.default is item.empty and item.kind is item.POSITIONAL_OR_KEYWORD
         ]
         args, kwargs = SAMPLE_ARGUMENTS.get(name, (("x",) * len(required), {}))
-        call = endpoint.make_call(*args, **kwargs)
+        await getattr(client, name)(*args, **kwargs)
+        call = client.calls[-1]
         routes = [route for route in missing if route[0] == call.method and _matches_route(route[1], call.path)]
         route = min(routes, key=lambda route: route[1].count("{"))
         missing[route] -= {item.name for item in parameters} | {name, ROUTE_EXISTS}
@@ -175,9 +189,9 @@ HTTPX = {
     ("statement", "allowed"),
     [
         ("import graphmem", set()),
-        ("from graphmem.client import AsyncClient, Client", set()),
+        ("import graphmem.client", set()),
         ("from graphmem import __version__", set()),
-        ("import graphmem.client.endpoints, graphmem.client.transport", PYDANTIC | HTTPX),
+        ("from graphmem.client import AsyncClient, Client", PYDANTIC | HTTPX),
     ],
 )
 def test_importing_is_light(statement: str, allowed: set[str]) -> None:

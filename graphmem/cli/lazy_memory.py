@@ -1,0 +1,55 @@
+"""The client of a command without a server: services open at the first call, after its arguments were validated."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import unquote
+
+from graphmem.cli.startup import open_services
+from graphmem.client.api_call import ApiCall
+from graphmem.client.async_client import AsyncClient
+from graphmem.tenants.owners import Owner, make_owner
+from graphmem.tenants.tokens import COMMAND_LINE
+
+if TYPE_CHECKING:
+    from graphmem.cli.command import Output
+    from graphmem.graph_memory import GraphMemory
+    from graphmem.runtime.settings import Settings
+
+T = TypeVar("T")
+
+_USERS = "/v1/users/"
+
+
+class LazyMemory(AsyncClient):
+    """The memories of a tenant in this process."""
+
+    def __init__(self, output: Output, tenant: str, settings: Settings, *, worker: bool = False) -> None:
+        self._output = output
+        self._tenant = tenant
+        self._settings = settings
+        self._worker = worker
+        self._stack = AsyncExitStack()
+        self._memory: GraphMemory | None = None
+
+    async def _send(self, call: ApiCall[T]) -> T:
+        if call.path.startswith(_USERS):
+            make_owner(self._tenant, unquote(call.path.removeprefix(_USERS).partition("/")[0]))
+        else:
+            Owner(self._tenant, "")
+        return await (await self._open())._send(call)
+
+    async def _open(self) -> GraphMemory:
+        if self._memory is None:
+            from graphmem.graph_memory import GraphMemory
+
+            services = await self._stack.enter_async_context(
+                open_services(self._output, worker=self._worker, settings=self._settings)
+            )
+            self._memory = GraphMemory(services, self._tenant, actor=COMMAND_LINE)
+        return self._memory
+
+    async def aclose(self) -> None:
+        """Close the services."""
+        await self._stack.aclose()

@@ -1,0 +1,930 @@
+"""The blocking client of the HTTP API, made from `async_client.py` by `docs/blocking_client.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, Unpack, cast
+
+import httpx
+
+from graphmem.changes.models import ChangeKind, ChangesQuery, CreatedWebhook, MemoryChange, Webhook, WebhookIn
+from graphmem.client.about_user import about_user
+from graphmem.client.api_call import (
+    ApiCall,
+    ask,
+    get,
+    make_path,
+    parse_bytes,
+    parse_items,
+    parse_model,
+    parse_nothing,
+    parse_object,
+    patch,
+    post,
+    remove,
+    upload,
+)
+from graphmem.client.extracted import read_refusals, read_saves, skipped
+from graphmem.client.inputs import (
+    ContextOptions,
+    ListChangesOptions,
+    ListMemoriesFilters,
+    ListMemoriesOptions,
+    LookupOptions,
+    MemoryChanges,
+    MemoryInput,
+    MessageInput,
+    SearchOptions,
+    TimeInput,
+    as_dicts,
+    is_message,
+    parse_context_request,
+    parse_memories,
+    parse_messages,
+    parse_search_query,
+    without_none,
+)
+from graphmem.client.retries import CallRetryPolicy
+from graphmem.client.transport import BlockingTransport
+from graphmem.consolidation.maintenance_tasks import MaintenanceResults, MaintenanceTask
+from graphmem.consolidation.models import (
+    ConsolidationIn,
+    ConsolidationRun,
+    MaintenanceIn,
+    MaintenanceOut,
+    Proposal,
+    RollbackIn,
+    RollbackPreview,
+    RollbackResult,
+    RunAccepted,
+    RunListQuery,
+    UserContradiction,
+)
+from graphmem.context.models import (
+    BehaviorPattern,
+    ContextFeedbackIn,
+    ContextFeedbackResult,
+    ContextItem,
+    ContextItemIn,
+    ContextItemsQuery,
+    ContextRequest,
+    ContextResponse,
+    EnhancedReply,
+    EnhanceIn,
+    FeedbackResult,
+    LearnedIntent,
+    LearnedPreference,
+    MemoryUse,
+    MemoryUsesQuery,
+    ProfileQuery,
+)
+from graphmem.conversations.session import (
+    ExtractionTriggered,
+    FeedbackIn,
+    Message,
+    MessageIn,
+    MessagesAccepted,
+    Session,
+    SessionArchive,
+    SessionIn,
+    SessionListQuery,
+    SummarizeIn,
+    TriggerIn,
+)
+from graphmem.jobs.job import Job, RetryQuery
+from graphmem.memories.declared_types import DeclaredTypes, DeclaredTypesIn
+from graphmem.memories.entity import Entity
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import (
+    ErasedMemory,
+    Memory,
+    MemoryIn,
+    MemoryPatch,
+    MemoryVersion,
+    SaveOut,
+    SaveResult,
+)
+from graphmem.models.embedding_models import EmbeddingStatus, ReembeddingIn
+from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.paging import Page, PageQuery
+from graphmem.runtime.validation import validate_arguments
+from graphmem.search.models import (
+    EntityGraph,
+    EntityGraphQuery,
+    EntityListQuery,
+    EntityMemoriesQuery,
+    LookupQuery,
+    LookupResponse,
+    MessageHit,
+    MessageSearchQuery,
+    MessageSearchResponse,
+    Persona,
+    SearchQuery,
+    SearchResponse,
+    UserProfile,
+)
+from graphmem.tenants.access import ApiKey, ApiKeyIn, CreatedApiKey, KeyRole
+from graphmem.tenants.owners import Instructions, InstructionsIn, UserListQuery, UserSummary
+from graphmem.user_data.models import (
+    ErasureResult,
+    ExportFormat,
+    ExportQuery,
+    ExportView,
+    ImportFormat,
+    ImportQuery,
+    ImportResult,
+)
+
+T = TypeVar("T")
+
+DEFAULT_SERVER_URL = "http://127.0.0.1:8321"
+"""Address of a server that `graphmem serve` started with its default settings."""
+
+PAGE_SIZE = 200
+"""Memories that `get_all` reads at once."""
+
+
+class Client:
+    """The HTTP API, blocking: `with Client(key) as memory: memory.search("mara", "tea")`.
+
+    `timeout` is in seconds for one attempt; calls that wait for work to finish have none. `attempts` is how often a
+    call is sent when the server cannot be reached, is unavailable or limits the rate. With `trust_env` the proxies of
+    the environment are used. Writes carry an idempotency key: sent again, they happen once. Methods raise
+    the errors of `graphmem`.
+    """
+
+    def __init__(
+        self,
+        api_key: str,
+        base_url: str = DEFAULT_SERVER_URL,
+        *,
+        timeout: float = 30,
+        attempts: int = 4,
+        trust_env: bool = True,
+    ) -> None:
+        self._transport = BlockingTransport(api_key, base_url, timeout, CallRetryPolicy(attempts), trust_env)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _send(self, call: ApiCall[T]) -> T:
+        return self._transport.send(call)
+
+    # Memories
+
+    @about_user
+    def add(
+        self,
+        user_id: str,
+        memories: MemoryInput | MessageIn | Sequence[MemoryInput | MessageIn],
+        *,
+        session_id: str | None = None,
+        infer: bool = False,
+    ) -> list[SaveResult]:
+        """Save statements without a language model, all or none; or store messages and return what was extracted.
+
+        With `infer` a model compares statements with what is known, and they are inserted, reinforce or supersede
+        memories or are skipped.
+
+        A list of `{"role", "content"}` is a conversation, of the session `session_id`; the call ends when its
+        extraction has. `add_messages` extracts in the background.
+        """
+        items = [memories] if isinstance(memories, str | MemoryIn | MessageIn | Mapping) else list(memories)
+        if not any(map(is_message, items)):
+            if session_id is not None:
+                raise InvalidInput("session_id is the session of messages: give a statement a `source` instead.")
+            return self._save_statements(user_id, cast("MemoryInput | Sequence[MemoryInput]", memories), infer=infer)
+        if not all(map(is_message, items)):
+            raise InvalidInput("The list mixes messages, which have a role, with statements: add them in two calls.")
+        messages = cast("Sequence[MessageInput]", items)
+        job = self.add_messages(user_id, messages, session_id=session_id, wait=True)
+        if not isinstance(job, Job):
+            return [skipped("No memories are extracted: the messages are known already, or extraction is manual.")]
+        results = []
+        for action, memory_id, superseded in read_saves(job):
+            memory = self.memory(user_id, memory_id)
+            results.append(SaveResult(action=action, memory=memory, superseded=superseded))
+        return results + read_refusals(job, is_empty=not results)
+
+    @about_user
+    def get_all(
+        self, user_id: str, *, limit: int | None = None, **filters: Unpack[ListMemoriesFilters]
+    ) -> list[Memory]:
+        """Return all current memories, or the first `limit` of them, by attributes: every page of `memories`."""
+        found: list[Memory] = []
+        cursor: str | None = None
+        while limit is None or len(found) < limit:
+            size = PAGE_SIZE if limit is None else min(PAGE_SIZE, limit - len(found))
+            page = self.memories(user_id, limit=size, cursor=cursor, **filters)
+            found += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return found
+
+    @about_user
+    def _save_statements(
+        self, user_id: str, memories: MemoryInput | Sequence[MemoryInput], *, infer: bool = False
+    ) -> list[SaveResult]:
+        """Save one statement or several: all of them or none.
+
+        No language model is called, unless with `infer` one compares them with what is known.
+        """
+        return self._send(
+            post(make_path("/v1/users/{}/memories", user_id), _parse_saved, parse_memories(memories, infer=infer))
+        )
+
+    @about_user
+    def memories(self, user_id: str, **filters: Unpack[ListMemoriesOptions]) -> Page[Memory]:
+        """List current memories by attributes, without ranking."""
+        return self._send(
+            get(
+                make_path("/v1/users/{}/memories", user_id),
+                parse_model(Page[Memory]),
+                validate_arguments(ListFilters, filters),
+            )
+        )
+
+    @about_user
+    def memory(self, user_id: str, memory_id: str) -> Memory:
+        """Read a memory, deleted or not."""
+        return self._send(get(make_path("/v1/users/{}/memories/{}", user_id, memory_id), parse_model(Memory)))
+
+    @about_user
+    def update(
+        self, user_id: str, memory_id: str, *, if_version: int | None = None, **changes: Unpack[MemoryChanges]
+    ) -> Memory:
+        """Correct a memory in a new version; raise VersionConflict when `if_version` is not the latest."""
+        return self._send(
+            patch(
+                make_path("/v1/users/{}/memories/{}", user_id, memory_id),
+                parse_model(Memory),
+                validate_arguments(MemoryPatch, changes),
+                if_version,
+            )
+        )
+
+    @about_user
+    def delete(self, user_id: str, memory_id: str) -> Memory:
+        """End a memory; it stays in history."""
+        return self._send(remove(make_path("/v1/users/{}/memories/{}", user_id, memory_id), parse_model(Memory)))
+
+    @about_user
+    def erase_memory(self, user_id: str, memory_id: str) -> int:
+        """Erase every version of a memory everywhere (admin) and return the number of versions."""
+        return self._send(remove(make_path("/v1/users/{}/memories/{}", user_id, memory_id), _parse_erased, hard=True))
+
+    @about_user
+    def history(self, user_id: str, memory_id: str) -> list[MemoryVersion]:
+        """Return every version of a memory, oldest first, with why it ended and what replaced it."""
+        return self._send(
+            get(make_path("/v1/users/{}/memories/{}/history", user_id, memory_id), parse_items(MemoryVersion))
+        )
+
+    @about_user
+    def changes(self, user_id: str, **options: Unpack[ListChangesOptions]) -> Page[MemoryChange]:
+        """List what graphmem learned, corrected, merged, deleted and restored between two times, oldest first."""
+        return self._send(
+            get(
+                make_path("/v1/users/{}/changes", user_id),
+                parse_model(Page[MemoryChange]),
+                validate_arguments(ChangesQuery, options),
+            )
+        )
+
+    @about_user
+    def revert(self, user_id: str, memory_id: str) -> Memory:
+        """Undo one supersession: reopen the memory and close the one that replaced it."""
+        return self._send(post(make_path("/v1/users/{}/memories/{}/revert", user_id, memory_id), parse_model(Memory)))
+
+    # Search
+
+    @about_user
+    def search(self, user_id: str, query: str | SearchQuery, **filters: Unpack[SearchOptions]) -> SearchResponse:
+        """Return the memories that answer a query, best first."""
+        return self._send(
+            ask(
+                make_path("/v1/users/{}/search", user_id),
+                parse_model(SearchResponse),
+                parse_search_query(query, filters),
+            )
+        )
+
+    @about_user
+    def search_messages(
+        self,
+        user_id: str,
+        query: str,
+        *,
+        limit: int = 5,
+        valid_as_of: TimeInput | None = None,
+        known_as_of: TimeInput | None = None,
+    ) -> list[MessageHit]:
+        """Return the messages that answer a query, best first; as of two times: what was said and stored by then."""
+        given = without_none(query=query, limit=limit, valid_as_of=valid_as_of, known_as_of=known_as_of)
+        return self._send(
+            ask(
+                make_path("/v1/users/{}/messages/search", user_id),
+                _parse_message_hits,
+                validate_arguments(MessageSearchQuery, given),
+            )
+        )
+
+    @about_user
+    def lookup(self, user_id: str, text: str, **options: Unpack[LookupOptions]) -> LookupResponse:
+        """Return the entities that a text names and what is known about them, without language model or embedding."""
+        return self._send(
+            get(
+                make_path("/v1/users/{}/entities/lookup", user_id),
+                parse_model(LookupResponse),
+                validate_arguments(LookupQuery, {**options, "q": text}),
+            )
+        )
+
+    @about_user
+    def entities(
+        self,
+        user_id: str,
+        *,
+        query: str | None = None,
+        type: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Entity]:
+        """List entities by name; `query` is part of a name or alias."""
+        given = without_none(query=query, type=type, limit=limit, cursor=cursor)
+        return self._send(
+            get(
+                make_path("/v1/users/{}/entities", user_id),
+                parse_model(Page[Entity]),
+                validate_arguments(EntityListQuery, given),
+            )
+        )
+
+    @about_user
+    def entity(self, user_id: str, entity_id: str) -> Entity:
+        """Read an entity with its aliases and attributes."""
+        return self._send(get(make_path("/v1/users/{}/entities/{}", user_id, entity_id), parse_model(Entity)))
+
+    @about_user
+    def entity_memories(
+        self,
+        user_id: str,
+        entity_id: str,
+        *,
+        valid_as_of: TimeInput | None = None,
+        known_as_of: TimeInput | None = None,
+        include_superseded: bool = False,
+        limit: int = 50,
+    ) -> list[Memory]:
+        """Return what is known about an entity, the most important memories first."""
+        given = without_none(
+            valid_as_of=valid_as_of, known_as_of=known_as_of, include_superseded=include_superseded, limit=limit
+        )
+        return self._send(
+            get(
+                make_path("/v1/users/{}/entities/{}/memories", user_id, entity_id),
+                parse_items(Memory),
+                validate_arguments(EntityMemoriesQuery, given),
+            )
+        )
+
+    @about_user
+    def entity_graph(
+        self,
+        user_id: str,
+        entity_id: str,
+        *,
+        depth: int = 1,
+        valid_as_of: TimeInput | None = None,
+        known_as_of: TimeInput | None = None,
+    ) -> EntityGraph:
+        """Return the entities within `depth` (1 to 3) steps of one and the memories between them."""
+        given = without_none(depth=depth, valid_as_of=valid_as_of, known_as_of=known_as_of)
+        return self._send(
+            get(
+                make_path("/v1/users/{}/entities/{}/graph", user_id, entity_id),
+                parse_model(EntityGraph),
+                validate_arguments(EntityGraphQuery, given),
+            )
+        )
+
+    # Context
+
+    @about_user
+    def context(
+        self, user_id: str, question: str | ContextRequest | None = None, **options: Unpack[ContextOptions]
+    ) -> ContextResponse:
+        """Return the context for the model's prompt, in a token budget; without a question, to start a conversation."""
+        return self._send(
+            ask(
+                make_path("/v1/users/{}/context", user_id),
+                parse_model(ContextResponse),
+                parse_context_request(question, options),
+            )
+        )
+
+    @about_user
+    def rate_context(self, user_id: str, context_id: str, score: int) -> ContextFeedbackResult:
+        """Rate the answer that a context led to, 1 to 5; a positive rating strengthens the memories that it held."""
+        return self._send(
+            post(
+                make_path("/v1/users/{}/context/{}/feedback", user_id, context_id),
+                parse_model(ContextFeedbackResult),
+                validate_arguments(ContextFeedbackIn, {"score": score}),
+            )
+        )
+
+    @about_user
+    def memory_uses(self, user_id: str, memory_id: str, *, limit: int = 50) -> list[MemoryUse]:
+        """List the contexts that held a memory and how the answers were rated, the latest first."""
+        return self._send(
+            get(
+                make_path("/v1/users/{}/memories/{}/uses", user_id, memory_id),
+                parse_items(MemoryUse),
+                validate_arguments(MemoryUsesQuery, {"limit": limit}),
+            )
+        )
+
+    @about_user
+    def preferences(self, user_id: str) -> list[LearnedPreference]:
+        """List the preferences learned from messages and feedback."""
+        return self._send(get(make_path("/v1/users/{}/preferences", user_id), parse_items(LearnedPreference)))
+
+    @about_user
+    def patterns(self, user_id: str) -> list[BehaviorPattern]:
+        """List the behavioural patterns detected in messages."""
+        return self._send(get(make_path("/v1/users/{}/patterns", user_id), parse_items(BehaviorPattern)))
+
+    @about_user
+    def contexts(self, user_id: str, *, session_id: str | None = None) -> list[ContextItem]:
+        """List the context items that have not expired, of one session or of all."""
+        return self._send(
+            get(
+                make_path("/v1/users/{}/contexts", user_id),
+                parse_items(ContextItem),
+                validate_arguments(ContextItemsQuery, without_none(session_id=session_id)),
+            )
+        )
+
+    @about_user
+    def add_context(
+        self,
+        user_id: str,
+        *,
+        type: str,
+        key: str,
+        value: Any,
+        relevance: float = 0.8,
+        ttl: int = 7200,
+        session_id: str | None = None,
+    ) -> ContextItem:
+        """Store a topic, preference or goal that contexts use for `ttl` seconds, of one session or of all."""
+        given = without_none(type=type, key=key, relevance=relevance, ttl=ttl, session_id=session_id)
+        return self._send(
+            post(
+                make_path("/v1/users/{}/contexts", user_id),
+                parse_model(ContextItem),
+                validate_arguments(ContextItemIn, {**given, "value": value}),
+            )
+        )
+
+    @about_user
+    def delete_context(self, user_id: str, item_id: str) -> None:
+        """Delete a context item before it expires."""
+        return self._send(remove(make_path("/v1/users/{}/contexts/{}", user_id, item_id), parse_nothing))
+
+    @about_user
+    def enhance(
+        self, user_id: str, session_id: str, *, reply: str, question: str | None = None, sources: Sequence[str] = ()
+    ) -> EnhancedReply:
+        """Return a draft reply with continuity, style, an example, likely follow-ups and sources; nothing is stored."""
+        given = without_none(reply=reply, question=question, sources=list(sources))
+        return self._send(
+            ask(
+                make_path("/v1/users/{}/sessions/{}/enhance", user_id, session_id),
+                parse_model(EnhancedReply),
+                validate_arguments(EnhanceIn, given),
+            )
+        )
+
+    @about_user
+    def profile(self, user_id: str, *, domain: str | None = None) -> UserProfile:
+        """Read the memories of the profile by type, and its core, without search; with a domain, also its memories."""
+        return self._send(
+            get(
+                make_path("/v1/users/{}/profile", user_id),
+                parse_model(UserProfile),
+                validate_arguments(ProfileQuery, without_none(domain=domain)),
+            )
+        )
+
+    @about_user
+    def persona(self, user_id: str) -> Persona:
+        """Read the weights by memory type or tag that the user's searches use when they give none."""
+        return self._send(get(make_path("/v1/users/{}/persona", user_id), parse_model(Persona)))
+
+    @about_user
+    def set_persona(self, user_id: str, weights: Mapping[str, float] | None = None) -> Persona:
+        """Set the weights by memory type or tag that the user's searches use when they give none; none remove it."""
+        return self._send(
+            post(
+                make_path("/v1/users/{}/persona", user_id),
+                parse_model(Persona),
+                validate_arguments(Persona, {"weights": dict(weights or {})}),
+            )
+        )
+
+    @about_user
+    def contradictions(self, user_id: str) -> list[UserContradiction]:
+        """List the memories that cannot all be true, as consolidation runs reported them, the latest first."""
+        return self._send(get(make_path("/v1/users/{}/contradictions", user_id), parse_items(UserContradiction)))
+
+    @about_user
+    def intents(self, user_id: str) -> list[LearnedIntent]:
+        """List the intents learned from feedback, with the database queries that answered each well."""
+        return self._send(get(make_path("/v1/users/{}/intents", user_id), parse_items(LearnedIntent)))
+
+    # Conversations
+
+    @about_user
+    def add_messages(
+        self,
+        user_id: str,
+        messages: Sequence[MessageInput],
+        *,
+        session_id: str | None = None,
+        extract: bool = True,
+        wait: bool = False,
+        timezone: str | None = None,
+        domain: str | None = None,
+    ) -> MessagesAccepted | Job:
+        """Store messages and extract memories in the background; with `wait` return the finished job."""
+        batch = parse_messages(
+            messages, session_id=session_id, extract=extract, wait=wait, timezone=timezone, domain=domain
+        )
+        return self._send(post(make_path("/v1/users/{}/messages", user_id), _parse_accepted_or_job, batch))
+
+    @about_user
+    def sessions(
+        self, user_id: str, *, active: bool | None = None, limit: int = 50, cursor: str | None = None
+    ) -> Page[Session]:
+        """List sessions, the latest first; `active` selects the open or the closed ones."""
+        return self._send(
+            get(
+                make_path("/v1/users/{}/sessions", user_id),
+                parse_model(Page[Session]),
+                validate_arguments(SessionListQuery, without_none(active=active, limit=limit, cursor=cursor)),
+            )
+        )
+
+    @about_user
+    def create_session(
+        self,
+        user_id: str,
+        session_id: str | None = None,
+        *,
+        title: str | None = None,
+        topic_tags: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+        domain: str | None = None,
+    ) -> Session:
+        """Open a session under an id of your own or a new one; raise Conflict when the id is taken."""
+        given = without_none(
+            session_id=session_id, title=title, topic_tags=list(topic_tags), metadata=metadata, domain=domain
+        )
+        return self._send(
+            post(
+                make_path("/v1/users/{}/sessions", user_id), parse_model(Session), validate_arguments(SessionIn, given)
+            )
+        )
+
+    @about_user
+    def session(self, user_id: str, session_id: str) -> Session:
+        """Read a session."""
+        return self._send(get(make_path("/v1/users/{}/sessions/{}", user_id, session_id), parse_model(Session)))
+
+    @about_user
+    def session_messages(
+        self, user_id: str, session_id: str, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[Message]:
+        """List the messages of a session, oldest first."""
+        return self._send(
+            get(
+                make_path("/v1/users/{}/sessions/{}/messages", user_id, session_id),
+                parse_model(Page[Message]),
+                validate_arguments(PageQuery, without_none(limit=limit, cursor=cursor)),
+            )
+        )
+
+    @about_user
+    def session_archives(self, user_id: str, session_id: str) -> list[SessionArchive]:
+        """List the summaries that replaced old messages of a session, the oldest first."""
+        return self._send(
+            get(make_path("/v1/users/{}/sessions/{}/archives", user_id, session_id), parse_items(SessionArchive))
+        )
+
+    @about_user
+    def close_session(self, user_id: str, session_id: str) -> Session:
+        """Close a session; messages that were not extracted yet are extracted in the background.
+
+        Its `reason` says why no summary is written, as when fewer than ten messages are new; None: one is.
+        """
+        return self._send(post(make_path("/v1/users/{}/sessions/{}/close", user_id, session_id), parse_model(Session)))
+
+    @about_user
+    def summarize_session(self, user_id: str, session_id: str, *, wait: bool = False) -> Job:
+        """Summarise a session and save the summary as a memory, in the background; with `wait` return the ended job."""
+        return self._send(
+            post(
+                make_path("/v1/users/{}/sessions/{}/summarize", user_id, session_id), _parse_job, SummarizeIn(wait=wait)
+            )
+        )
+
+    @about_user
+    def feedback(
+        self, user_id: str, message_id: str, *, score: int, text: str | None = None, context_id: str | None = None
+    ) -> FeedbackResult:
+        """Record the user's rating of a message, 1 to 5, and return what was learned from it."""
+        given = without_none(score=score, text=text, context_id=context_id)
+        return self._send(
+            post(
+                make_path("/v1/users/{}/messages/{}/feedback", user_id, message_id),
+                parse_model(FeedbackResult),
+                validate_arguments(FeedbackIn, given),
+            )
+        )
+
+    def job(self, job_id: str) -> Job:
+        """Read the state of a background job."""
+        return self._send(get(make_path("/v1/jobs/{}", job_id), _parse_job))
+
+    def retry_job(self, job_id: str, *, fresh: bool = False) -> Job:
+        """Queue a failed job again from the step that failed; raise Conflict when it has not failed.
+
+        With `fresh` it starts again from its messages, and a model that has answered already is asked again.
+        """
+        return self._send(
+            post(
+                make_path("/v1/jobs/{}/retry", job_id),
+                _parse_job,
+                query=validate_arguments(RetryQuery, {"fresh": fresh}),
+            )
+        )
+
+    def trigger_extraction(self, session_id: str, *, user_id: str | None = None) -> ExtractionTriggered:
+        """Extract memories from a session again, in a new extraction session (admin)."""
+        return self._send(
+            post(
+                make_path("/_admin/trigger-memory-extraction-v2"),
+                parse_model(ExtractionTriggered),
+                validate_arguments(TriggerIn, without_none(session_id=session_id, user_id=user_id)),
+            )
+        )
+
+    @about_user
+    # Administration
+
+    def consolidate(
+        self,
+        user_id: str | None = None,
+        *,
+        dry_run: bool = False,
+        wait: bool = False,
+        proposals: Sequence[Proposal | Mapping[str, Any]] | None = None,
+    ) -> ConsolidationRun | str:
+        """Start a consolidation of one user or all, return the run's id; with `wait` return the ended run (admin)."""
+        curated = None if proposals is None else as_dicts(proposals)
+        given = without_none(user_id=user_id, dry_run=dry_run, wait=wait, proposals=curated)
+        return self._send(
+            post(make_path("/v1/admin/consolidations"), _parse_run_or_id, validate_arguments(ConsolidationIn, given))
+        )
+
+    def runs(self, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[ConsolidationRun]:
+        """List consolidation runs, the latest first, without their changes (admin)."""
+        return self._send(
+            get(
+                make_path("/v1/admin/consolidations"),
+                parse_model(Page[ConsolidationRun]),
+                validate_arguments(RunListQuery, without_none(user_id=user_id, limit=limit, cursor=cursor)),
+            )
+        )
+
+    def run(self, run_id: str) -> ConsolidationRun:
+        """Read a consolidation run with its proposals and changes (admin)."""
+        return self._send(get(make_path("/v1/admin/consolidations/{}", run_id), parse_model(ConsolidationRun)))
+
+    def rollback(self, run_id: str, *, force: bool = False, dry_run: bool = False) -> RollbackResult | RollbackPreview:
+        """Undo a consolidation run; raise Conflict when later writes touched its changes, unless `force` (admin).
+
+        With `dry_run` nothing is changed, and the result says what would go back, come back and stay.
+        """
+        return self._send(
+            post(
+                make_path("/v1/admin/consolidations/{}/rollback", run_id),
+                _parse_rollback,
+                RollbackIn(force=force, dry_run=dry_run),
+                waits=True,
+            )
+        )
+
+    def maintain(self, *tasks: MaintenanceTask | Literal["decay", "compress", "prune", "expire"]) -> MaintenanceResults:
+        """Run maintenance tasks now, all when none is named, and return what each did (admin)."""
+        return self._send(
+            post(
+                make_path("/v1/admin/maintenance"),
+                _parse_maintenance,
+                validate_arguments(MaintenanceIn, {"tasks": list(tasks)} if tasks else {}),
+                waits=True,
+            )
+        )
+
+    def reembed(self, model: str | None = None) -> Job:
+        """Start to replace all vectors by those of a model, absent that of the settings, and return the job (admin)."""
+        return self._send(
+            post(
+                make_path("/v1/admin/reembed"), _parse_job, validate_arguments(ReembeddingIn, without_none(model=model))
+            )
+        )
+
+    def embedding(self) -> EmbeddingStatus:
+        """Read which embedding model all vectors are of, and how far a re-embedding has come (admin)."""
+        return self._send(get(make_path("/v1/admin/reembed"), parse_model(EmbeddingStatus)))
+
+    def create_key(self, name: str, *, role: KeyRole | str, users: Sequence[str] | None = None) -> CreatedApiKey:
+        """Create an API key; only this result holds its secret (admin)."""
+        return self._send(
+            post(
+                make_path("/v1/admin/keys"),
+                parse_model(CreatedApiKey, tenant=""),
+                validate_arguments(ApiKeyIn, without_none(name=name, role=role, users=users)),
+            )
+        )
+
+    def keys(self) -> list[ApiKey]:
+        """List the tenant's API keys without their secrets, oldest first (admin)."""
+        return self._send(get(make_path("/v1/admin/keys"), parse_items(ApiKey, tenant="")))
+
+    def revoke_key(self, key_id: str) -> None:
+        """Revoke an API key with immediate effect (admin)."""
+        return self._send(remove(make_path("/v1/admin/keys/{}", key_id), parse_nothing))
+
+    def create_webhook(
+        self,
+        url: str,
+        *,
+        secret: str | None = None,
+        users: Sequence[str] | None = None,
+        kinds: Sequence[ChangeKind | str] | None = None,
+        since: datetime | str | None = None,
+    ) -> CreatedWebhook:
+        """Create a webhook that receives changes as signed requests; only this result holds its secret (admin)."""
+        given = without_none(url=url, secret=secret, users=users, kinds=kinds, since=since)
+        return self._send(
+            post(make_path("/v1/admin/webhooks"), parse_model(CreatedWebhook), validate_arguments(WebhookIn, given))
+        )
+
+    def webhooks(self) -> list[Webhook]:
+        """List the tenant's webhooks and how their deliveries go, oldest first (admin)."""
+        return self._send(get(make_path("/v1/admin/webhooks"), parse_items(Webhook)))
+
+    def delete_webhook(self, webhook_id: str) -> None:
+        """Delete a webhook; what it has not received yet is not delivered (admin)."""
+        return self._send(remove(make_path("/v1/admin/webhooks/{}", webhook_id), parse_nothing))
+
+    def instructions(self) -> Instructions:
+        """Read what the tenant wants remembered, and what not (admin)."""
+        return self._send(get(make_path("/v1/admin/instructions"), parse_model(Instructions)))
+
+    def set_instructions(self, text: str) -> Instructions:
+        """Set what the tenant wants remembered, and what not; an empty text removes it (admin)."""
+        return self._send(
+            post(
+                make_path("/v1/admin/instructions"),
+                parse_model(Instructions),
+                validate_arguments(InstructionsIn, {"text": text}),
+            )
+        )
+
+    def declared_types(self) -> DeclaredTypes:
+        """Read the types of memories and entities that the tenant declared (admin)."""
+        return self._send(get(make_path("/v1/admin/types"), parse_model(DeclaredTypes)))
+
+    def set_declared_types(
+        self, *, memory_types: Sequence[Mapping[str, Any]] = (), entity_types: Sequence[Mapping[str, Any]] = ()
+    ) -> DeclaredTypes:
+        """Declare types of memories and entities, in place of those declared before (admin)."""
+        given = {"memory_types": as_dicts(memory_types), "entity_types": as_dicts(entity_types)}
+        return self._send(
+            post(
+                make_path("/v1/admin/types"),
+                parse_model(DeclaredTypes),
+                validate_arguments(DeclaredTypesIn, given),
+                method="PUT",
+            )
+        )
+
+    # All data of a user
+
+    @about_user
+    def export(self, user_id: str, *, format: ExportFormat = "json", view: ExportView = "full") -> bytes:
+        """Return all data of a user, history and vectors too; with the view `records`, current memories to edit."""
+        return self._send(
+            get(
+                make_path("/v1/users/{}/export", user_id),
+                parse_bytes,
+                validate_arguments(ExportQuery, {"format": format, "view": view}),
+                waits=True,
+            )
+        )
+
+    def records_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of records."""
+        return self._send(get(make_path("/v1/schema/records"), parse_object))
+
+    def export_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of an export."""
+        return self._send(get(make_path("/v1/schema/export"), parse_object))
+
+    @about_user
+    def import_(
+        self,
+        user_id: str,
+        document: bytes | str,
+        *,
+        format: ImportFormat | Literal["auto", "records", "graphmem", "graphiti", "mem0", "chat"] = "auto",
+    ) -> ImportResult:
+        """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log.
+
+        `ids` of the result maps ids of the document to those here.
+        """
+        query = validate_arguments(ImportQuery, {"format": format})
+        if isinstance(document, str):
+            document = document.encode("utf-8", "surrogatepass")
+        if not isinstance(document, bytes):
+            message = (
+                f"The document to import must be bytes or text, not {type(document).__name__}: json.dumps writes text."
+            )
+            raise InvalidInput(message)
+        return self._send(upload(make_path("/v1/users/{}/import", user_id), parse_model(ImportResult), document, query))
+
+    def users(self, *, query: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[UserSummary]:
+        """List the tenant's users by id, those whose id contains `query`."""
+        return self._send(
+            get(
+                make_path("/v1/users"),
+                parse_model(Page[UserSummary]),
+                validate_arguments(UserListQuery, without_none(query=query, limit=limit, cursor=cursor)),
+            )
+        )
+
+    @about_user
+    def forget(self, user_id: str) -> ErasureResult:
+        """Erase all data of a user and count what is left (admin)."""
+        return self._send(remove(make_path("/v1/users/{}", user_id), parse_model(ErasureResult), waits=True))
+
+
+def _parse_saved(response: httpx.Response) -> list[SaveResult]:
+    return SaveOut.model_validate(response.json()).results
+
+
+def _parse_erased(response: httpx.Response) -> int:
+    return ErasedMemory.model_validate(response.json()).erased
+
+
+def _parse_message_hits(response: httpx.Response) -> list[MessageHit]:
+    return MessageSearchResponse.model_validate(response.json()).results
+
+
+def _parse_accepted_or_job(response: httpx.Response) -> MessagesAccepted | Job:
+    if response.status_code == httpx.codes.OK:
+        return _parse_job(response)
+    return MessagesAccepted.model_validate(response.json())
+
+
+def _parse_run_or_id(response: httpx.Response) -> ConsolidationRun | str:
+    if response.status_code == httpx.codes.OK:
+        return ConsolidationRun.model_validate(response.json())
+    return RunAccepted.model_validate(response.json()).run_id
+
+
+def _parse_rollback(response: httpx.Response) -> RollbackResult | RollbackPreview:
+    answer = response.json()
+    model = RollbackResult if "rollback_id" in answer else RollbackPreview
+    return model.model_validate(answer)
+
+
+def _parse_maintenance(response: httpx.Response) -> MaintenanceResults:
+    return MaintenanceOut.model_validate(response.json()).tasks
+
+
+_parse_job = parse_model(Job, partition="")
