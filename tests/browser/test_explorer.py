@@ -242,6 +242,46 @@ def test_fact_has_a_timeline_in_the_zone_of_the_viewer_and_a_replaced_version_sa
         page.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
 
 
+def test_reverted_replacement_is_shown_as_true_at_no_time(page: Page, explorer_user: ExplorerUser) -> None:
+    oslo, vienna = (
+        explorer_user.save(
+            {
+                "content": f"Mara lives in {city}",
+                "subject": {"name": "Mara", "type": "Person"},
+                "predicate": "RESIDES_IN",
+                "object": {"name": city, "type": "Place"},
+                "valid_at": f"{year}-01-01T00:00:00Z",
+                "single_valued": True,
+            }
+        )[0]
+        for city, year in (("Oslo", 2022), ("Vienna", 2024))
+    )
+    assert explorer_user.http.post(f"/v1/users/u-7/memories/{oslo['id']}/revert").status_code == 200
+    explorer_user.open(page, f"memories/{vienna['id']}")
+    assert "current" not in page.wait_for("#view").text
+    assert [title.text for title in page.find_all("#versions h3")] == ["Version 1 · replaced", "Version 2 · replaced"]
+    page.wait_for("#versions dd", "a replacement was undone")
+    page.wait_for("#versions dd", "at no time")
+    assert not page.find_all("#strength")
+    for memory in (vienna, oslo):
+        explorer_user.open(page, f"memories/{memory['id']}")
+        standing = page.find_all(".timeline .area:not(.past) title")
+        assert [title.get_attribute("textContent").split("\n")[0] for title in standing] == ["Mara lives in Oslo"]
+    explorer_user.open(page, "memories?keyword=lives+in")
+    page.wait_for("#memories a", "Mara lives in Oslo")
+    assert "Vienna" not in page.wait_for("#memories").text
+    page.click("[name=ended]")
+    page.click("#filters button", "Filter")
+    assert page.wait_for("#memories a", "Mara lives in Vienna").text.startswith("replaced")
+    explorer_user.open(page, f"entities/{explorer_user.entity_id('Mara')}")
+    page.wait_for("#memories a", "Mara lives in Oslo")
+    page.set("#valid-date", "2024-06-01T00:00:00")
+    page.wait_for("#status", "2024-06-01")
+    page.wait_for("#memories a", "Mara lives in Oslo")
+    assert "Vienna" not in page.wait_for("#memories").text
+    assert "Vienna" not in drawn_names(page)
+
+
 def test_two_times_are_compared_with_what_changed_highlighted(page: Page, explorer_user: ExplorerUser) -> None:
     explorer_user.open(page, "compare")
     page.set("[name=v1]", "2024-06-01T00:00:00")
