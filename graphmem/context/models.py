@@ -608,10 +608,14 @@ class RatedContext:
     at: datetime
 
 
+AnswerScore = Annotated[int, Field(ge=1, le=5, strict=True)]
+"""How good the answer of a context was, 1 to 5."""
+
+
 class ContextFeedbackIn(RequestBody):
     """A rating of the answer that a context led to."""
 
-    score: Annotated[int, Field(ge=1, le=5, strict=True)]
+    score: AnswerScore
 
 
 class ContextFeedbackResult(BaseModel):

@@ -73,6 +73,7 @@ def make_server(
                 (tools.memory_history, "Read the history of a memory", _READ_ONLY),
                 (conversation.enhance_reply, "Enhance a reply", _READ_ONLY),
                 (conversation.summarize_session, "Sum up a conversation", _ADDITIVE),
+                (conversation.rate_answer, "Rate an answer", _ADDITIVE),
                 (tools.save_memory, "Remember", _ADDITIVE),
                 (tools.upsert_memories, "Save what was learned", _ADDITIVE),
                 (tools.update_memory, "Correct a memory", _ADDITIVE),

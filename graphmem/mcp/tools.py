@@ -13,6 +13,8 @@ from pydantic import Field
 from graphmem.client.inputs import without_none
 from graphmem.context.models import (
     DEFAULT_TOKEN_BUDGET,
+    AnswerScore,
+    ContextFeedbackResult,
     ContextRequest,
     EnhancedReply,
     EnhanceIn,
@@ -370,3 +372,19 @@ class ConversationTools(ConnectedTools):
         job = await services.messages.summarize(owner, session_id, wait=True)
         session = await services.messages.get_session(owner, session_id)
         return SessionSummaryResult.from_job(job, session)
+
+    @raise_tool_errors
+    async def rate_answer(
+        self,
+        call: ToolCall,
+        context_id: Annotated[str, Field(description="The `context_id` of get_context, on which the answer rests.")],
+        score: Annotated[AnswerScore, Field(description="1: wrong or useless; 5: just what the user needed.")],
+    ) -> ContextFeedbackResult:
+        """Rate an answer that you made from a context, by what the user says about it.
+
+        Use it when the user says or shows that the answer helped or did not. The first good rating strengthens the
+        memories of the context, listed in `credited`; a bad one changes none: correct a wrong one with update_memory.
+        """
+        owner = self._get_connection(call).writable_owner
+        services = await self._get_services()
+        return await services.contexts.rate(owner, context_id, score)

@@ -18,11 +18,27 @@ const fetched = window.fetch;
 window.fetch = (address, ...rest) => fetched(String(address).replace("limit=50", "limit=2"), ...rest);
 """
 """Makes the pages of lists small, so that a test needs few rows."""
+HOLD_LISTS = """
+const fetched = window.fetch, held = new Promise((done) => { window.release = done; });
+window.fetch = (address, ...rest) =>
+  String(address).includes("limit=50") ? held.then(() => fetched(address, ...rest)) : fetched(address, ...rest);
+"""
+"""Holds the pages of lists back until `release()` is called."""
+LEAVE_FROM_400 = """
+scrollTo(0, 400);
+[...document.querySelectorAll("#memories a")].find((link) => link.textContent.includes(arguments[0])).click();
+"""
+"""Scrolls the list and follows the link with a text before the browser tells anybody about the scroll."""
 
 
 def drawn_names(page: Page, kind: str = "nodes") -> set[str]:
     """Return the names of the entities or of the connections in the drawing."""
     return set(page.drawing(f"cy.{kind}().map((part) => part.data('name'))"))
+
+
+def wait_for_place(page: Page, top: int) -> None:
+    """Wait until the page is scrolled down by a number of pixels."""
+    page.wait_until(lambda: page.driver.execute_script("return scrollY") == top, f"waited for the place {top}")
 
 
 def test_users_are_listed_searched_and_unknown_ones_are_named(
@@ -97,13 +113,50 @@ def test_filters_are_in_the_address_and_back_keeps_the_place(page: Page, explore
     page.driver.back()
     page.wait_for("#list-title", "8 memories")
     page.resize(1280, 300)
-    page.driver.execute_script("scrollTo(0, 400)")
-    page.driver.execute_async_script("setTimeout(arguments[0], 250)")
-    page.click("#memories a", "Ilse is Mara's sister")
+    page.driver.execute_script(LEAVE_FROM_400, "Ilse is Mara's sister")
     page.wait_for("h1", "Ilse is Mara's sister")
     page.driver.back()
     page.wait_for("#list-title", "8 memories")
-    page.wait_until(lambda: page.driver.execute_script("return scrollY") == 400, "waited for the place in the list")
+    wait_for_place(page, 400)
+
+
+def test_place_left_by_back_and_by_reload_is_kept(page: Page, explorer_user: ExplorerUser) -> None:
+    explorer_user.open(page, "overview")
+    page.resize(1280, 300)
+    page.click("#views a", "Memories")
+    page.wait_for("#list-title", "8 memories")
+    page.driver.execute_script("scrollTo(0, 400); history.back()")
+    page.wait_for("#counts")
+    page.driver.forward()
+    page.wait_for("#list-title", "8 memories")
+    wait_for_place(page, 400)
+    page.driver.execute_script("scrollTo(0, 350); location.reload()")
+    wait_for_place(page, 350)
+    page.driver.back()
+    page.wait_for("#counts")
+    page.driver.forward()
+    wait_for_place(page, 350)
+
+
+def test_place_waits_for_the_rows_and_is_kept_when_the_list_is_left_before_them(
+    page: Page, explorer_user: ExplorerUser
+) -> None:
+    explorer_user.open(page, "memories")
+    page.wait_for("#list-title", "8 memories")
+    page.resize(1280, 300)
+    page.driver.execute_script(LEAVE_FROM_400, "Ilse is Mara's sister")
+    page.wait_for("h1", "Ilse is Mara's sister")
+    page.driver.execute_script(HOLD_LISTS)
+    page.driver.back()
+    page.wait_for("h1", "Memories")
+    assert page.driver.execute_script("return scrollY") < 400
+    page.click("#views a", "Search")
+    page.wait_for("#find")
+    page.driver.back()
+    page.wait_for("h1", "Memories")
+    page.driver.execute_script("window.release()")
+    page.wait_for("#list-title", "8 memories")
+    wait_for_place(page, 400)
 
 
 def test_back_shows_as_many_rows_as_there_were(page: Page, explorer_user: ExplorerUser) -> None:
@@ -187,6 +240,48 @@ def test_fact_has_a_timeline_in_the_zone_of_the_viewer_and_a_replaced_version_sa
         page.wait_for("#view", "Never retrieved. 50 % now; without a retrieval 8 % on")
     finally:
         page.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+
+
+def test_reverted_replacement_is_shown_as_true_at_no_time(page: Page, explorer_user: ExplorerUser) -> None:
+    oslo, vienna = (
+        explorer_user.save(
+            {
+                "content": f"Mara lives in {city}",
+                "subject": {"name": "Mara", "type": "Person"},
+                "predicate": "RESIDES_IN",
+                "object": {"name": city, "type": "Place"},
+                "valid_at": f"{year}-01-01T00:00:00Z",
+                "single_valued": True,
+            }
+        )[0]
+        for city, year in (("Oslo", 2022), ("Vienna", 2024))
+    )
+    assert explorer_user.http.post(f"/v1/users/u-7/memories/{oslo['id']}/revert").status_code == 200
+    explorer_user.open(page, f"memories/{vienna['id']}")
+    assert "current" not in page.wait_for("#view").text
+    assert [title.text for title in page.find_all("#versions h3")] == ["Version 1 · replaced", "Version 2 · replaced"]
+    page.wait_for("#versions dd", "a replacement was undone")
+    page.wait_for("#versions dd", "at no time")
+    assert not page.find_all("#strength")
+    for memory in (vienna, oslo):
+        explorer_user.open(page, f"memories/{memory['id']}")
+        standing = page.find_all(".timeline .area:not(.past) title")
+        assert [(title.get_attribute("textContent") or "").split("\n")[0] for title in standing] == [
+            "Mara lives in Oslo"
+        ]
+    explorer_user.open(page, "memories?keyword=lives+in")
+    page.wait_for("#memories a", "Mara lives in Oslo")
+    assert "Vienna" not in page.wait_for("#memories").text
+    page.click("[name=ended]")
+    page.click("#filters button", "Filter")
+    assert page.wait_for("#memories a", "Mara lives in Vienna").text.startswith("replaced")
+    explorer_user.open(page, f"entities/{explorer_user.entity_id('Mara')}")
+    page.wait_for("#memories a", "Mara lives in Oslo")
+    page.set("#valid-date", "2024-06-01T00:00:00")
+    page.wait_for("#status", "2024-06-01")
+    page.wait_for("#memories a", "Mara lives in Oslo")
+    assert "Vienna" not in page.wait_for("#memories").text
+    assert "Vienna" not in drawn_names(page)
 
 
 def test_two_times_are_compared_with_what_changed_highlighted(page: Page, explorer_user: ExplorerUser) -> None:

@@ -16,6 +16,7 @@ TOOLS = {
     "memory_history",
     "enhance_reply",
     "summarize_session",
+    "rate_answer",
     "save_memory",
     "upsert_memories",
     "update_memory",
@@ -159,6 +160,40 @@ async def test_get_context_returns_one_text_within_the_budget(services: Services
     assert 0 < context["token_count"] <= 500
 
 
+async def test_a_good_rating_of_an_answer_strengthens_the_memories_of_its_context(
+    services: Services, owner: Owner
+) -> None:
+    [saved] = await services.memories.save(owner, [MemoryIn(content="Mara is allergic to peanuts")])
+    assert saved.memory
+    memory_id = saved.memory.id
+    async with in_process_client(services, owner) as client:
+        context = await call_tool(client, "get_context", question="What is Mara allergic to?")
+        rating = {"context_id": context["context_id"]}
+        bad = await call_tool(client, "rate_answer", **rating, score=1)
+        assert (bad["verdict"], bad["credited"]) == ("negative", [])
+        await services.retrieval.flush()
+        before = (await services.memories.get(owner, memory_id)).access_count
+        good = await call_tool(client, "rate_answer", **rating, score=5)
+        assert (good["verdict"], good["credited"]) == ("positive", [memory_id])
+        assert (await call_tool(client, "rate_answer", **rating, score=4))["credited"] == []
+    assert (await services.memories.get(owner, memory_id)).access_count == before + 1
+    uses = await services.contexts.list_uses(owner, memory_id, 10)
+    assert [(use.context_id, use.score) for use in uses] == [(context["context_id"], 4)]
+
+
+async def test_a_rating_needs_a_context_of_the_user_and_a_score_from_1_to_5(services: Services, owner: Owner) -> None:
+    await services.memories.save(owner, [MemoryIn(content="Mara is allergic to peanuts")])
+    async with in_process_client(services, owner) as client:
+        context = await call_tool(client, "get_context", question="What is Mara allergic to?")
+        for score in (0, 6, 4.5, True):
+            refused = await call_tool_error(client, "rate_answer", context_id=context["context_id"], score=score)
+            assert "score" in refused
+        assert "no such context" in await call_tool_error(client, "rate_answer", context_id="unknown", score=5)
+    async with in_process_client(services, Owner(owner.tenant, "anna")) as client:
+        rating = {"context_id": context["context_id"], "score": 5}
+        assert "Not found" in await call_tool_error(client, "rate_answer", **rating)
+
+
 @pytest.mark.req("CASH-18", "QUINN-43")
 async def test_get_context_opens_a_conversation_with_greeting_open_loops_and_past_fixes(
     services: Services, owner: Owner
@@ -269,11 +304,13 @@ async def test_a_read_only_connection_writes_nothing(services: Services, owner: 
     assert saved.memory
     async with in_process_client(services, owner, can_write=False) as client:
         assert (await call_tool(client, "search_memory", query="tea"))["memories"]
+        context = await call_tool(client, "get_context", question="What does Mara drink?")
         for tool, arguments in (
             ("save_memory", {"content": "x y"}),
             ("upsert_memories", {"type": "fact", "content": "x y", "confidence": 1}),
             ("update_memory", {"memory_id": saved.memory.id, "content": "x y"}),
             ("delete_memory", {"memory_id": saved.memory.id}),
+            ("rate_answer", {"context_id": context["context_id"], "score": 5}),
         ):
             assert "Forbidden" in await call_tool_error(client, tool, **arguments)
     await services.retrieval.flush()
