@@ -34,7 +34,9 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
 from graphmem.models.language_model import CHARACTERS_PER_TOKEN, ToolCall
+from graphmem.models.openai_client import unlogged
 from graphmem.models.prompts import ChatMessage
+from graphmem.models.providers import takes_temperature
 from graphmem.models.receipt import Receipt
 from graphmem.models.structured_output import (
     OutputMode,
@@ -336,7 +338,8 @@ class ModelCall:
         model, self._requests = self._opened.model, self._requests + 1
         prepared = model.prepare_messages(history, parameters)
         try:
-            response = await model.request(prepared, self._settings(parameters), parameters)
+            with unlogged():
+                response = await model.request(prepared, self._settings(parameters), parameters)
         except ModelTimeoutError:
             raise TimeoutError from None
         except ModelConnectionError:
@@ -358,15 +361,16 @@ class ModelCall:
         chosen: dict[str, Any] = {"max_retries": 0, "timeout": self._retries.timeout}
         if self._opened.provider.name == "bedrock":
             chosen.clear()  # its client takes neither for a single request
-        if "temperature" not in refusals:
+        effort = None if "reasoning_effort" in refusals else self._effort
+        if "temperature" not in refusals and takes_temperature(self._opened.model, effort):
             chosen["temperature"] = 0
             self._sent.add("temperature")
-        if self._effort is not None and "reasoning_effort" not in refusals:
+        if effort is not None:
             self._sent.add("reasoning_effort")
             if self._opened.provider is OPENAI_COMPATIBLE:
-                chosen["openai_reasoning_effort"] = self._effort
+                chosen["openai_reasoning_effort"] = effort
             else:
-                chosen["thinking"] = False if self._effort == "none" else self._effort
+                chosen["thinking"] = False if effort == "none" else effort
         return cast(ModelSettings, chosen)
 
     def _adapt(self, error: BaseException) -> bool:
