@@ -33,7 +33,7 @@ async def authorize(request: Request, permission: Permission) -> ApiKey:
         caller = await request.app.state.services.keys.authenticate(token, client)
     assert caller is not None
     request.state.caller = caller
-    await request.app.state.rate_limiter.check(caller)
+    await request.app.state.rate_limit.hit(caller.tenant, caller.id)
     if caller.role not in permission.value:
         raise Forbidden(f"A key of role {caller.role.value} may not do this.")
     if "user_id" in request.path_params:
