@@ -14,13 +14,15 @@ from graphmem.cli.jobs import wait_for_run
 from graphmem.cli.progress import progress_bar
 from graphmem.cli.render import Renderable
 from graphmem.cli.startup import complete_run_id, open_operations, open_services
-from graphmem.cli.tables import TextTable, add_row, make_table
+from graphmem.cli.tables import add_row, make_table
 from graphmem.consolidation.models import MaintenanceTask, RollbackConflict, RollbackElement, RollbackPreview
 from graphmem.memories.listing import shorten_id
 from graphmem.memories.snapshot import ElementChange, ElementImage, ElementKind
 from graphmem.runtime.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from graphmem.consolidation.models import RollbackPreview, RollbackResult
 
 
@@ -240,7 +242,7 @@ def _display_names(changes: Sequence[ElementChange]) -> dict[str, str]:
 
 
 def _add_rows(
-    table: TextTable,
+    table: Table,
     kind: str,
     which: str,
     fields: Mapping[str, str],

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from zoneinfo import ZoneInfo
 
 import typer
@@ -25,7 +25,7 @@ from graphmem.app.bootstrap import Services
 from graphmem.cli.command import Output, Tenant, command, read_settings
 from graphmem.cli.render import format_entity, format_time, format_validity
 from graphmem.cli.startup import browser_login, open_services, start_detached
-from graphmem.cli.tables import TextTable, add_row, make_table
+from graphmem.cli.tables import add_row, make_table
 from graphmem.ingestion.jobs import EXTRACTION_JOB
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.memories.entity import Entity
@@ -40,6 +40,8 @@ from graphmem.secrets.scanner import find_secrets
 from graphmem.tenants.owners import Owner
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from graphmem.app.bootstrap import Services
     from graphmem.runtime.settings import Settings
     from graphmem.tenants.owners import Owner
@@ -289,7 +291,7 @@ async def known_time_after(services: Services, owner: Owner, session_id: str) ->
     return None
 
 
-Block = TextTable | Text | Group | Padding
+Block: TypeAlias = "Table | Text | Group | Padding"
 
 SAMPLE_TIME_ZONE = ZoneInfo("Europe/Berlin")
 """The time zone of the sample's user."""
@@ -331,7 +333,7 @@ def _heading(text: str) -> Text:
     return Text(f"\n{text}", style="bold")
 
 
-def _kept_table(kept: Sequence[KeptMemory]) -> TextTable:
+def _kept_table(kept: Sequence[KeptMemory]) -> Table:
     title = f"\nKept: {len(kept)} current memories"
     table = make_table("statement", "type", "valid", "because she said", title=title)
     for entry in kept:
@@ -341,7 +343,7 @@ def _kept_table(kept: Sequence[KeptMemory]) -> TextTable:
     return table
 
 
-def _retired_table(retired: Sequence[RetiredMemory]) -> TextTable:
+def _retired_table(retired: Sequence[RetiredMemory]) -> Table:
     title = f"\nSuperseded, ended or retracted: {len(retired)}, all still in history"
     table = make_table("statement", "valid", "replaced by", "reason", title=title)
     for entry in retired:
@@ -351,7 +353,7 @@ def _retired_table(retired: Sequence[RetiredMemory]) -> TextTable:
     return table
 
 
-def _rejected_table(rejected: Sequence[RejectedContent]) -> TextTable:
+def _rejected_table(rejected: Sequence[RejectedContent]) -> Table:
     table = make_table("reason", "times", "where", title="\nRefused or skipped")
     for entry in rejected:
         add_row(table, entry.reason, entry.count, ", ".join(entry.locations))
