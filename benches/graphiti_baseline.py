@@ -15,7 +15,7 @@ from typing import Any
 
 from graphmem.models.embedder import Embedder
 from graphmem.runtime.settings import Settings
-from graphmem.search.graphiti import configure_graphiti, connect_graphiti
+from graphmem.search.graphiti import connect_graphiti, graphiti_environment
 from graphmem.tenants.owners import Owner
 
 
@@ -49,10 +49,10 @@ class GraphitiBaseline:
 @asynccontextmanager
 async def open_graphiti_baseline(settings: Settings, embedder: Embedder) -> AsyncIterator[GraphitiBaseline]:
     """Open Graphiti on the database of the settings with the vectors of an embedder; needs the extra `graphiti`."""
-    configure_graphiti(embedder)
     # Graphiti's queries name a property that graphmem's graph does not have; Neo4j warns of it with every question.
     logging.getLogger("neo4j.notifications").setLevel(logging.ERROR)
-    from graphiti_core.driver.neo4j_driver import Neo4jDriver
+    with graphiti_environment(embedder):
+        from graphiti_core.driver.neo4j_driver import Neo4jDriver
 
     aliases: dict[str, str] = {}
 

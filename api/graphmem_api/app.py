@@ -7,15 +7,16 @@ from collections.abc import Iterable
 import uvicorn
 from fastapi import APIRouter, FastAPI
 from fastapi.telemetry import TelemetryConfig
+from limits import parse
 
 from graphmem.app.bootstrap import Services
 from graphmem.runtime.settings import Settings
+from graphmem.tenants.rate_limit import RateLimit
 from graphmem_api.admission import AdmissionMiddleware
 from graphmem_api.middleware import RequestMiddleware
 from graphmem_api.openapi import install_openapi
 from graphmem_api.openapi_texts import SERVERS, TAGS, make_description, make_operation_id
 from graphmem_api.problems import add_exception_handlers
-from graphmem_api.rate_limit import RateLimiter
 from graphmem_api.routes import ROUTERS, health
 from graphmem_api.slow_clients import IDLE_SECONDS, BodyDeadlineMiddleware, ImpatientHttpProtocol
 
@@ -92,7 +93,8 @@ def _configure(
     local_secret: str | None = None,
 ) -> None:
     app.state.local_secret = local_secret
-    app.state.rate_limiter = RateLimiter(settings.rate_limit, settings.cache_url)
+    rate = parse(settings.rate_limit) if settings.rate_limit else None
+    app.state.rate_limit = RateLimit(rate, f"The limit of this key is {rate}", settings.cache_url)
     app.add_middleware(BodyDeadlineMiddleware, seconds=settings.body_timeout)
     app.add_middleware(AdmissionMiddleware, limit=settings.max_requests, services=services)
     app.add_middleware(RequestMiddleware)

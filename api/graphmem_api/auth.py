@@ -33,7 +33,7 @@ async def authorize(request: Request, permission: Permission) -> ApiKey:
     caller: ApiKey | None = request.scope.get(IN_PROCESS_CALLER)
     if caller is None:
         caller = await _authenticate(request)
-        await request.app.state.rate_limiter.check(caller)
+        await request.app.state.rate_limit.hit(caller.tenant, caller.id)
     request.state.caller = caller
     if caller.role not in permission.value:
         raise Forbidden(f"A key of role {caller.role.value} may not do this.")

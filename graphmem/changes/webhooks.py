@@ -34,6 +34,7 @@ from graphmem.jobs.kinds import SYSTEM_PARTITION, JobKind, JobPayload, JobWaits,
 from graphmem.jobs.runner import JobRunner
 from graphmem.neo4j.driver import Graph, Row, Transaction
 from graphmem.runtime.errors import Conflict, InvalidInput, NotFound, UserBeingForgotten
+from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.times import MAX_TIME, Clock
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.users import lock_user
@@ -292,7 +293,7 @@ class WebhookDelivery:
             days = f"{self.max_failing.total_seconds() / 86_400:g}"
             await self._disable(webhook, f"deliveries failed for {days} days: {last.reason}")
         else:
-            raise JobWaits(last.reason, RETRY_PAUSES[min(count, len(RETRY_PAUSES)) - 1])
+            raise JobWaits(last.reason, RetryPolicy(pauses=RETRY_PAUSES).pause_after(count))
 
     async def _disable(self, webhook: StoredWebhook, reason: str) -> None:
         _log.warning("a webhook is disabled", webhook_id=webhook.id, reason=reason)

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, TypeAlias
 from zoneinfo import ZoneInfo
 
 from rich.console import Group
@@ -18,7 +19,7 @@ from rich.text import Text
 from graphmem import sample
 from graphmem.app.bootstrap import Services
 from graphmem.cli.render import format_entity, format_time, format_validity
-from graphmem.cli.tables import TextTable, add_row, make_table
+from graphmem.cli.tables import add_row, make_table
 from graphmem.ingestion.jobs import EXTRACTION_JOB
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.memories.entity import Entity
@@ -31,6 +32,9 @@ from graphmem.sample import SampleQuestion
 from graphmem.search.models import SearchQuery
 from graphmem.secrets.scanner import find_secrets
 from graphmem.tenants.owners import Owner
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _SEARCH_LIMIT = 3
 
@@ -193,7 +197,7 @@ async def known_time_after(services: Services, owner: Owner, session_id: str) ->
     return None
 
 
-Block = TextTable | Text | Group | Padding
+Block: TypeAlias = "Table | Text | Group | Padding"
 
 
 SAMPLE_TIME_ZONE = ZoneInfo("Europe/Berlin")
@@ -239,7 +243,7 @@ def _heading(text: str) -> Text:
     return Text(f"\n{text}", style="bold")
 
 
-def _kept_table(kept: Sequence[KeptMemory]) -> TextTable:
+def _kept_table(kept: Sequence[KeptMemory]) -> Table:
     title = f"\nKept: {len(kept)} current memories"
     table = make_table("statement", "type", "valid", "because she said", title=title)
     for entry in kept:
@@ -249,7 +253,7 @@ def _kept_table(kept: Sequence[KeptMemory]) -> TextTable:
     return table
 
 
-def _retired_table(retired: Sequence[RetiredMemory]) -> TextTable:
+def _retired_table(retired: Sequence[RetiredMemory]) -> Table:
     title = f"\nSuperseded, ended or retracted: {len(retired)}, all still in history"
     table = make_table("statement", "valid", "replaced by", "reason", title=title)
     for entry in retired:
@@ -259,7 +263,7 @@ def _retired_table(retired: Sequence[RetiredMemory]) -> TextTable:
     return table
 
 
-def _rejected_table(rejected: Sequence[RejectedContent]) -> TextTable:
+def _rejected_table(rejected: Sequence[RejectedContent]) -> Table:
     table = make_table("reason", "times", "where", title="\nRefused or skipped")
     for entry in rejected:
         add_row(table, entry.reason, entry.count, ", ".join(entry.locations))

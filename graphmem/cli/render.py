@@ -6,14 +6,16 @@ import json
 import shlex
 from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.text import Text
 
-from graphmem.cli.tables import TextTable, add_row, make_table
+from graphmem.cli.tables import add_row, make_table
 from graphmem.runtime.short_ids import shorten_id
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from graphmem.changes.models import MemoryChange
     from graphmem.consolidation.models import UserContradiction
     from graphmem.context.models import (
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from graphmem.tenants.owners import UserSummary
 
 
-Renderable = TextTable | Text
+Renderable: TypeAlias = "Table | Text"
 
 
 def format_time(moment: datetime | None, zone: tzinfo | None = None) -> str:
@@ -60,7 +62,7 @@ def format_entity(entity: Entity) -> str:
     return f"{entity.name} ({entity.type}{aliases})"
 
 
-def save_results(results: Iterable[SaveResult]) -> TextTable:
+def save_results(results: Iterable[SaveResult]) -> Table:
     """Return the results of a save."""
     table = make_table("action", "memory", "statement", "valid", "reason")
     for result in results:
@@ -123,7 +125,7 @@ def memories(listed: Sequence[Memory]) -> Renderable:
     return table
 
 
-def memory(shown: Memory) -> TextTable:
+def memory(shown: Memory) -> Table:
     """Return the fields of one memory that say something."""
     domain = f", {shown.domain}" if shown.domain else ""
     fields = {
@@ -149,7 +151,7 @@ def memory(shown: Memory) -> TextTable:
         "metadata": json.dumps(shown.metadata, ensure_ascii=False) if shown.metadata else "",
         "immutable": "yes" if shown.immutable else "",
     }
-    table = TextTable(["field", "details"], has_header=False)
+    table = make_table("field", "details", has_header=False)
     for name, value in fields.items():
         if value:
             add_row(table, name, value)
@@ -252,7 +254,7 @@ def lookup_response(response: LookupResponse) -> list[Renderable]:
     return tables
 
 
-def history(versions: Iterable[MemoryVersion]) -> TextTable:
+def history(versions: Iterable[MemoryVersion]) -> Table:
     """Return the versions of a memory, oldest first."""
     table = make_table("version", "statement", "valid", "known", "status", "why it ended")
     for version in versions:
@@ -262,7 +264,7 @@ def history(versions: Iterable[MemoryVersion]) -> TextTable:
     return table
 
 
-def memory_changes(changes: Iterable[MemoryChange]) -> TextTable:
+def memory_changes(changes: Iterable[MemoryChange]) -> Table:
     """Return what changed between two times, oldest first."""
     table = make_table("when", "change", "memory", "statement", "valid", "why", "who")
     for change in changes:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from graphmem.cli.render import Renderable, format_time
-from graphmem.cli.tables import TextTable, add_row, make_table
+from graphmem.cli.tables import add_row, make_table
 from graphmem.runtime.short_ids import shorten_id
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from graphmem.changes.models import Webhook
     from graphmem.cli.doctor_checks import Check
     from graphmem.consolidation.models import ConsolidationRun, RollbackResult
@@ -21,9 +23,9 @@ if TYPE_CHECKING:
     from graphmem.user_data.models import ErasureResult, ImportResult
 
 
-def name_value_pairs(values: Mapping[str, object]) -> TextTable:
+def name_value_pairs(values: Mapping[str, object]) -> Table:
     """Return names and their values."""
-    table = TextTable(["name", "details"], has_header=False)
+    table = make_table("name", "details", has_header=False)
     for name, value in values.items():
         add_row(table, name.replace("_", " "), value)
     return table
@@ -54,7 +56,7 @@ def webhooks(listed: Sequence[Webhook]) -> Renderable:
     return table
 
 
-def checks(results: Sequence[Check]) -> TextTable:
+def checks(results: Sequence[Check]) -> Table:
     """Return the results of checks."""
     table = make_table("check", "", "result", "to fix it")
     colours = {"ok": "green", "note": "yellow", "broken": "red"}
@@ -109,7 +111,7 @@ def run(shown: ConsolidationRun) -> list[Renderable]:
     return shown_parts
 
 
-def _proposals(shown: ConsolidationRun) -> TextTable:
+def _proposals(shown: ConsolidationRun) -> Table:
     table = make_table("proposal", "of", "verdict", "reason")
     for reviewed in shown.proposals:
         proposal = reviewed.proposal
@@ -143,7 +145,7 @@ def rollback(result: RollbackResult) -> list[Renderable]:
     return [sentence, table]
 
 
-def import_result(result: ImportResult) -> TextTable:
+def import_result(result: ImportResult) -> Table:
     """Return what an import stored."""
     counts = {**result.imported, **{f"{kind}, known already": count for kind, count in result.unchanged.items()}}
     if result.format != "graphmem":
@@ -152,6 +154,6 @@ def import_result(result: ImportResult) -> TextTable:
     return name_value_pairs({**counts, "ids changed": len(result.ids), "vectors": vectors})
 
 
-def erasure_result(result: ErasureResult) -> TextTable:
+def erasure_result(result: ErasureResult) -> Table:
     """Return what was erased of a user."""
     return name_value_pairs({**result.erased, "residue": result.residue})

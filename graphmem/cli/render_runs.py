@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from graphmem.cli.render import Renderable
-from graphmem.cli.tables import TextTable, add_row, make_table
+from graphmem.cli.tables import add_row, make_table
 from graphmem.consolidation.models import RollbackConflict, RollbackElement, RollbackPreview
 from graphmem.memories.snapshot import ElementChange, ElementImage, ElementKind
 from graphmem.runtime.short_ids import shorten_id
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
 
 MEMORY_FIELDS = {
     "status": "status",
@@ -86,7 +90,7 @@ def _display_names(changes: Sequence[ElementChange]) -> dict[str, str]:
 
 
 def _add_rows(
-    table: TextTable,
+    table: Table,
     kind: str,
     which: str,
     fields: Mapping[str, str],

@@ -55,9 +55,6 @@ async def open_operations(output: Output, tenant: str, *, worker: bool = False) 
 
 
 def _make_client(server: LocalServer, tenant: str) -> AsyncClient:
-    from pydantic import BaseModel, ConfigDict
-
-    BaseModel.model_config = ConfigDict(defer_build=True)  # halves the time that importing the models takes
     from graphmem.client import AsyncClient
     from graphmem.tenants.tokens import make_local_token
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import email.policy
 import hashlib
 import io
-import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -143,7 +142,6 @@ def _blocks_of_pdf(name: str, raw: bytes) -> Iterator[TextBlock]:
         from pypdf.errors import PyPdfError
     except ImportError as error:
         _raise_missing_extra(error)
-    logging.getLogger("pypdf").setLevel(logging.ERROR)
     try:
         reader = PdfReader(io.BytesIO(raw))
         if reader.is_encrypted and not reader.decrypt(""):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from graphmem.models.embedding_models import EmbeddingModel, ReembeddingPhase, VectorState, embedding_text
@@ -41,8 +41,7 @@ class StoredVectors:
 
     def __init__(self, graph: Graph, max_vectors: int = MAX_VECTORS) -> None:
         self._graph = graph
-        self._max_vectors = max_vectors
-        self._vectors: OrderedDict[_Key, _Array] = OrderedDict()
+        self._vectors: LRUCache[_Key, _Array] = LRUCache(max_vectors)
         self._model: EmbeddingModel | None = None
         self._hit_rate = HitRate("stored_vectors")
 
@@ -75,9 +74,7 @@ class StoredVectors:
         found: dict[str, _Array] = {}
         missing: list[str] = []
         for item_id in ids:
-            key = (owner.group_id, kind, item_id)
-            if (vector := self._vectors.get(key)) is not None:
-                self._vectors.move_to_end(key)
+            if (vector := self._vectors.get((owner.group_id, kind, item_id))) is not None:
                 found[item_id] = vector
             else:
                 missing.append(item_id)
@@ -93,8 +90,6 @@ class StoredVectors:
         fetched = {item_id: _normalise(vector) for item_id, vector in rows.items() if vector is not None}
         for item_id, vector in fetched.items():
             self._vectors[owner.group_id, kind, item_id] = vector
-        while len(self._vectors) > self._max_vectors:
-            self._vectors.popitem(last=False)
         return fetched
 
     async def _forget_other_model(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -34,7 +35,9 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
 from graphmem.models.language_model import CHARACTERS_PER_TOKEN, ToolCall
+from graphmem.models.openai_client import unlogged
 from graphmem.models.prompts import ChatMessage
+from graphmem.models.providers import takes_temperature
 from graphmem.models.receipt import Receipt
 from graphmem.models.structured_output import (
     OutputMode,
@@ -48,7 +51,6 @@ from graphmem.runtime.errors import GraphmemError, ModelAnswerUnusable, ModelUna
 from graphmem.runtime.metrics import MODEL_CALLS, MODEL_TOKENS
 from graphmem.runtime.retries import (
     DEFAULT_RETRY_AFTER_SECONDS,
-    MAX_REQUESTS,
     RetryPolicy,
     error_code,
     is_transient,
@@ -56,6 +58,9 @@ from graphmem.runtime.retries import (
 )
 from graphmem.runtime.settings import OPENAI_COMPATIBLE, ModelProvider
 from graphmem.runtime.tracing import span
+
+MAX_REQUESTS = 6
+"""Requests of one call at most: those repeated after a failure, and those sent again in another form."""
 
 OptionalParameter = Literal["response_format", "temperature", "reasoning_effort"]
 """Parameters of a request that a server may not know."""
@@ -314,13 +319,19 @@ class ModelCall:
         return "prompted" if self._without_json and mode in ("native", "tool") else mode
 
     async def _run(self, request: Callable[[], Awaitable[R]]) -> R:
+        async def request_in_accepted_form() -> R:
+            while True:
+                try:
+                    return await request()
+                except Exception as error:
+                    if not self._adapt(error) or self._requests >= MAX_REQUESTS:
+                        raise
+
         try:
             return await self._retries.run(
-                self.name,
-                request,
-                may_succeed_later=may_succeed_later,
-                adapt=self._adapt,
-                max_requests=MAX_REQUESTS - self._requests,
+                f"model {self.name}",
+                request_in_accepted_form,
+                lambda error: may_succeed_later(error) and self._requests < MAX_REQUESTS,
             )
         except (GraphmemError, UnusableAnswer):
             raise
@@ -336,7 +347,10 @@ class ModelCall:
         model, self._requests = self._opened.model, self._requests + 1
         prepared = model.prepare_messages(history, parameters)
         try:
-            response = await model.request(prepared, self._settings(parameters), parameters)
+            # The client's own limit is for each read; a server that sends byte by byte would outlast it.
+            async with asyncio.timeout(self._retries.timeout):
+                with unlogged():
+                    response = await model.request(prepared, self._settings(parameters), parameters)
         except ModelTimeoutError:
             raise TimeoutError from None
         except ModelConnectionError:
@@ -358,15 +372,16 @@ class ModelCall:
         chosen: dict[str, Any] = {"max_retries": 0, "timeout": self._retries.timeout}
         if self._opened.provider.name == "bedrock":
             chosen.clear()  # its client takes neither for a single request
-        if "temperature" not in refusals:
+        effort = None if "reasoning_effort" in refusals else self._effort
+        if "temperature" not in refusals and takes_temperature(self._opened.model, effort):
             chosen["temperature"] = 0
             self._sent.add("temperature")
-        if self._effort is not None and "reasoning_effort" not in refusals:
+        if effort is not None:
             self._sent.add("reasoning_effort")
             if self._opened.provider is OPENAI_COMPATIBLE:
-                chosen["openai_reasoning_effort"] = self._effort
+                chosen["openai_reasoning_effort"] = effort
             else:
-                chosen["thinking"] = False if self._effort == "none" else self._effort
+                chosen["thinking"] = False if effort == "none" else effort
         return cast(ModelSettings, chosen)
 
     def _adapt(self, error: BaseException) -> bool:

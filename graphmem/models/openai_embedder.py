@@ -15,6 +15,7 @@ from graphmem.models.openai_client import (
     NO_KEY,
     api_key_of,
     create_client,
+    unlogged,
 )
 from graphmem.runtime.errors import ConfigurationError, GraphmemError, ModelUnavailable
 from graphmem.runtime.retries import (
@@ -112,12 +113,14 @@ class OpenAIEmbedder:
 
     async def _request_with_retries(self, texts: list[str]) -> list[list[float]]:
         try:
-            return await self._retries.run(self.model, lambda: self._request(texts))
+            return await self._retries.run(f"model {self.model}", lambda: self._request(texts))
         except (TimeoutError, OpenAIError, ValueError, TypeError, AttributeError) as error:
             raise self._to_graphmem_error(error) from None
 
     async def _request(self, texts: list[str]) -> list[list[float]]:
-        answer = await self._client.embeddings.create(model=self.model, input=texts, encoding_format="float")
+        async with asyncio.timeout(self._retries.timeout):
+            with unlogged():
+                answer = await self._client.embeddings.create(model=self.model, input=texts, encoding_format="float")
         rows = sorted(answer.data, key=lambda row: row.index)
         if [row.index for row in rows] != list(range(len(texts))):
             raise ValueError("not one vector a text")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
-import warnings
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic_ai.exceptions import UserError
@@ -15,15 +14,13 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.ollama import OllamaProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from graphmem.models.openai_client import NO_KEY, create_client
+from graphmem.models.openai_client import NO_KEY, create_client, filter_logs_of
 from graphmem.runtime.errors import ConfigurationError
+from graphmem.runtime.process import environment_defaults
 from graphmem.runtime.settings import ModelProvider, is_installed
 
 DEFAULT_OLLAMA_URL = "http://localhost:11434/v1"
 """Address of Ollama where `OLLAMA_BASE_URL` names none."""
-
-# A model that reasons takes no temperature; the library leaves it out and says so at every call.
-warnings.filterwarnings("ignore", message="Sampling parameters .*", category=UserWarning)
 
 
 class CompatibleModel(OpenAIChatModel):
@@ -50,16 +47,14 @@ def open_model_of(provider: ModelProvider, name: str, timeout: float) -> Model:
     """
     if not is_installed(provider):
         raise missing_extra(provider)
-    _keep_requests_out_of_logs()
     if provider.name == "ollama":
         address = os.environ.get("OLLAMA_BASE_URL") or DEFAULT_OLLAMA_URL
         client = create_client(address, os.environ.get("OLLAMA_API_KEY") or NO_KEY, timeout)
         return OllamaModel(name, provider=OllamaProvider(openai_client=client))
-    if provider.name == "bedrock":
-        # Its client knows no limit for a single request; graphmem retries itself.
-        os.environ.setdefault("AWS_MAX_ATTEMPTS", "1")
     try:
-        return infer_model(f"{provider.name}:{name}")
+        # The client of Bedrock knows no limit for a single request; graphmem retries itself.
+        with environment_defaults(AWS_MAX_ATTEMPTS="1"):
+            model = infer_model(f"{provider.name}:{name}")
     except ImportError as error:
         raise missing_extra(provider) from error
     except UserError:
@@ -67,6 +62,22 @@ def open_model_of(provider: ModelProvider, name: str, timeout: float) -> Model:
         raise ConfigurationError(
             f"The model {provider.name}:{name} cannot be opened: set {needed}.", retry_after=None
         ) from None
+    for library in ("openai", "anthropic", "groq", "mistralai", "google_genai", "boto3", "botocore"):
+        filter_logs_of(library)
+    return model
+
+
+def takes_temperature(model: Model, effort: str | None) -> bool:
+    """Return whether a model takes a temperature; pydantic-ai warns of one that it leaves out because of reasoning."""
+    profile: Mapping[str, Any] = model.profile
+    if profile.get("anthropic_disallows_sampling_settings") or profile.get("bedrock_disallows_sampling_settings"):
+        return False
+    if not profile.get("openai_supports_reasoning"):
+        return True
+    efforts = profile.get("openai_reasoning_efforts")
+    may_not_reason = profile.get("openai_supports_reasoning_effort_none") if efforts is None else "none" in efforts
+    reasons = profile.get("thinking_enabled_by_default") if effort is None else effort != "none"
+    return bool(may_not_reason) and not reasons
 
 
 def missing_extra(provider: ModelProvider) -> ConfigurationError:
@@ -75,12 +86,6 @@ def missing_extra(provider: ModelProvider) -> ConfigurationError:
         f"Models of {provider.name} need a package that is not installed: pip install 'graphmem[{provider.extra}]'.",
         retry_after=None,
     )
-
-
-def _keep_requests_out_of_logs() -> None:
-    for name in ("anthropic", "groq", "mistralai", "google_genai", "boto3", "botocore"):
-        library = logging.getLogger(name)
-        library.setLevel(max(library.level, logging.INFO))
 
 
 def _to_json_text(arguments: object) -> object:

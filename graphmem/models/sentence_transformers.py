@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
-import gc
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +10,7 @@ from typing import Any
 
 from graphmem.models.embedder import VectorCache
 from graphmem.models.onnx_embedder import EmbeddingQueue
+from graphmem.runtime import process
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.tracing import span
 
@@ -35,7 +34,10 @@ _MAX_TEXTS_PER_CALLER = 8
 """Texts of one caller in a batch."""
 
 _MAX_DEFAULT_THREADS = 4
-"""Threads of torch without GRAPHMEM_EMBEDDING_THREADS; the other cores are left to Neo4j and the event loop."""
+"""Threads of torch without GRAPHMEM_EMBEDDING_THREADS; the other cores are left to Neo4j and the event loop.
+
+In the process of a caller, whose torch it is too, only the setting changes their number.
+"""
 
 
 class SentenceTransformersEmbedder:
@@ -47,11 +49,12 @@ class SentenceTransformersEmbedder:
     def __init__(self, model: str | None = None, *, threads: int | None = None) -> None:
         """Create an embedder without loading its model.
 
-        `model`: a folder or a model of the Hugging Face hub; `threads`: threads of torch, by default half of the cores.
+        `model`: a folder or a model of the Hugging Face hub; `threads`: threads of torch, by default half of the
+        cores in a process of graphmem's own.
         """
         self._source = model or DEFAULT_MODEL
         self.model = self._source.removeprefix(_HUB_ORGANIZATION)
-        self._threads = threads or max(1, min(_MAX_DEFAULT_THREADS, (os.cpu_count() or 1) // 2))
+        self._threads = threads
         self._encoder: Any = None
         self._dimension = 0
         self._open_lock = asyncio.Lock()
@@ -104,14 +107,18 @@ class SentenceTransformersEmbedder:
         return rows
 
     def _load(self) -> Any:
-        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-        os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
         try:
-            import torch
-            from sentence_transformers import SentenceTransformer
+            with process.environment_defaults(HF_HUB_DISABLE_TELEMETRY="1"):
+                import torch
+                from sentence_transformers import SentenceTransformer
         except ImportError as error:
             raise ConfigurationError(_MISSING_EXTRA_MESSAGE, retry_after=None) from error
-        torch.set_num_threads(self._threads)
+        threads = self._threads
+        if process.is_own():
+            os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+            threads = threads or max(1, min(_MAX_DEFAULT_THREADS, (os.cpu_count() or 1) // 2))
+        if threads:
+            torch.set_num_threads(threads)
         try:
             encoder = SentenceTransformer(self._source, device="cpu")
         except Exception as error:
@@ -120,11 +127,6 @@ class SentenceTransformersEmbedder:
                 "GRAPHMEM_EMBEDDING_MODEL to a folder or to a model of the Hugging Face hub.",
                 retry_after=None,
             ) from error
-        # The objects of the libraries live as long as the process; without freezing them, each full collection would
-        # pause the process for a third of a second.
-        gc.collect()
-        gc.freeze()
-        atexit.register(gc.unfreeze)
         return encoder
 
 

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.files import MIN_FREE_AFTER_DOWNLOAD, FileLock, free_bytes, to_megabytes
+from graphmem.runtime.retries import RetryPolicy
 
 MAX_PARALLEL_DOWNLOADS = 16
 """Number of jars that are downloaded at the same time."""
 
-_ATTEMPTS = 4
-"""Number of times a download is tried."""
+_DOWNLOADS = RetryPolicy(backoff=0.2)
+"""How often a download is tried, and when."""
 
 DownloadProgress = Callable[[int, int], None]
 """Called with the bytes downloaded so far and the total number of bytes."""
@@ -176,15 +176,7 @@ class _JarDownload:
 
     async def _download(self, client: httpx.AsyncClient, jar: Jar, part: Path) -> None:
         """Download a jar into its part file; resume an interrupted download."""
-        attempts = AsyncRetrying(
-            retry=retry_if_exception(_is_transient),
-            stop=stop_after_attempt(_ATTEMPTS),
-            wait=wait_exponential(multiplier=0.2, max=2),
-            reraise=True,
-        )
-        async for attempt in attempts:
-            with attempt:
-                await self._stream(client, jar, part)
+        await _DOWNLOADS.run(jar.file_name, lambda: self._stream(client, jar, part))
 
     async def _stream(self, client: httpx.AsyncClient, jar: Jar, part: Path) -> None:
         existing_size = _size(part)
@@ -222,13 +214,6 @@ class _JarDownload:
             f"{self._folder} lacks {len(self._missing_jars)} of {self._jar_set.name} and {cause}: connect and try "
             f"again, set GRAPHMEM_JAR_MIRROR to a reachable repository, or set {self._jar_set.alternative}."
         )
-
-
-def _is_transient(error: BaseException) -> bool:
-    """Return whether another attempt may succeed."""
-    if isinstance(error, httpx.HTTPStatusError):
-        return error.response.is_server_error or error.response.status_code == httpx.codes.TOO_MANY_REQUESTS
-    return isinstance(error, httpx.TransportError)
 
 
 def _first_error(group: ExceptionGroup[Exception]) -> Exception:

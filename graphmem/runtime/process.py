@@ -1,4 +1,4 @@
-"""What a process sets up for itself: its event loop, its memory, and a thread for work on long texts."""
+"""What graphmem does to the process that it runs in: to its own, and as a library to that of its caller."""
 
 from __future__ import annotations
 
@@ -6,17 +6,29 @@ import asyncio
 import contextvars
 import ctypes
 import gc
+import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
+_is_own = False
+
+
+def is_own() -> bool:
+    """Return whether the process is one of graphmem's, which it may set up as it likes, and not that of a caller."""
+    return _is_own
+
+
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to completion and return its result."""
+    """Run the coroutine that is all that a process of graphmem's own does, and return its result."""
+    global _is_own
+    _is_own = True
     if sys.platform == "win32":
         return asyncio.run(work)
     import uvloop
@@ -32,13 +44,26 @@ _COLLECTION_THRESHOLD = 10_000
 def settle() -> None:
     """Return memory that only the start needed, and let collections pass over the objects that it left behind.
 
-    A full collection would otherwise look at half a million objects of imported modules, for a tenth of a second.
+    Only a process of graphmem's own may call it: it concerns all objects of the process. Without it, a
+    full collection looks at half a million objects of imported modules, for a tenth of a second.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECTION_THRESHOLD, *gc.get_threshold()[1:])
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):  # glibc keeps what is freed
         libc.malloc_trim(0)
+
+
+@contextmanager
+def environment_defaults(**values: str) -> Iterator[None]:
+    """Set variables that are not set, while a library that reads them is imported or opened; unset them after it."""
+    added = {name: value for name, value in values.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
 
 
 INLINE_CHARACTERS = 4_000

@@ -1,19 +1,26 @@
-"""The retry policy of requests to the servers of language models and embedding models."""
+"""The retry policy: how often something is tried, when again, and after which errors of a server."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TypeVar
+from functools import partial
+from typing import TypeVar, cast
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_random_exponential
-
-MAX_REQUESTS = 6
-"""Requests of one call at most: those repeated after a failure, and those sent again in another form."""
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception,
+    stop_after_attempt,
+    wait_chain,
+    wait_fixed,
+    wait_random_exponential,
+)
+from tenacity.wait import wait_base
 
 MAX_RETRY_AFTER_SECONDS = 30.0
 """Longest pause between two tries; a server that asks for a longer one is not asked again."""
@@ -37,23 +44,22 @@ def is_transient(error: BaseException | None) -> bool:
         if error_code(error) in _PERMANENT_CODES:
             return False
         return status in _TRANSIENT_STATUSES or status >= 500
-    # The client library takes half a second to import, which a command that meets no failure need not wait for.
+    # The client libraries take half a second to import, which a command that meets no failure need not wait for.
+    from httpx import TransportError
     from openai import APIConnectionError
 
-    return isinstance(error, (TimeoutError, ConnectionError, APIConnectionError))
+    return isinstance(error, (TimeoutError, ConnectionError, TransportError, APIConnectionError))
 
 
 def status_of(error: BaseException | None) -> int | None:
     """Return the HTTP status that a client library reports by an error, or None."""
-    status = getattr(error, "status_code", None)
+    status = getattr(error, "status_code", getattr(getattr(error, "response", None), "status_code", None))
     return status if isinstance(status, int) else None
 
 
 def retry_after_seconds(error: BaseException | None) -> float | None:
     """Return the seconds of `Retry-After` (a number or an HTTP date), at most one day; None without that header."""
-    from openai import APIStatusError
-
-    headers = error.response.headers if isinstance(error, APIStatusError) else getattr(error, "headers", None)
+    headers = getattr(getattr(error, "response", None) or error, "headers", None)
     if not headers or not (value := headers.get("retry-after")):
         # Where a provider says it in the body of its answer, the client library has read it.
         stated = getattr(error, "retry_after", None)
@@ -75,10 +81,10 @@ def error_code(error: BaseException | None) -> str | None:
 
 
 class RetryPolicy:
-    """Tries a request up to `attempts` times, each for `timeout` seconds, with random pauses that grow.
+    """How often something is tried, each time for `timeout` seconds, and how long the pauses between are, in seconds.
 
-    `backoff` is the longest first pause in seconds; it doubles up to `MAX_RETRY_AFTER_SECONDS`. A longer pause that the
-    server asks for by `Retry-After` is respected. No call sends more than `MAX_REQUESTS` requests.
+    The pauses are random, at first up to `backoff`, then up to twice as long each time; or they are `pauses`, whose
+    last repeats. A longer one that an error asks for by `Retry-After` is respected up to `MAX_RETRY_AFTER_SECONDS`.
     """
 
     def __init__(
@@ -87,82 +93,57 @@ class RetryPolicy:
         timeout: float = 15.0,
         attempts: int = 4,
         backoff: float = 0.5,
+        pauses: Sequence[float] = (),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.timeout = timeout
-        self.attempts = min(attempts, MAX_REQUESTS)
+        self.attempts = attempts
         self._sleep = sleep
-        self._backoff = wait_random_exponential(multiplier=backoff, max=MAX_RETRY_AFTER_SECONDS)
+        self._wait: wait_base = (
+            wait_chain(*map(wait_fixed, pauses))
+            if pauses
+            else wait_random_exponential(multiplier=backoff, max=MAX_RETRY_AFTER_SECONDS)
+        )
 
     async def run(
         self,
-        model: str,
-        request: Callable[[], Awaitable[T]],
-        *,
+        name: str,
+        work: Callable[[], Awaitable[T]],
         may_succeed_later: Callable[[BaseException], bool] = is_transient,
-        adapt: Callable[[BaseException], bool] = lambda error: False,
-        max_requests: int = MAX_REQUESTS,
     ) -> T:
-        """Return the result of `request`, or raise its last error; `model` names what is asked in the log.
+        """Return the result of `work`, or raise its last error; `name` says in the log what is tried."""
 
-        `adapt` may change the next request after an error; where it returns True, that is sent at once.
-        """
-        call = _Attempts(self, model, may_succeed_later, adapt, max_requests)
+        def should_retry(error: BaseException) -> bool:
+            return may_succeed_later(error) and (retry_after_seconds(error) or 0) <= MAX_RETRY_AFTER_SECONDS
+
         retrying = AsyncRetrying(
-            stop=call.must_stop,
-            wait=call.pause,
+            stop=stop_after_attempt(self.attempts),
+            wait=self._wait_as_asked,
             sleep=self._sleep,
-            retry=retry_if_exception(call.should_retry),
-            before_sleep=call.log_retry,
+            retry=retry_if_exception(should_retry),
+            before_sleep=partial(_log_retry, name),
             reraise=True,
         )
         async for attempt in retrying:
             with attempt:
-                # The client's own limit is for each read; a server that sends byte by byte would outlast it.
-                async with asyncio.timeout(self.timeout):
-                    result = await request()
+                result = await work()
         return result
 
-    def pause(self, state: RetryCallState) -> float:
-        """Return the seconds before the next try of a request that failed."""
-        asked = retry_after_seconds(state.outcome.exception()) if state.outcome else None
-        return max(self._backoff(state), asked or 0.0)
+    def pause_after(self, failures: int) -> float:
+        """Return the seconds before the next try of what waits elsewhere, such as a job, after so many failures."""
+        state = RetryCallState(cast(AsyncRetrying, None), None, (), {})
+        state.attempt_number = failures
+        return self._wait(state)
+
+    def _wait_as_asked(self, state: RetryCallState) -> float:
+        return max(self._wait(state), retry_after_seconds(_error_of(state)) or 0.0)
 
 
-class _Attempts:
-    """The tries of one call."""
+def _error_of(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None
 
-    def __init__(
-        self,
-        policy: RetryPolicy,
-        model: str,
-        may_succeed_later: Callable[[BaseException], bool],
-        adapt: Callable[[BaseException], bool],
-        max_requests: int,
-    ) -> None:
-        self._policy = policy
-        self._model = model
-        self._may_succeed_later = may_succeed_later
-        self._adapt = adapt
-        self._max_requests = max_requests
-        self._failures = 0
-        self._adapted = False
 
-    def should_retry(self, error: BaseException) -> bool:
-        self._adapted = self._adapt(error)
-        if self._adapted:
-            return True
-        self._failures += 1
-        return self._may_succeed_later(error) and (retry_after_seconds(error) or 0) <= MAX_RETRY_AFTER_SECONDS
-
-    def must_stop(self, state: RetryCallState) -> bool:
-        return state.attempt_number >= self._max_requests or self._failures >= self._policy.attempts
-
-    def pause(self, state: RetryCallState) -> float:
-        return 0.0 if self._adapted else self._policy.pause(state)
-
-    def log_retry(self, state: RetryCallState) -> None:
-        error = state.outcome.exception() if state.outcome else None
-        why = str(status) if (status := status_of(error)) else type(error).__name__
-        tried, pause = state.attempt_number, state.upcoming_sleep
-        log.info("model %s: request %d failed (%s), next in %.1f s", self._model, tried, why, pause)
+def _log_retry(name: str, state: RetryCallState) -> None:
+    error = _error_of(state)
+    why = str(status) if (status := status_of(error)) else type(error).__name__
+    log.info("%s: try %d failed (%s), next in %.1f s", name, state.attempt_number, why, state.upcoming_sleep)

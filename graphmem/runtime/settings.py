@@ -197,7 +197,7 @@ class Settings(BaseSettings):
         None,
         ge=1,
         description="Threads of an embedder on this machine; absent: one per core for `local`, one per two cores for "
-        "`sentence-transformers`, at most 4.",
+        "`sentence-transformers`, at most 4, and those of torch in a process that is not graphmem's own.",
     )
 
     # Jobs, surfaces

@@ -6,15 +6,15 @@ at. It may miss the words of the latest writes: no write waits for the full-text
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Iterable, Mapping, Set
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import ConfigurationError, NotFound
+from graphmem.runtime.process import environment_defaults
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
 
@@ -89,19 +89,18 @@ PLACEHOLDER_API_KEY = "unused"
 @asynccontextmanager
 async def open_graphiti(settings: Settings, uri: str, password: str, embedder: Embedder) -> AsyncIterator[Graphiti]:
     """Open Graphiti on graphmem's database with graphmem's vectors; raise ConfigurationError without the extra."""
-    configure_graphiti(embedder)
     try:
-        from graphiti_core.driver.neo4j_driver import Neo4jDriver
+        with graphiti_environment(embedder):
+            from graphiti_core.driver.neo4j_driver import Neo4jDriver
     except ImportError as error:
         raise ConfigurationError("Graphiti is not installed: `pip install 'graphmem[graphiti]'`.") from error
     async with connect_graphiti(Neo4jDriver(uri, settings.neo4j_user, password), embedder) as graphiti:
         yield graphiti
 
 
-def configure_graphiti(embedder: Embedder) -> None:
-    """Switch telemetry off and set the size of vectors, which Graphiti reads when it is first imported."""
-    os.environ.setdefault("GRAPHITI_TELEMETRY_ENABLED", "false")
-    os.environ.setdefault("EMBEDDING_DIM", str(embedder.dimension))
+def graphiti_environment(embedder: Embedder) -> AbstractContextManager[None]:
+    """Switch telemetry off and set the size of vectors, which Graphiti reads when it is first imported and opened."""
+    return environment_defaults(GRAPHITI_TELEMETRY_ENABLED="false", EMBEDDING_DIM=str(embedder.dimension))
 
 
 @asynccontextmanager
@@ -122,12 +121,13 @@ async def connect_graphiti(driver: GraphDriver, embedder: Embedder) -> AsyncIter
             return await embedder.embed(input_data_list)
 
     config = LLMConfig(api_key=PLACEHOLDER_API_KEY)
-    graphiti = Graphiti(
-        graph_driver=driver,
-        llm_client=OpenAIClient(config),
-        embedder=SharedEmbedder(),
-        cross_encoder=OpenAIRerankerClient(config),
-    )
+    with graphiti_environment(embedder):
+        graphiti = Graphiti(
+            graph_driver=driver,
+            llm_client=OpenAIClient(config),
+            embedder=SharedEmbedder(),
+            cross_encoder=OpenAIRerankerClient(config),
+        )
     try:
         yield graphiti
     finally:

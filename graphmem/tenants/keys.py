@@ -5,19 +5,19 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
-import math
 import secrets
 import time
 import uuid
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from cachetools import LRUCache
+from limits import RateLimitItemPerMinute
 from pydantic import SecretStr
 
 from graphmem.neo4j.driver import Graph, Row
-from graphmem.runtime.errors import NotFound, RateLimited, Unauthenticated
+from graphmem.runtime.errors import NotFound, Unauthenticated
 from graphmem.runtime.times import MIN_TIME, Clock
 from graphmem.tenants.access import (
     ApiKey,
@@ -26,6 +26,7 @@ from graphmem.tenants.access import (
     KeyRole,
 )
 from graphmem.tenants.owners import DEFAULT_TENANT, Owner
+from graphmem.tenants.rate_limit import RateLimit
 
 
 class KeyStore:
@@ -69,7 +70,7 @@ KEY_TTL_SECONDS = 2.0
 """Seconds for which the result of a look-up is used."""
 
 MAX_KEYS = 10_000
-"""Results that are kept, of valid and of unknown keys each; the oldest are dropped first."""
+"""Results that are kept, of valid and of unknown keys each; the least recently used is dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,8 @@ class KeyCache:
     """
 
     def __init__(self) -> None:
-        self._valid: OrderedDict[str, _LookUp] = OrderedDict()
-        self._unknown: OrderedDict[str, _LookUp] = OrderedDict()
+        self._valid: LRUCache[str, _LookUp] = LRUCache(MAX_KEYS)
+        self._unknown: LRUCache[str, _LookUp] = LRUCache(MAX_KEYS)
         self._expired_before = 0.0
 
     def is_known(self, key_hash: str) -> bool:
@@ -105,8 +106,6 @@ class KeyCache:
         # The time before the query: a result that is older than a change must not outlive it.
         found = self._valid if key else self._unknown
         found[key_hash] = _LookUp(key, started)
-        if len(found) > MAX_KEYS:
-            found.popitem(last=False)
         return key
 
     def clear(self) -> None:
@@ -114,54 +113,8 @@ class KeyCache:
         self._expired_before = time.monotonic()
 
 
-MAX_CLIENTS = 10_000
-"""Clients that are remembered; the one that failed longest ago is forgotten first."""
-
 _IPV6_PREFIX = 64
 """Bits of an IPv6 address that identify a client, who may use all addresses with this prefix."""
-
-
-@dataclass(slots=True)
-class _Bucket:
-    tokens: float
-    updated: float
-
-
-class FailureThrottle:
-    """A token bucket per client address: `per_minute` failures at once, and as many per minute; 0 is no limit."""
-
-    def __init__(self, per_minute: int) -> None:
-        self._capacity = per_minute
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
-
-    def check(self, client: str) -> None:
-        """Raise RateLimited with the seconds to wait when a client has failed too often."""
-        bucket = self._refilled(_client_key(client))
-        if bucket is not None and bucket.tokens < 1:
-            raise RateLimited(
-                "This address has sent too many unknown keys: wait for the seconds in `Retry-After`.",
-                retry_after=math.ceil((1 - bucket.tokens) * 60 / self._capacity),
-            )
-
-    def count_failure(self, client: str) -> None:
-        """Count a failure of a client."""
-        if not self._capacity:
-            return
-        name = _client_key(client)
-        bucket = self._refilled(name) or _Bucket(self._capacity, time.monotonic())
-        bucket.tokens = max(0.0, bucket.tokens - 1)
-        self._buckets[name] = bucket
-        self._buckets.move_to_end(name)
-        if len(self._buckets) > MAX_CLIENTS:
-            self._buckets.popitem(last=False)
-
-    def _refilled(self, name: str) -> _Bucket | None:
-        bucket = self._buckets.get(name)
-        if bucket is not None:
-            now = time.monotonic()
-            bucket.tokens = min(self._capacity, bucket.tokens + (now - bucket.updated) * self._capacity / 60)
-            bucket.updated = now
-        return bucket
 
 
 def _client_key(address: str) -> str:
@@ -197,7 +150,10 @@ class KeyService:
         self._store = store
         self._clock = clock
         self._cache = KeyCache()
-        self._failures = FailureThrottle(max_failures_per_minute)
+        self._failures = RateLimit(
+            RateLimitItemPerMinute(max_failures_per_minute) if max_failures_per_minute else None,
+            "This address has sent too many unknown keys",
+        )
         self._bootstrap_key_hash = (
             hash_key(bootstrap_key.get_secret_value()) if bootstrap_key and bootstrap_key.get_secret_value() else None
         )
@@ -219,10 +175,10 @@ class KeyService:
                 tenant=DEFAULT_TENANT,
             )
         if not self._cache.is_known(key_hash):
-            self._failures.check(client)
+            await self._failures.check(_client_key(client))
         key = await self._cache.get(key_hash, lambda: self._store.find_by_hash(key_hash))
         if key is None:
-            self._failures.count_failure(client)
+            await self._failures.hit(_client_key(client))
             raise Unauthenticated("The key is unknown or revoked: send a valid one as `Authorization: Bearer <key>`.")
         return key
 

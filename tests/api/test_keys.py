@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections import Counter
 from typing import Any
 
 import httpx
@@ -218,10 +219,11 @@ async def test_address_that_sends_many_unknown_keys_is_throttled_but_known_keys_
 
         known = (await services.keys.create(tenant, ApiKeyIn(name="bot", role=KeyRole.AGENT))).key
         assert (await ask(known)).status_code == 200
-        assert [(await ask(f"wrong-{number}")).status_code for number in range(4)] == [401, 401, 401, 429]
+        at_once = await asyncio.gather(*(ask(f"wrong-{number}") for number in range(9)))
+        assert Counter(response.status_code for response in at_once) == {401: 3, 429: 6}
         refused = await ask("wrong-again")
         assert refused.json()["title"] == "Too many requests"
-        assert 1 <= int(refused.headers["Retry-After"]) <= 20
+        assert 1 <= int(refused.headers["Retry-After"]) <= 60
         assert (await ask(known)).status_code == 200
         assert (await ask(FIRST_KEY)).status_code == 200
 

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, Literal
 
 import pytest
+from openai import AsyncOpenAI
 from prometheus_client import REGISTRY
 from pydantic import BaseModel, Field
 
@@ -471,8 +472,8 @@ async def test_a_model_is_told_what_became_of_its_tool_calls_until_it_makes_no_m
     ],
 )
 async def test_logs_and_tracebacks_contain_no_user_text(steps: list[Step], caplog: pytest.LogCaptureFixture) -> None:
-    logging.getLogger("openai").setLevel(logging.NOTSET)
     caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "openai")
     with ScriptedServer(*steps) as server:
         async with model_at(server) as model:
             try:
@@ -482,6 +483,31 @@ async def test_logs_and_tracebacks_contain_no_user_text(steps: list[Step], caplo
     assert caplog.records
     assert SECRET not in caplog.text
     assert "flowerpot" not in caplog.text
+
+
+async def test_requests_of_others_in_the_process_are_logged_as_they_configured_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, "openai")
+    with ScriptedServer(replies(GOOD)) as server:
+        async with model_at(server) as model, AsyncOpenAI(api_key="none", base_url=server.base_url) as others:
+            await model.complete_structured(PROMPT, Verdict)
+            await others.chat.completions.create(model="large", messages=[{"role": "user", "content": "teapot"}])
+    assert caplog.text.count("Sending HTTP Request") == 1
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("name", "effort", "is_sent"),
+    [("large", None, True), ("o3", None, False), ("gpt-5", "high", False), ("gpt-5.1", None, True)],
+)
+async def test_a_model_that_reasons_is_sent_no_temperature_and_nothing_warns_of_it(
+    name: str, effort: str | None, is_sent: bool
+) -> None:
+    with ScriptedServer(replies(GOOD)) as server:
+        async with ProviderModel(base_url=server.base_url, main_model=name, main_effort=effort) as model:
+            await model.complete_structured(PROMPT, Verdict)
+    assert ("temperature" in server.requests[0]) is is_sent
 
 
 async def test_a_loopback_server_is_reached_without_the_environments_proxy(

@@ -19,7 +19,7 @@ from graphmem.runtime.errors import NotFound
 from graphmem.runtime.settings import Settings
 from graphmem.search.graphiti import (
     build_user_filter,
-    configure_graphiti,
+    graphiti_environment,
     open_graphiti,
     read_graph,
 )
@@ -71,10 +71,10 @@ def at(year: int) -> datetime:
 @pytest.fixture
 async def live_group(memory: Services, database: Settings) -> AsyncIterator[str]:
     """A group that Graphiti's own classes wrote: two facts, an episode, a summary and attributes."""
-    configure_graphiti(memory.components.embedder)
-    from graphiti_core.driver.neo4j_driver import Neo4jDriver
-    from graphiti_core.edges import EntityEdge
-    from graphiti_core.nodes import EntityNode, EpisodeType, EpisodicNode
+    with graphiti_environment(memory.components.embedder):
+        from graphiti_core.driver.neo4j_driver import Neo4jDriver
+        from graphiti_core.edges import EntityEdge
+        from graphiti_core.nodes import EntityNode, EpisodeType, EpisodicNode
 
     group, zeros = f"live-{uuid.uuid4().hex[:8]}", [0.5] * memory.components.embedder.dimension
     driver = Neo4jDriver(database.neo4j_uri or "", database.neo4j_user, password_of(database))
