@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from graphmem.cli.command import Output, named_as_options, read_settings
 from graphmem.cli.progress import start_progress
-from graphmem.memories.listing import FULL_ID_CHARS
 
 if TYPE_CHECKING:
     from graphmem.app.bootstrap import Services
@@ -130,11 +129,15 @@ class LazyOperations:
 
 async def complete_memory_id(operations: Operations, user: str, given: str) -> str:
     """Return the id of a memory that begins with the text given."""
+    from graphmem.memories.listing import FULL_ID_CHARS
+
     return given if len(given) >= FULL_ID_CHARS else (await operations.memory(user, given)).id
 
 
 async def complete_run_id(operations: Operations, given: str) -> str:
     """Return the id of a run that begins with the text given."""
+    from graphmem.memories.listing import FULL_ID_CHARS
+
     return given if len(given) >= FULL_ID_CHARS else (await operations.run(given)).id
 
 
