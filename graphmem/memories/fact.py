@@ -28,7 +28,7 @@ MAX_SEARCH_TEXT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One version of a memory; `FACT_FIELDS` lists its attributes as they are stored.
+    """One version of a memory; its fields are the properties of its edge, and what an export has of it.
 
     Valid time is `[valid_at, invalid_at)`, known time `[created_at, expired_at)`; None is open. A `retired` version
     was merged or reverted: it is valid at no time and stays readable by id. `claimed_invalid_at` is the end
