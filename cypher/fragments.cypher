@@ -85,14 +85,14 @@ RETURN collect(p {.*}) AS patterns
 
 // fragment: fact_times
 // The times of a version `r`, in the order of `TIME_FIELDS`.
-[at IN [r.valid_at, r.invalid_at, r.claimed_invalid_at, r.created_at, r.expired_at, r.first_created_at, r.updated_at,
-        r.last_accessed_at, r.expires_at] | at.epochSeconds * 1000000 + at.microsecond]
+[at IN [r.created_at, r.first_created_at, r.updated_at, r.last_accessed_at, r.valid_at, r.invalid_at, r.claimed_invalid_at,
+        r.expired_at, r.expires_at] | at.epochSeconds * 1000000 + at.microsecond]
 
 // fragment: fact_version
 // A version `r` with all its properties but the vector and the shadow bounds.
-r {.*, fact_embedding: null, next_vector: null, valid_from: null, valid_to: null, known_from: null, known_to: null, valid_at: null,
-   invalid_at: null, claimed_invalid_at: null, created_at: null, expired_at: null, first_created_at: null,
-   updated_at: null, last_accessed_at: null, expires_at: null} AS fact,
+r {.*, fact_embedding: null, next_vector: null, valid_from: null, valid_to: null, known_from: null, known_to: null,
+   created_at: null, first_created_at: null, updated_at: null, last_accessed_at: null, valid_at: null, invalid_at: null,
+   claimed_invalid_at: null, expired_at: null, expires_at: null} AS fact,
 {{fact_times}} AS times, startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
 
 // fragment: fact_with_entities

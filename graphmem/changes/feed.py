@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -27,17 +26,8 @@ ChangePosition = tuple[datetime, str]
 """The time and the key of the change after which a page continues."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ChangedFact:
-    """A change before its memory is loaded."""
-
-    id: str
-    at: datetime
-    kind: ChangeKind
-    memory_id: str
-    fact: Fact | None
-    reason: str | None
-    actor: str | None
+_ChangedFact = tuple[MemoryChange, Fact | None]
+"""A change without its memory, and the version that becomes it."""
 
 
 class ChangeStore:
@@ -126,23 +116,14 @@ class ChangeStore:
     async def _load_memories(
         self, transaction: Transaction, owner: Owner, changes: list[_ChangedFact]
     ) -> list[MemoryChange]:
-        facts = [change.fact for change in changes if change.fact]
+        facts = [fact for _, fact in changes if fact]
         refs = await self._entities.get_refs(transaction, owner, entity_ids_of(facts))
         now = self._clock()
         return [
-            MemoryChange(
-                id=change.id,
-                at=change.at,
-                kind=change.kind,
-                memory_id=change.memory_id,
-                memory=memory_from_fact(change.fact, refs, now)
-                if change.fact
-                and {change.fact.subject_id, change.fact.object_id or change.fact.subject_id} <= refs.keys()
-                else None,
-                reason=change.reason,
-                actor=change.actor,
-            )
-            for change in changes
+            change.model_copy(update={"memory": memory_from_fact(fact, refs, now)})
+            if fact and {fact.subject_id, fact.object_id or fact.subject_id} <= refs.keys()
+            else change
+            for change, fact in changes
         ]
 
 
@@ -152,20 +133,25 @@ def _time_of(row: Mapping[str, Any]) -> datetime:
 
 def _made(row: Mapping[str, Any], fact: Fact, previous: Fact | None) -> _ChangedFact:
     """Return the change that the creation, deletion or archiving of a version made."""
-    at = _time_of(row)
     if row["key"].endswith(":ended"):
-        return _ChangedFact(
-            row["key"], at, ChangeKind.DELETED, fact.memory_id, fact, fact.ended_reason, fact.ended_actor
-        )
+        return _change(row, ChangeKind.DELETED, fact.memory_id, fact.ended_reason, fact.ended_actor), fact
     reason = previous.ended_reason if previous else None
-    return _ChangedFact(row["key"], at, classify_version(fact, previous), fact.memory_id, fact, reason, fact.actor)
+    return _change(row, classify_version(fact, previous), fact.memory_id, reason, fact.actor), fact
 
 
 def _undone(row: Mapping[str, Any], restored: tuple[ChangeKind, Fact] | None) -> _ChangedFact:
     """Return the change that a rollback made."""
     kind, fact = restored or (ChangeKind.RESTORED, None)
     reason = f"{ROLLED_BACK_REASON}: {row['undoes']}" if row["undoes"] else ROLLED_BACK_REASON
-    return _ChangedFact(row["key"], _time_of(row), kind, row["memory_id"], fact, reason, row["actor"])
+    return _change(row, kind, row["memory_id"], reason, row["actor"]), fact
+
+
+def _change(
+    row: Mapping[str, Any], kind: ChangeKind, memory_id: str, reason: str | None, actor: str | None
+) -> MemoryChange:
+    return MemoryChange(
+        id=row["key"], at=_time_of(row), kind=kind, memory_id=memory_id, memory=None, reason=reason, actor=actor
+    )
 
 
 def _outranks(one: tuple[ChangeKind, Fact], other: tuple[ChangeKind, Fact]) -> bool:

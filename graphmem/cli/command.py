@@ -158,20 +158,6 @@ KnownAsOf = Annotated[str | None, typer.Option(help="What graphmem knew at this 
 Tenant = Annotated[str, typer.Option("--tenant", help="The tenant of the user.")]
 Cursor = Annotated[str | None, typer.Option(help="`next_cursor` of the page before.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeat for several.")]
-OnlyTypes = Annotated[list[str] | None, typer.Option("--type", help="Only this type; repeat for several.")]
-OnlySubtype = Annotated[
-    str | None, typer.Option("--subtype", help="Only those whose writer gave this type, such as persona.")
-]
-OnlyDomain = Annotated[str | None, typer.Option("--domain", help="Only this domain.")]
-OnlyScope = Annotated[str | None, typer.Option("--scope", help="Only this scope: profile, domain, episodic, global.")]
-AboutEntity = Annotated[str | None, typer.Option("--entity", help="Only about this entity: a name, an alias or an id.")]
-MinConfidence = Annotated[float | None, typer.Option("--min-confidence", help="0 to 1.")]
-MinImportance = Annotated[float | None, typer.Option("--min-importance", help="0 to 1.")]
-IncludeSuperseded = Annotated[bool, typer.Option("--include-superseded", help="Also memories that are no longer true.")]
-Metadata = Annotated[
-    list[str] | None,
-    typer.Option("--metadata", help="KEY=VALUE that a memory's metadata must contain; repeat for several."),
-]
 
 
 @dataclass(frozen=True)
@@ -260,24 +246,93 @@ def exit_with_error(sentence: str, code: int = EXIT_FAILED) -> NoReturn:
     raise CommandFailed(sentence, code)
 
 
+@dataclass(frozen=True)
+class Filters:
+    """The filters on memories that a command was given; it takes an option for every field of `QueryStringFilters`."""
+
+    given: Mapping[str, Any]
+
+    def as_query(self) -> dict[str, Any]:
+        """Return them as the fields of `QueryStringFilters`; raise InvalidInput for metadata without `=`."""
+        metadata = self.given.get("metadata", ())
+        return {**self.given, "metadata": parse_pairs(metadata, example="--metadata file=plan.md")}
+
+    def as_fields(self) -> dict[str, Any]:
+        """Return them as the fields of `MemoryFilters`; raise InvalidInput for metadata without `=`."""
+        fields = self.as_query()
+        types, every, none = (fields.pop(name, []) for name in ("type", "tag", "not_tag"))
+        return {**fields, "types": types or None, "tags": {"all": every, "none": none}}
+
+
 def command(app: typer.Typer, name: str) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
     """Register an async function `handler(output, …options)` as a command that also takes the flags that all share."""
 
     def register(handler: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-        @functools.wraps(handler)
-        def run(context: typer.Context, json: bool, debug: bool, no_server: bool, **options: Any) -> None:
-            flags = context.obj if isinstance(context.obj, Flags) else Flags()
-            output = Output(flags | Flags(json, debug, no_server), _name_parameters(context))
-            _run_command(handler, output, options)
-
-        signature = inspect.signature(handler, eval_str=True)
-        options = [parameter for parameter in signature.parameters.values() if parameter.name != "output"]
-        run.__signature__ = signature.replace(parameters=_with_common_parameters(options))  # type: ignore[attr-defined]
-        run.__annotations__ = {name: option.annotation for name, option in run.__signature__.parameters.items()}  # type: ignore[attr-defined]
+        run = _Command(handler)
         app.command(name)(run)
         return run
 
     return register
+
+
+class _Command:
+    """A command as typer calls it; its options are made when it is built, so that nothing imports models before."""
+
+    def __init__(self, handler: Callable[..., Awaitable[None]]) -> None:
+        functools.update_wrapper(self, handler)
+        self._handler = handler
+        self.__annotations__ = {}
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        signature = inspect.signature(self._handler, eval_str=True)
+        options: list[inspect.Parameter] = []
+        for parameter in signature.parameters.values():
+            if parameter.annotation is Filters:
+                options += _filter_options()
+            elif parameter.name != "output":
+                options.append(parameter)
+        return signature.replace(parameters=_with_common_parameters(options))
+
+    def __call__(self, context: typer.Context, json: bool, debug: bool, no_server: bool, **options: Any) -> None:
+        """Run the command."""
+        flags = context.obj if isinstance(context.obj, Flags) else Flags()
+        output = Output(flags | Flags(json, debug, no_server), _name_parameters(context))
+        for name, parameter in inspect.signature(self._handler, eval_str=True).parameters.items():
+            if parameter.annotation is Filters:
+                values = {option.name: options.pop(option.name) for option in _filter_options()}
+                options[name] = Filters({key: value for key, value in values.items() if _is_given(value)})
+        _run_command(self._handler, output, options)
+
+
+@functools.cache
+def _filter_options() -> Sequence[inspect.Parameter]:
+    """Return an option for each filter, with the description that the model gives it."""
+    from graphmem.memories.listing import QueryStringFilters
+
+    fields = QueryStringFilters.model_json_schema()["properties"]
+    return [_filter_option(name, schema) for name, schema in fields.items()]
+
+
+_OPTION_TYPES: Mapping[str, Any] = {
+    "number": float | None,
+    "boolean": bool,
+    "array": list[str] | None,
+    "object": list[str] | None,
+}
+"""The types of options by the JSON type of a field; what is not listed is text."""
+
+
+def _filter_option(name: str, schema: Mapping[str, Any]) -> inspect.Parameter:
+    json_types = [form.get("type") for form in schema.get("anyOf", [schema])]
+    type = next((_OPTION_TYPES[given] for given in json_types if given in _OPTION_TYPES), str | None)
+    option = typer.Option(f"--{name.replace('_', '-')}", help=schema["description"])
+    default = False if type is bool else None
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[type, option])
+
+
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False and value != []
 
 
 def _name_parameters(context: typer.Context) -> dict[str, str]:

@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from graphmem.cli.command import (
-    AboutEntity,
     Cursor,
-    IncludeSuperseded,
+    Filters,
     KnownAsOf,
-    Metadata,
-    MinConfidence,
-    MinImportance,
-    OnlyDomain,
-    OnlyScope,
-    OnlySubtype,
-    OnlyTypes,
     Output,
     Tags,
     Tenant,
@@ -31,7 +23,6 @@ from graphmem.cli.startup import complete_memory_id, open_operations
 from graphmem.runtime.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
-    from graphmem.client.inputs import SearchOptions
     from graphmem.memories.memory import Memory
 
 
@@ -104,46 +95,25 @@ async def search(
     user: User,
     tenant: Tenant = "default",
     limit: Annotated[int, typer.Option(help="How many, 1 to 100.")] = 10,
-    type: OnlyTypes = None,
-    subtype: OnlySubtype = None,
-    tag: Tags = None,
-    domain: OnlyDomain = None,
-    scope: OnlyScope = None,
-    entity: AboutEntity = None,
-    min_confidence: MinConfidence = None,
-    min_importance: MinImportance = None,
+    *,
+    filters: Filters,
     min_score: Annotated[float | None, typer.Option(help="Least score, 0 to 1; from 0.5 a memory fits.")] = None,
     cut: Annotated[
         Literal["none", "auto"], typer.Option(help="auto: only what fits, possibly nothing; none: up to the limit.")
     ] = "none",
-    metadata: Metadata = None,
-    valid_as_of: ValidAsOf = None,
-    known_as_of: KnownAsOf = None,
-    include_superseded: IncludeSuperseded = False,
     messages: Annotated[bool, typer.Option("--messages", help="Also search the messages themselves.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show the ranks and factors behind each score.")] = False,
 ) -> None:
     """Search memories by meaning, keywords and graph."""
     from graphmem.cli import render
 
-    options: SearchOptions = {
+    options: dict[str, Any] = {
         "limit": limit,
-        "types": type,
-        "subtype": subtype,
-        "tags": {"all": tag} if tag else None,
-        "domain": domain,
-        "scope": scope,
-        "entity": entity,
-        "min_confidence": min_confidence,
-        "min_importance": min_importance,
-        "valid_as_of": valid_as_of,
-        "known_as_of": known_as_of,
         "min_score": min_score,
         "cut": cut,
-        "metadata": parse_pairs(metadata or [], example="--metadata file=plan.md"),
-        "include_superseded": include_superseded,
         "include_messages": messages,
         "explain": explain,
+        **filters.as_fields(),
     }
     async with open_operations(output, tenant) as operations:
         response = await operations.search(user, text, **options)
@@ -208,23 +178,10 @@ async def memories(
     output: Output,
     user: User,
     tenant: Tenant = "default",
-    type: OnlyTypes = None,
-    subtype: OnlySubtype = None,
-    tag: Tags = None,
-    not_tag: Annotated[list[str] | None, typer.Option(help="None with this tag; repeat for several.")] = None,
-    metadata: Metadata = None,
-    domain: OnlyDomain = None,
-    scope: OnlyScope = None,
-    entity: AboutEntity = None,
+    *,
+    filters: Filters,
     keyword: Annotated[str | None, typer.Option(help="Only statements that contain this text.")] = None,
     session: Annotated[str | None, typer.Option(help="Only from this session.")] = None,
-    min_confidence: MinConfidence = None,
-    min_importance: MinImportance = None,
-    created_after: Annotated[str | None, typer.Option(help="Only those first saved after this time.")] = None,
-    created_before: Annotated[str | None, typer.Option(help="Only those first saved before this time.")] = None,
-    valid_as_of: ValidAsOf = None,
-    known_as_of: KnownAsOf = None,
-    include_superseded: IncludeSuperseded = False,
     sort: Annotated[
         Literal["created_at", "-created_at", "importance", "-importance", "valid_at", "-valid_at"],
         typer.Option(help="The order; a leading minus: the highest or latest first."),
@@ -235,30 +192,10 @@ async def memories(
     """List a user's memories by attributes, the latest first; `search` finds them by meaning."""
     from graphmem.cli import render
 
+    shown = {"keyword": keyword, "session_id": session, "sort": sort, "limit": limit, "cursor": cursor}
+    options = {**filters.as_query(), **shown}
     async with open_operations(output, tenant) as operations:
-        page = await operations.memories(
-            user,
-            type=type or [],
-            subtype=subtype,
-            tag=tag or [],
-            not_tag=not_tag or [],
-            metadata=parse_pairs(metadata or [], example="--metadata file=plan.md"),
-            domain=domain,
-            scope=scope,
-            entity=entity,
-            keyword=keyword,
-            session_id=session,
-            min_confidence=min_confidence,
-            min_importance=min_importance,
-            created_after=created_after,
-            created_before=created_before,
-            valid_as_of=valid_as_of,
-            known_as_of=known_as_of,
-            include_superseded=include_superseded,
-            sort=sort,
-            limit=limit,
-            cursor=cursor,
-        )
+        page = await operations.memories(user, **options)
     output.show(page, render.memories(page.items), *render.next_page(page))
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, timedelta
-from typing import Any
+from datetime import UTC
 
 from graphmem.ingestion.candidates import (
     PENDING_TYPES,
@@ -19,15 +18,15 @@ from graphmem.ingestion.name_resolution import (
     EntityIds,
     LinkingResult,
     PossibleEntity,
-    RelatedFact,
 )
-from graphmem.ingestion.supersession import collect_named_entities, select_related_facts
+from graphmem.ingestion.supersession import RelatedFact, collect_named_entities, select_related_facts
 from graphmem.memories.entity import PERSON_TYPE, EntityIn
-from graphmem.memories.memory import MemoryType
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_mapping import fact_from_row
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, NAME_TEXT_FIELDS
 from graphmem.runtime.field_types import Vector, content_hash, name_key
-from graphmem.runtime.times import AS_OF_NOW, EPOCH
+from graphmem.runtime.times import AS_OF_NOW
 from graphmem.tenants.owners import Owner
 from graphmem.text.lucene import build_lucene_query, query_terms
 
@@ -48,7 +47,7 @@ class CandidateLinker:
         aliases: Sequence[AliasGroup],
         vectors: Mapping[str, Vector],
         keywords: Sequence[str],
-    ) -> tuple[LinkingResult, list[RelatedFact]]:
+    ) -> tuple[LinkingResult, list[Fact]]:
         """Return what the statements touch, and its related facts; `vectors` holds those of all contents and names."""
         named = collect_named_entities(candidates, aliases)
         entities = await self._find_exact_matches(owner, list(named))
@@ -147,7 +146,7 @@ class CandidateLinker:
         keywords: Sequence[str],
     ) -> list[RelatedFact]:
         contents = [candidate.memory.content for candidate in candidates]
-        rows = await self._graph.fetch_value(
+        rows = await self._graph.fetch(
             "extraction.find_related_facts",
             group_id=owner.group_id,
             vectors=[vectors[content] for content in contents],
@@ -165,7 +164,7 @@ class CandidateLinker:
             known_at=AS_OF_NOW,
             limit=FACTS_PER_CHANNEL,
         )
-        return [_related_fact(row) for row in rows]
+        return [RelatedFact(fact_from_row(row), row["similarities"]) for row in rows]
 
 
 def _ids_by_alias(aliases: Sequence[AliasGroup], entities: EntityIds) -> dict[str, str]:
@@ -193,27 +192,6 @@ def _is_called(entity: EntityIn, possible: PossibleEntity) -> bool:
 def _is_unsettled(options: Sequence[str], known_id: str | None) -> bool:
     """Return whether a name may mean one of `options` that is not the known entity of exactly this name."""
     return known_id is None or (known_id in options and len(options) > 1)
-
-
-def _related_fact(row: Sequence[Any]) -> RelatedFact:
-    """Return the fact of a row, whose times are microseconds since 1970."""
-    memory_id, content, hash_, type, predicate, subject_id, object_id, entity_ids, immutable, times, similarities = row
-    first_created_at, valid_at = (None if time is None else EPOCH + timedelta(microseconds=time) for time in times)
-    assert first_created_at
-    return RelatedFact(
-        memory_id=memory_id,
-        content=content,
-        content_hash=hash_,
-        type=MemoryType(type),
-        predicate=predicate,
-        subject_id=subject_id,
-        object_id=object_id,
-        entity_ids=entity_ids,
-        immutable=immutable,
-        first_created_at=first_created_at,
-        valid_at=valid_at,
-        similarities=similarities,
-    )
 
 
 def _build_fulltext_query(owner: Owner, text: str, fields: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import (
     MemoryIn,
+    MemoryPatch,
     MemoryStatus,
     SaveAction,
     SaveResult,
@@ -184,7 +185,7 @@ class InferredSave:
             ledger = Ledger(facts.values(), now, actor)
             for end in plan.ends:
                 metadata = {**facts[end.memory_id].metadata, STATED_END_KEY: end.stated}
-                ledger.amend(end.memory_id, {"invalid_at": end.at, "metadata": metadata})
+                ledger.amend(end.memory_id, MemoryPatch.model_construct(invalid_at=end.at, metadata=metadata))
             await FactWrite(owner, transaction, now, ledger).commit()
         canonical = {
             **{

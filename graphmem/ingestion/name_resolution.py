@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.ingestion.candidates import AliasGroup, ValidatedCandidate, is_short_form
 from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
-from graphmem.memories.memory import MemoryIn, MemoryType
+from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.field_types import name_key
 from graphmem.text.names import is_possessive_phrase
 
@@ -192,31 +191,3 @@ class LinkingResult(BaseModel):
     ambiguous_names: list[AmbiguousName] = Field(default_factory=list)
     related: list[str] = Field(default_factory=list)
     related_by_candidate: list[list[int]] = Field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class RelatedFact:
-    """A known fact as far as it is compared with statements; `similarities` are its cosines with each of them."""
-
-    memory_id: str
-    content: str
-    content_hash: str
-    type: MemoryType
-    predicate: str
-    subject_id: str
-    object_id: str | None
-    entity_ids: Sequence[str]
-    immutable: bool
-    first_created_at: datetime
-    valid_at: datetime | None
-    similarities: Sequence[float]
-
-    @property
-    def learning_order(self) -> tuple[datetime, str]:
-        """The sort key for the order in which facts were learned, the same on every machine."""
-        return self.first_created_at, self.content
-
-    @property
-    def effective_start(self) -> datetime:
-        """The start by which single-valued facts are ordered, as in `Fact`."""
-        return self.valid_at or self.first_created_at

@@ -17,7 +17,6 @@ from graphmem.ingestion.name_resolution import (
     PossibleEntity,
 )
 from graphmem.ingestion.supersession import (
-    KnownFact,
     has_same_slot,
     has_same_subject,
     has_same_wording,
@@ -42,9 +41,7 @@ class ReconciliationStep(BaseModel):
     receipt: Receipt = Field(default_factory=Receipt)
 
 
-def needs_model_call(
-    candidates: Sequence[ValidatedCandidate], linking: LinkingResult, related: Sequence[KnownFact]
-) -> bool:
+def needs_model_call(candidates: Sequence[ValidatedCandidate], linking: LinkingResult, related: Sequence[Fact]) -> bool:
     """Return whether a name or a related fact is left that the rules cannot settle.
 
     `related` are the facts of `linking.related`, in that order.
@@ -57,7 +54,7 @@ def needs_model_call(
     )
 
 
-def is_settled_by_rules(candidate: ValidatedCandidate, related: Sequence[KnownFact], entities: EntityIds) -> bool:
+def is_settled_by_rules(candidate: ValidatedCandidate, related: Sequence[Fact], entities: EntityIds) -> bool:
     """Return whether rules alone decide what a statement does to the facts related to it.
 
     They settle a statement that repeats a fact word for word, and a single value that is related only to earlier
@@ -70,7 +67,7 @@ def is_settled_by_rules(candidate: ValidatedCandidate, related: Sequence[KnownFa
     return candidate.memory.single_valued and all(_is_earlier_value(fact, candidate, entities) for fact in related)
 
 
-def _is_earlier_value(fact: KnownFact, candidate: ValidatedCandidate, entities: EntityIds) -> bool:
+def _is_earlier_value(fact: Fact, candidate: ValidatedCandidate, entities: EntityIds) -> bool:
     return (
         has_same_slot(candidate, fact, entities)
         and not fact.immutable

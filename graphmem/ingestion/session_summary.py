@@ -32,6 +32,7 @@ from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import (
     MAX_CONTENT_LENGTH,
     MemoryIn,
+    MemoryPatch,
     MemorySourceIn,
     MemoryStatus,
     MemoryType,
@@ -241,7 +242,7 @@ def _clean_summary(answer: Summary, redact: Redactor) -> Summary:
 
 
 def _set_scope(fact: Fact, scope: Scope) -> Callable[[Ledger], Fact]:
-    return lambda ledger: ledger.amend(fact.memory_id, {"scope": scope})
+    return lambda ledger: ledger.amend(fact.memory_id, MemoryPatch(scope=scope, domain=fact.domain))
 
 
 def needs_summary(messages: Sequence[Message]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from graphmem.ingestion.candidates import (
     EXTRACTION_SOURCE,
@@ -14,7 +15,7 @@ from graphmem.ingestion.candidates import (
     ValidatedCandidate,
     is_named_in,
 )
-from graphmem.ingestion.name_resolution import EntityIds, RelatedFact
+from graphmem.ingestion.name_resolution import EntityIds
 from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import MemoryIn, MemoryStatus, MemoryType
@@ -38,8 +39,17 @@ MAX_PENDING_PER_WINDOW = 12
 _CLOSING_MARKS = ".!。 "
 """Characters at the end of a sentence that do not change what it says."""
 
-KnownFact = Fact | RelatedFact
-"""A stored fact that a statement is compared with."""
+
+class RelatedFact(NamedTuple):
+    """A known fact and its cosines with each of the statements."""
+
+    fact: Fact
+    similarities: Sequence[float]
+
+    @property
+    def learning_order(self) -> tuple[datetime, str]:
+        """The sort key for the order in which facts were learned, the same on every machine."""
+        return self.fact.first_created_at, self.fact.content
 
 
 def collect_named_entities(
@@ -58,17 +68,17 @@ def collect_named_entities(
     return named
 
 
-def has_same_subject(candidate: ValidatedCandidate, fact: KnownFact, entities: EntityIds) -> bool:
+def has_same_subject(candidate: ValidatedCandidate, fact: Fact, entities: EntityIds) -> bool:
     """Return whether a statement is about the subject of a fact."""
     return entities.of_subject(candidate) == fact.subject_id
 
 
-def has_same_slot(candidate: ValidatedCandidate, fact: KnownFact, entities: EntityIds) -> bool:
+def has_same_slot(candidate: ValidatedCandidate, fact: Fact, entities: EntityIds) -> bool:
     """Return whether a statement has subject and predicate of a fact, with which a single-valued one competes."""
     return has_same_subject(candidate, fact, entities) and fact.predicate == candidate.memory.predicate
 
 
-def has_same_wording(candidate: ValidatedCandidate, fact: KnownFact) -> bool:
+def has_same_wording(candidate: ValidatedCandidate, fact: Fact) -> bool:
     """Return whether statement and fact differ at most in case, spaces and closing marks."""
     return _without_closing_marks(candidate.memory.content) == _without_closing_marks(fact.content)
 
@@ -80,7 +90,7 @@ def has_stated_start(fact: Fact) -> bool:
 
 def select_related_facts(
     found: Sequence[RelatedFact], candidates: Sequence[ValidatedCandidate], entities: EntityIds
-) -> tuple[list[RelatedFact], list[list[int]]]:
+) -> tuple[list[Fact], list[list[int]]]:
     """Return the facts worth comparing, in the order they were learned, and for each statement their positions.
 
     The best facts of each statement are taken in turn up to the limit of the window, then the plans and open loops that
@@ -88,35 +98,35 @@ def select_related_facts(
     """
     best_by_candidate: list[list[RelatedFact]] = []
     for index, candidate in enumerate(candidates):
-        scores = [(score_relatedness(fact, index, candidate, entities), fact) for fact in found]
+        scores = [(score_relatedness(known, index, candidate, entities), known) for known in found]
         ranked = sorted(
-            ((score, fact) for score, fact in scores if score > 0),
+            ((score, known) for score, known in scores if score > 0),
             key=lambda scored: (-round(scored[0], 4), scored[1].learning_order),
         )
-        best_by_candidate.append([fact for _, fact in ranked[:MAX_RELATED_PER_CANDIDATE]])
+        best_by_candidate.append([known for _, known in ranked[:MAX_RELATED_PER_CANDIDATE]])
     by_id = {
-        fact.memory_id: fact
+        known.fact.memory_id: known
         for rank in range(MAX_RELATED_PER_CANDIDATE)
-        for facts in best_by_candidate
-        for fact in facts[rank : rank + 1]
+        for best in best_by_candidate
+        for known in best[rank : rank + 1]
     }
     chosen = list(by_id.values())[:MAX_RELATED_PER_WINDOW]
-    pending = [fact for fact in found if fact.type in PENDING_TYPES and fact not in chosen]
-    pending.sort(key=lambda fact: (-round(max(fact.similarities), 4), fact.learning_order))
-    selected = sorted(chosen + pending[:MAX_PENDING_PER_WINDOW], key=lambda fact: fact.learning_order)
-    positions = {fact.memory_id: position for position, fact in enumerate(selected)}
-    return selected, [
-        sorted(positions[fact.memory_id] for fact in facts if fact.memory_id in positions)
-        for facts in best_by_candidate
+    pending = [known for known in found if known.fact.type in PENDING_TYPES and known not in chosen]
+    pending.sort(key=lambda known: (-round(max(known.similarities), 4), known.learning_order))
+    selected = sorted(chosen + pending[:MAX_PENDING_PER_WINDOW], key=lambda known: known.learning_order)
+    positions = {known.fact.memory_id: position for position, known in enumerate(selected)}
+    return [known.fact for known in selected], [
+        sorted(positions[known.fact.memory_id] for known in best if known.fact.memory_id in positions)
+        for best in best_by_candidate
     ]
 
 
-def score_relatedness(fact: RelatedFact, index: int, candidate: ValidatedCandidate, entities: EntityIds) -> float:
+def score_relatedness(known: RelatedFact, index: int, candidate: ValidatedCandidate, entities: EntityIds) -> float:
     """Return how related a fact is to the statement at `index`; 0 for one that is not worth comparing.
 
     The same statement scores 3, a competing single value 2, the same two entities 1 to 2, any other its cosine.
     """
-    similarity = fact.similarities[index]
+    fact, similarity = known.fact, known.similarities[index]
     same_subject = has_same_subject(candidate, fact, entities)
     same_slot = has_same_slot(candidate, fact, entities)
     if same_subject and fact.content_hash == content_hash(candidate.memory.content):

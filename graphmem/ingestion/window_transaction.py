@@ -43,6 +43,7 @@ from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import (
     MAINTENANCE_TAGS,
     MAX_SOURCE_MESSAGES,
+    MemoryPatch,
     MemoryType,
     SaveAction,
     SaveResult,
@@ -310,7 +311,7 @@ class WindowTransaction:
         ledger = Ledger(facts.values(), now, self._actor)
         for end in ends:
             metadata = {**facts[end.memory_id].metadata, STATED_END_KEY: end.stated}
-            fact = ledger.amend(end.memory_id, {"invalid_at": end.at, "metadata": metadata})
+            fact = ledger.amend(end.memory_id, MemoryPatch.model_construct(invalid_at=end.at, metadata=metadata))
             self._add_action("end", fact.type, end.reason, fact.memory_id)
         await FactWrite(self._owner, self._transaction, now, ledger).commit()
 

@@ -6,14 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from graphmem.memories.filters import MetadataFilter, TagFilter
+from graphmem.memories.filters import MemoryFilters
 from graphmem.memories.memory import (
     MAX_CONTENT_LENGTH,
     MemoryTypeInput,
     Scope,
-    SubtypeWord,
     Tags,
 )
 from graphmem.runtime.errors import Forbidden, InvalidInput
@@ -75,29 +74,18 @@ MinScore = Annotated[UnitInterval, Field(description="Least score of a memory, 0
 Limit = Annotated[int, Field(ge=1, le=50, description="Most memories to return.")]
 
 
-class SearchFilters(BaseModel):
+class SearchFilters(MemoryFilters):
     """What a memory must be to be found; leave out what does not matter."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    types: list[MemoryTypeInput] | None = None
-    subtype: SubtypeWord | None = Field(None, description="The type as it was given, such as persona.")
-    tags: TagFilter | None = None
-    domain: Domain | None = None
-    scope: Scope | None = None
+    types: list[MemoryTypeInput] | None = None  # type: ignore[assignment] # a model chooses among the built-in ones
     entity: (
         Annotated[str, Field(max_length=300, description="Name or id of somebody or something it is about.")] | None
     ) = None
+    # Models know these by their names: a description would cost tokens at each call.
+    domain: Domain | None = None
+    scope: Scope | None = None
     min_confidence: UnitInterval | None = None
     min_importance: UnitInterval | None = None
-    created_after: Instant | None = Field(None, description="Learned after this time, RFC 3339 with offset.")
-    created_before: Instant | None = Field(None, description="Learned before this time.")
-    valid_as_of: Instant | None = Field(None, description="What held in the world at this time; absent: now.")
-    known_as_of: Instant | None = Field(None, description="What was known at this time; absent: now.")
-    include_superseded: bool = Field(False, description="Also what no longer holds.")
-    metadata: MetadataFilter = Field(
-        default_factory=dict, description='Keys and values that its metadata must contain, such as {"file": "plan.md"}.'
-    )
 
 
 def predicate_from_key(key: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Any, TypedDict, cast
+from typing import Any
 
 from graphmem.memories.decay import decayed_strength
 from graphmem.memories.memory import (
@@ -28,7 +28,7 @@ MAX_SEARCH_TEXT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One version of a memory; `FACT_FIELDS` lists its attributes as they are stored.
+    """One version of a memory; its fields are the properties of its edge, and what an export has of it.
 
     Valid time is `[valid_at, invalid_at)`, known time `[created_at, expired_at)`; None is open. A `retired` version
     was merged or reverted: it is valid at no time and stays readable by id. `claimed_invalid_at` is the end
@@ -170,45 +170,15 @@ class Fact:
         return self.status
 
 
-class FactAmendments(TypedDict, total=False):
-    """The attributes of a fact that a correction may change."""
-
-    content: str
-    content_hash: str
-    content_data: dict[str, Any] | None
-    type: MemoryType
-    subtype: str | None
-    scope: Scope
-    domain: str | None
-    tags: tuple[str, ...]
-    importance: float
-    confidence: float
-    valid_at: datetime | None
-    invalid_at: datetime | None
-    expires_at: datetime | None
-    associations: tuple[str, ...]
-    metadata: dict[str, Any]
-
-
-class FactAnnotations(TypedDict, total=False):
-    """The attributes of a fact that change without a new version, because they claim nothing about the world."""
-
-    associations: tuple[str, ...]
-    entity_ids: tuple[str, ...]
-    message_ids: tuple[str, ...]
-    episodes: tuple[str, ...]
-    search_text: str
-
-
 def join_sources(*sources: Iterable[str]) -> tuple[str, ...]:
     """Return the ids of source messages without repetitions: at most the latest `MAX_SOURCE_MESSAGES`."""
     return tuple(deduplicate(chain.from_iterable(sources))[-MAX_SOURCE_MESSAGES:])
 
 
-def amendments_from_patch(patch: MemoryPatch) -> FactAmendments:
-    """Return the fields that a patch sets as amendments of a fact; domain and scope move together."""
+def changes_of_patch(patch: MemoryPatch) -> dict[str, Any]:
+    """Return the attributes of a fact that a patch sets, by name; domain and scope move together."""
     given = patch.model_fields_set - {"associations", "content_data", "subtype"}
-    changes = cast(FactAmendments, {name: getattr(patch, name) for name in given})
+    changes = {name: getattr(patch, name) for name in given}
     if patch.tags is not None:
         changes["tags"] = tuple(patch.tags)
     if patch.type is not None:

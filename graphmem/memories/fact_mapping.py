@@ -1,4 +1,4 @@
-"""The fields of a fact in one table, and facts as properties of edges, as rows of queries and as memories."""
+"""Facts as properties of edges, as rows of queries and as memories, by the fields of `Fact`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum, auto
-from typing import Any
+from typing import Any, get_type_hints
 
 from graphmem.memories.entity import EntityRef
 from graphmem.memories.fact import Fact
@@ -24,97 +23,32 @@ from graphmem.neo4j.driver import to_json
 from graphmem.runtime.times import parse_times
 from graphmem.tenants.owners import Owner, group_key
 
+_STORED_AS = {"content": "fact", "predicate": "name"}
+"""The names of properties where they differ from those of attributes."""
 
-class FieldKind(Enum):
-    """The type of a field; it decides how the field is stored and described."""
-
-    TEXT = auto()
-    INTEGER = auto()
-    NUMBER = auto()
-    UNIT = auto()
-    FLAG = auto()
-    TIME = auto()
-    TEXT_LIST = auto()
-    JSON = auto()
-    OPTIONAL_JSON = auto()
-    MEMORY_TYPE = auto()
-    SCOPE = auto()
-    STATUS = auto()
+_ENDS_OF_THE_EDGE = {"subject_id", "object_id"}
 
 
 @dataclass(frozen=True, slots=True)
 class FactField:
-    """One attribute of `Fact` that is a property of its edge.
-
-    `stored_as` is the property's name where it differs from the attribute's. `for_callers` says that a `Memory` is
-    made from it.
-    """
+    """One attribute of `Fact` that is a property of its edge; the type decides how it is stored."""
 
     name: str
-    kind: FieldKind
-    stored_as: str = ""
-    for_callers: bool = True
+    type: Any
 
     @property
     def property_name(self) -> str:
         """The name of the edge's property."""
-        return self.stored_as or self.name
+        return _STORED_AS.get(self.name, self.name)
 
     @property
     def is_time(self) -> bool:
         """Whether the field is a time; queries return times apart from the other properties, as numbers."""
-        return self.kind is FieldKind.TIME
+        return self.type in (datetime, datetime | None)
 
 
-FACT_FIELDS = (
-    FactField("memory_id", FieldKind.TEXT),
-    FactField("uuid", FieldKind.TEXT),
-    FactField("version", FieldKind.INTEGER),
-    FactField("content", FieldKind.TEXT, stored_as="fact"),
-    FactField("predicate", FieldKind.TEXT, stored_as="name"),
-    FactField("content_data", FieldKind.OPTIONAL_JSON),
-    FactField("type", FieldKind.MEMORY_TYPE),
-    FactField("subtype", FieldKind.TEXT),
-    FactField("scope", FieldKind.SCOPE),
-    FactField("status", FieldKind.STATUS),
-    FactField("domain", FieldKind.TEXT),
-    FactField("tags", FieldKind.TEXT_LIST),
-    FactField("metadata", FieldKind.JSON),
-    FactField("confidence", FieldKind.UNIT),
-    FactField("importance", FieldKind.UNIT),
-    FactField("strength", FieldKind.UNIT),
-    FactField("decay_rate", FieldKind.NUMBER),
-    FactField("access_count", FieldKind.INTEGER),
-    FactField("valid_at", FieldKind.TIME),
-    FactField("invalid_at", FieldKind.TIME),
-    FactField("claimed_invalid_at", FieldKind.TIME, for_callers=False),
-    FactField("created_at", FieldKind.TIME),
-    FactField("expired_at", FieldKind.TIME),
-    FactField("first_created_at", FieldKind.TIME, for_callers=False),
-    FactField("updated_at", FieldKind.TIME),
-    FactField("last_accessed_at", FieldKind.TIME),
-    FactField("expires_at", FieldKind.TIME),
-    FactField("immutable", FieldKind.FLAG),
-    FactField("single_valued", FieldKind.FLAG),
-    FactField("retired", FieldKind.FLAG),
-    FactField("content_hash", FieldKind.TEXT),
-    FactField("active_hash", FieldKind.TEXT, for_callers=False),
-    FactField("search_text", FieldKind.TEXT, for_callers=False),
-    FactField("source_kind", FieldKind.TEXT),
-    FactField("source_quote", FieldKind.TEXT),
-    FactField("session_id", FieldKind.TEXT),
-    FactField("message_ids", FieldKind.TEXT_LIST),
-    FactField("episodes", FieldKind.TEXT_LIST, for_callers=False),
-    FactField("entity_ids", FieldKind.TEXT_LIST),
-    FactField("supersedes", FieldKind.TEXT_LIST),
-    FactField("superseded_by", FieldKind.TEXT),
-    FactField("associations", FieldKind.TEXT_LIST),
-    FactField("end_status", FieldKind.STATUS),
-    FactField("ended_reason", FieldKind.TEXT, for_callers=False),
-    FactField("ended_by", FieldKind.TEXT, for_callers=False),
-    FactField("ended_actor", FieldKind.TEXT, for_callers=False),
-    FactField("actor", FieldKind.TEXT, for_callers=False),
-    FactField("group_id", FieldKind.TEXT),
+FACT_FIELDS = tuple(
+    FactField(name, type) for name, type in get_type_hints(Fact).items() if name not in _ENDS_OF_THE_EDGE
 )
 """Every field of `Fact` but `subject_id` and `object_id`, which are the ends of its edge."""
 
@@ -131,32 +65,34 @@ NEXT_VECTOR_PROPERTY = "next_vector"
 """The property of facts, entities and messages that holds their vector of the next model while they are re-embedded."""
 
 
-_ENCODERS: dict[FieldKind, Callable[[Any], Any]] = {
-    FieldKind.TEXT_LIST: list,
-    FieldKind.JSON: to_json,
-    FieldKind.OPTIONAL_JSON: lambda value: to_json(value) if value else None,
-    FieldKind.MEMORY_TYPE: lambda kind: kind.value,
-    FieldKind.SCOPE: lambda scope: scope.value,
-    FieldKind.STATUS: lambda status: status.value if status else None,
+_ENCODERS: dict[Any, Callable[[Any], Any]] = {
+    tuple[str, ...]: list,
+    dict[str, Any]: to_json,
+    dict[str, Any] | None: lambda value: to_json(value) if value else None,
+    MemoryType: lambda kind: kind.value,
+    Scope: lambda scope: scope.value,
+    MemoryStatus: lambda status: status.value,
+    MemoryStatus | None: lambda status: status.value if status else None,
 }
-"""How an attribute becomes a property; kinds that are not listed stay as they are."""
+"""How an attribute becomes a property, by its type; types that are not listed stay as they are."""
 
-_DECODERS: dict[FieldKind, Callable[[Any], Any]] = {
-    FieldKind.TEXT_LIST: lambda items: tuple(items or ()),
-    FieldKind.JSON: lambda text: json.loads(text or "{}"),
-    FieldKind.OPTIONAL_JSON: lambda text: json.loads(text) if text else None,
-    FieldKind.MEMORY_TYPE: MemoryType,
-    FieldKind.SCOPE: Scope,
-    FieldKind.STATUS: lambda status: MemoryStatus(status) if status else None,
+_DECODERS: dict[Any, Callable[[Any], Any]] = {
+    tuple[str, ...]: lambda items: tuple(items or ()),
+    dict[str, Any]: lambda text: json.loads(text or "{}"),
+    dict[str, Any] | None: lambda text: json.loads(text) if text else None,
+    MemoryType: MemoryType,
+    Scope: Scope,
+    MemoryStatus: lambda status: MemoryStatus(status) if status else None,
+    MemoryStatus | None: lambda status: MemoryStatus(status) if status else None,
 }
-"""How a property becomes an attribute; kinds that are not listed stay as they are."""
+"""How a property becomes an attribute, by its type; types that are not listed stay as they are."""
 
-_ENCODED_FIELDS = tuple((field.name, field.property_name, _ENCODERS.get(field.kind)) for field in FACT_FIELDS)
-_DECODED_FIELDS = tuple((field.name, field.property_name, _DECODERS.get(field.kind)) for field in FACT_FIELDS)
+_ENCODED_FIELDS = tuple((field.name, field.property_name, _ENCODERS.get(field.type)) for field in FACT_FIELDS)
+_DECODED_FIELDS = tuple((field.name, field.property_name, _DECODERS.get(field.type)) for field in FACT_FIELDS)
 """Attribute, property and coding of each field, looked up once: a search maps some 350 fields."""
 
 _COPIED_TO_MEMORY = tuple(
-    field.name for field in FACT_FIELDS if field.name in Memory.model_fields and field.kind is not FieldKind.STATUS
+    field.name for field in FACT_FIELDS if field.name in Memory.model_fields and field.name != "status"
 )
 """Attributes that a memory has under the same name and with the same value."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from math import isfinite
 from typing import Annotated, Any
@@ -53,25 +53,30 @@ class TagFilter(BaseModel):
 class SharedFilters(BaseModel):
     """The filters that have the same name and form in a query string as in a JSON body.
 
-    `entity` is a name, an alias or an id. With `include_superseded` the valid time is not filtered.
+    A field with a parameter of its name in the fragment `matches_filters` is a filter everywhere: in requests, tools
+    and commands, which show its description. With `include_superseded` the valid time is not filtered.
     """
 
     model_config = ConfigDict(extra="forbid")
 
-    subtype: SubtypeWord | None = Field(
-        None,
-        description="The type that the writer gave, such as persona; `types` would find every other preference too.",
-    )
-    domain: Domain | None = None
-    scope: Scope | None = None
-    entity: EntityName | None = None
-    min_confidence: UnitInterval | None = None
-    min_importance: UnitInterval | None = None
-    created_after: Instant | None = None
-    created_before: Instant | None = None
-    valid_as_of: Instant | None = None
-    known_as_of: Instant | None = None
-    include_superseded: bool = False
+    subtype: SubtypeWord | None = Field(None, description="The type as it was given, such as persona.")
+    domain: Domain | None = Field(None, description="Only memories of this domain.")
+    scope: Scope | None = Field(None, description="Only memories of this scope: profile, domain, episodic or global.")
+    entity: EntityName | None = Field(None, description="Name, alias or id of an entity that the memory is about.")
+    min_confidence: UnitInterval | None = Field(None, description="Least confidence, from 0 to 1.")
+    min_importance: UnitInterval | None = Field(None, description="Least importance, from 0 to 1.")
+    created_after: Instant | None = Field(None, description="Learned after this time, RFC 3339 with offset.")
+    created_before: Instant | None = Field(None, description="Learned before this time.")
+    valid_as_of: Instant | None = Field(None, description="What held in the world at this time; absent: now.")
+    known_as_of: Instant | None = Field(None, description="What was known at this time; absent: now.")
+    include_superseded: bool = Field(False, description="Also what no longer holds.")
+
+
+_RESOLVED = {"entity", "valid_as_of", "known_as_of", "include_superseded"}
+"""Filters that `FactFilters` has in another form."""
+
+_COMPARED = tuple(name for name in SharedFilters.model_fields if name not in _RESOLVED)
+"""Filters whose values are parameters of the fragment `matches_filters` as they are."""
 
 
 class MemoryFilters(SharedFilters):
@@ -79,29 +84,19 @@ class MemoryFilters(SharedFilters):
 
     types: list[MemoryTypeWord] | None = None
     tags: TagFilter | None = None
-    metadata: MetadataFilter = Field(default_factory=dict)
+    metadata: MetadataFilter = Field(
+        default_factory=dict, description='Keys and values that its metadata must contain, such as {"file": "plan.md"}.'
+    )
 
     def resolve(self, entity_ids: Sequence[str] | None, now: datetime) -> FactFilters:
         """Return the filters as the store applies them at `now`; `entity_ids` are those that `entity` means."""
-        tags = self.tags or TagFilter()
         return FactFilters(
             valid_at=self.valid_as_of or now,
             known_at=known_at_or_now(self.known_as_of),
             any_validity=self.include_superseded,
             said_until=self.valid_as_of or MAX_TIME,
-            types=tuple(map(str, self.types)) if self.types else None,
-            subtype=self.subtype,
-            tags_any=tuple(tags.any),
-            tags_all=tuple(tags.all),
-            tags_none=tuple(tags.none),
-            domain=self.domain,
-            scope=self.scope.value if self.scope else None,
-            entity_ids=tuple(entity_ids) if entity_ids is not None else None,
-            min_confidence=self.min_confidence,
-            min_importance=self.min_importance,
-            created_after=self.created_after,
-            created_before=self.created_before,
-            metadata=tuple(_metadata_texts(key, value) for key, value in self.metadata.items()),
+            entity_ids=entity_ids,
+            attributes=self,
         )
 
 
@@ -110,8 +105,8 @@ class FactFilters:
     """Filters as the store applies them: both times are set and `entity` is resolved to ids.
 
     With `valid_since` everything passes that was valid at any time from there to `valid_at`; with `any_validity` the
-    valid time is not filtered. Messages were said until `said_until`. None and an empty tuple filter nothing. Each
-    entry of `metadata` holds texts of which the stored JSON must contain one.
+    valid time is not filtered. Messages were said until `said_until`. Without `entity_ids` facts of all entities pass,
+    with none of them no fact does.
     """
 
     valid_at: datetime
@@ -119,19 +114,8 @@ class FactFilters:
     valid_since: datetime | None = None
     any_validity: bool = False
     said_until: datetime = MAX_TIME
-    types: tuple[str, ...] | None = None
-    subtype: str | None = None
-    tags_any: tuple[str, ...] = ()
-    tags_all: tuple[str, ...] = ()
-    tags_none: tuple[str, ...] = ()
-    domain: str | None = None
-    scope: str | None = None
-    entity_ids: tuple[str, ...] | None = None
-    min_confidence: float | None = None
-    min_importance: float | None = None
-    created_after: datetime | None = None
-    created_before: datetime | None = None
-    metadata: tuple[tuple[str, ...], ...] = ()
+    entity_ids: Sequence[str] | None = None
+    attributes: MemoryFilters = field(default_factory=MemoryFilters)
 
     @property
     def as_of_params(self) -> Mapping[str, list[int]]:
@@ -149,21 +133,20 @@ class FactFilters:
 
     @property
     def attribute_params(self) -> Mapping[str, Any]:
-        """The parameters of the fragment `matches_filters`."""
+        """The parameters of the fragment `matches_filters`; null and empty lists filter nothing.
+
+        Each entry of `metadata` holds texts of which the stored JSON must contain one.
+        """
+        filters, tags = self.attributes, self.attributes.tags or TagFilter()
         return {
-            "types": list(self.types) if self.types is not None else None,
-            "subtype": self.subtype,
-            "tags_any": list(self.tags_any),
-            "tags_all": list(self.tags_all),
-            "tags_none": list(self.tags_none),
-            "domain": self.domain,
-            "scope": self.scope,
-            "entity_ids": list(self.entity_ids) if self.entity_ids is not None else None,
-            "min_confidence": self.min_confidence,
-            "min_importance": self.min_importance,
-            "created_after": self.created_after,
-            "created_before": self.created_before,
-            "metadata": list(map(list, self.metadata)),
+            **{name: getattr(filters, name) for name in _COMPARED},
+            "scope": filters.scope and filters.scope.value,
+            "types": [*map(str, filters.types)] if filters.types else None,
+            "tags_any": tags.any,
+            "tags_all": tags.all,
+            "tags_none": tags.none,
+            "entity_ids": None if self.entity_ids is None else [*self.entity_ids],
+            "metadata": [_metadata_texts(key, value) for key, value in filters.metadata.items()],
         }
 
     @property
@@ -186,7 +169,7 @@ class FactFilters:
         return self.entity_ids is None and all(value is None or value == [] for value in params.values())
 
 
-def _metadata_texts(key: str, value: object) -> tuple[str, ...]:
+def _metadata_texts(key: str, value: object) -> list[str]:
     """Return the texts that stored metadata contains if it has the value at the key: a pair ends with `,` or `}`.
 
     Quotes inside a stored text are escaped, so that no text looks like a pair.
@@ -195,7 +178,7 @@ def _metadata_texts(key: str, value: object) -> tuple[str, ...]:
     if isinstance(value, str) and (meant := _parse_number_or_truth_value(value)) is not None:
         values.append(meant)
     texts = [text for one in values for text in _stored_texts(one)]
-    return tuple(f"{json.dumps(key, ensure_ascii=False)}:{text}{end}" for text in texts for end in ",}")
+    return [f"{json.dumps(key, ensure_ascii=False)}:{text}{end}" for text in texts for end in ",}"]
 
 
 def _stored_texts(value: object) -> list[str]:

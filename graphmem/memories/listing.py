@@ -54,10 +54,12 @@ class QueryStringFilters(SharedFilters):
     entry of `metadata`.
     """
 
-    type: list[MemoryTypeWord] = Field(default_factory=list)
-    tag: list[Tag] = Field(default_factory=list)
-    not_tag: list[Tag] = Field(default_factory=list)
-    metadata: MetadataFilter = Field(default_factory=dict)
+    type: list[MemoryTypeWord] = Field(default_factory=list, description="Only memories of this type; repeatable.")
+    tag: list[Tag] = Field(default_factory=list, description="Only memories with this tag; repeatable.")
+    not_tag: list[Tag] = Field(default_factory=list, description="Only memories without this tag; repeatable.")
+    metadata: MetadataFilter = Field(
+        default_factory=dict, description="KEY=VALUE that a memory's metadata must contain; repeatable."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -91,7 +93,7 @@ class QueryStringFilters(SharedFilters):
 class ListFilters(QueryStringFilters):
     """Which memories to list and in which order."""
 
-    keyword: NonBlankText | None = Field(None, max_length=500)
+    keyword: NonBlankText | None = Field(None, max_length=500, description="Only statements that contain this text.")
     session_id: Id | None = None
     sort: SortOrder = SortOrder.NEWEST
     limit: int = Field(50, ge=1, le=200)

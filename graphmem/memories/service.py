@@ -135,11 +135,11 @@ class MemoryService:
     ) -> Memory:
         """Create a version with the fields given; raise VersionConflict when `if_version` is not the latest."""
         resolved = await self._declared_types.resolve_patch(owner, patch)
-        changes, vector = await self._memory_writer.prepare_patch(owner, resolved)
+        vector = await self._memory_writer.prepare_patch(owner, resolved)
         return await self._facts.update_memory(
             owner,
             memory_id,
-            lambda ledger: ledger.amend(memory_id, changes, if_version=if_version),
+            lambda ledger: ledger.amend(memory_id, resolved, if_version=if_version),
             actor=actor,
             vector=vector,
             associations=patch.associations,

@@ -10,18 +10,17 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Unpack
+from typing import Any
 
 from graphmem.memories.decay import MAX_CONFIDENCE, apply_reinforcement
 from graphmem.memories.fact import (
     MAX_SEARCH_TEXT,
     Fact,
-    FactAmendments,
-    FactAnnotations,
     ImportProvenance,
+    changes_of_patch,
     join_sources,
 )
-from graphmem.memories.memory import MemoryStatus, SaveAction, Scope
+from graphmem.memories.memory import MemoryPatch, MemoryStatus, SaveAction, Scope
 from graphmem.runtime.errors import Conflict, ImmutableMemory, InvalidInput, NotFound, VersionConflict
 from graphmem.runtime.field_types import deduplicate
 from graphmem.runtime.times import MICROSECOND, MIN_TIME
@@ -392,8 +391,10 @@ class Ledger(VersionLog):
 
     # Changing, ending, undoing
 
-    def amend(self, memory_id: str, changes: FactAmendments, *, if_version: int | None = None) -> Fact:
-        """Create a version with `changes`; a superseded memory that gets another end is no longer superseded.
+    def amend(self, memory_id: str, patch: MemoryPatch, *, if_version: int | None = None) -> Fact:
+        """Create a version with the changes of a patch, but for its associations.
+
+        A superseded memory that gets another end is no longer superseded.
 
         Raises VersionConflict when `if_version` is not the latest version, InvalidInput when the memory would end
         before it starts or would need another owner, and Conflict when it would be valid together with another value
@@ -404,6 +405,7 @@ class Ledger(VersionLog):
             raise VersionConflict(
                 f"Version {if_version} was given, but the latest is {fact.version}: read the memory again."
             )
+        changes = changes_of_patch(patch)
         if "scope" in changes:
             _refuse_other_owner(fact, changes["scope"])
         amended = replace(_without_end(fact), **changes)
@@ -417,8 +419,8 @@ class Ledger(VersionLog):
         refuse_rivals(amended, self._latest.values(), fact)
         return self._add_next_version(fact, amended, "amended", None, needs_new_vector=amended.content != fact.content)
 
-    def annotate(self, memory_id: str, **annotations: Unpack[FactAnnotations]) -> Fact:
-        """Change a memory without a new version."""
+    def annotate(self, memory_id: str, **annotations: Any) -> Fact:
+        """Change attributes of a memory that claim nothing about the world, without a new version."""
         return self._replace_in_place(replace(self._get_mutable(memory_id), **annotations))
 
     def associate(

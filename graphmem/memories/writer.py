@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from graphmem.memories.fact import FactAmendments, ImportProvenance, amendments_from_patch
+from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import (
     MIN_CONFIDENCE,
@@ -108,8 +108,8 @@ class MemoryWriter:
         ]
         return statements, dict(zip(named, vectors[len(memories) :], strict=True))
 
-    async def prepare_patch(self, owner: Owner, patch: MemoryPatch) -> tuple[FactAmendments, Vector | None]:
-        """Return a patch as changes of a fact, and the vector of a new content.
+    async def prepare_patch(self, owner: Owner, patch: MemoryPatch) -> Vector | None:
+        """Return the vector of the new content of a patch, if it has one.
 
         Raises InvalidInput for a secret or a temporary state.
         """
@@ -118,12 +118,11 @@ class MemoryWriter:
         )
         if classes:
             raise InvalidInput(f"The change holds a secret ({', '.join(classes)}), which is not stored.")
-        changes = amendments_from_patch(patch)
         if patch.content is None:
-            return changes, None
+            return None
         if self._is_temporary_state(owner, patch.content):
             raise InvalidInput("The change is a temporary state, which is not stored.")
-        return changes, (await self._embedder.embed([patch.content]))[0]
+        return (await self._embedder.embed([patch.content]))[0]
 
     def _is_temporary_state(self, owner: Owner, text: str) -> bool:
         return is_temporary_state(text, self._profiles.for_tenant(owner.tenant).temporary_states)

@@ -1,8 +1,8 @@
 """The catalogue of Cypher queries: every query is a named entry of a file in `cypher/queries/`.
 
 An entry is `// name: close_rows(group, rows)`, comment lines that describe the query, then Cypher up to the next entry.
-`{{name}}` includes the fragment of that name from `cypher/fragments.cypher`; a fragment may include earlier ones. The
-invariants in `cypher/checks/` have the same format.
+`{{name}}` includes the fragment of that name from `cypher/fragments.cypher`, and stands among the parameters for those
+that the fragment takes; a fragment may include earlier ones. The invariants in `cypher/checks/` have the same format.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from graphmem.runtime.files import cypher_root
 
-_HEADER = re.compile(r"^// name: (?P<name>[a-z_]+)\((?P<params>[a-z_, ]*)\)\s*$")
+_HEADER = re.compile(r"^// name: (?P<name>[a-z_]+)\((?P<params>[a-z_, {}]*)\)\s*$")
 _FRAGMENT = re.compile(r"^// fragment: ([a-z_]+)\n// [^\n]+\n((?:(?!//).*\n?)*)", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 _PARAMETER = re.compile(r"\$([a-z_]+)")
@@ -48,26 +48,40 @@ def parse_queries(module: str, text: str, fragments: Mapping[str, str] = Mapping
     Raises QueryFileError for text outside an entry, a missing description, an unknown fragment, and when the
     parameters that an entry declares are not those it uses.
     """
-    entries: list[tuple[str, frozenset[str], list[str]]] = []
+    entries: list[tuple[str, list[str], list[str]]] = []
     for line in text.splitlines():
         if header := _HEADER.match(line):
-            declared = frozenset(word.strip() for word in header["params"].split(",") if word.strip())
-            entries.append((f"{module}.{header['name']}", declared, []))
+            parameters = [word.strip() for word in header["params"].split(",") if word.strip()]
+            entries.append((f"{module}.{header['name']}", parameters, []))
         elif entries:
             entries[-1][2].append(line)
         elif line.strip() and not line.startswith("//"):
             raise QueryFileError(f"{module}: text before the first entry: {line!r}")
-    for name, declared, lines in entries:
+    for name, parameters, lines in entries:
         description = _leading_comment(lines)
         if not description:
             raise QueryFileError(f"{name}: the line after the name must describe the query")
         body = "\n".join(lines[len(description) :]).strip().rstrip(";")
         cypher = _insert_fragments(name, body, fragments)
-        used = frozenset(_PARAMETER.findall(_COMMENTS_AND_STRINGS.sub("", cypher)))
+        declared = frozenset(_expand_parameters(name, parameters, fragments))
+        used = _parameters_in(cypher)
         if used != declared:
             raise QueryFileError(f"{name}: declares {sorted(declared)} but uses {sorted(used)}")
         on_next = cypher if _WRITES.search(cypher) or module == "vectors" else on_next_vectors(cypher)
         yield Query(name, cypher, declared, " ".join(description), on_next)
+
+
+def _expand_parameters(name: str, parameters: list[str], fragments: Mapping[str, str]) -> Iterator[str]:
+    """Yield declared parameters, with those of a fragment in the place of `{{fragment}}`."""
+    for parameter in parameters:
+        if _PLACEHOLDER.fullmatch(parameter):
+            yield from _parameters_in(_insert_fragments(name, parameter, fragments))
+        else:
+            yield parameter
+
+
+def _parameters_in(cypher: str) -> frozenset[str]:
+    return frozenset(_PARAMETER.findall(_COMMENTS_AND_STRINGS.sub("", cypher)))
 
 
 def on_next_vectors(cypher: str) -> str:

@@ -76,10 +76,12 @@ class SearchStore:
             found = await self._graph.fetch_value("search.scan_facts_by_vector", **params, **filters.attribute_params)
             return list(map(FactCandidate._make, found))
         params["ann_limit"] = max(ANN_CANDIDATES, limit)
-        if filters.domain is None:
+        if filters.attributes.domain is None:
             found = await self._graph.fetch_value("search.find_facts_by_vector", **params)
         else:
-            found = await self._graph.fetch_value("search.find_domain_facts_by_vector", **params, domain=filters.domain)
+            found = await self._graph.fetch_value(
+                "search.find_domain_facts_by_vector", **params, domain=filters.attributes.domain
+            )
         return list(map(FactCandidate._make, found))
 
     async def find_facts_by_text(

@@ -43,17 +43,15 @@ EVIDENCE_PER_RESULT = 5
 
 
 @dataclass(frozen=True, slots=True)
-class FactText:
-    """A candidate fact: its text, its similarity to the question and to the question's focus, its source messages.
+class FactSupport:
+    """How far a fact supports an answer: its similarity to the question and to the question's focus.
 
     `is_later` says that it starts after the past time that the question names.
     """
 
-    memory_id: str
-    text: str
+    fact: FactCandidate
     similarity: float
     focus_similarity: float
-    message_ids: Sequence[str]
     is_later: bool = False
 
 
@@ -92,7 +90,7 @@ OWN_FEATURES = ("words", "meaning", "meaning_rank")
 
 def describe_facts(
     facts: Iterable[FactCandidate], similarities: Mapping[str, Sequence[float]], past: TimeRange | None = None
-) -> list[FactText]:
+) -> list[FactSupport]:
     """Return facts as candidates; `similarities`, by uuid, are those to the question and to its focus.
 
     `past` is the past time that the question names.
@@ -101,7 +99,7 @@ def describe_facts(
     for fact in facts:
         similarity, focus_similarity = similarities.get(fact.uuid, (0.0, 0.0))
         is_later = past is not None and fact.valid_from >= past.end
-        described.append(FactText(fact.memory_id, fact.text, similarity, focus_similarity, fact.message_ids, is_later))
+        described.append(FactSupport(fact, similarity, focus_similarity, is_later))
     return described
 
 
@@ -126,7 +124,7 @@ def describe_messages(
 
 def _message_features(
     question: str,
-    facts: Sequence[FactText],
+    facts: Sequence[FactSupport],
     messages: Sequence[MessageText],
     languages: tuple[str, ...],
     *,
@@ -135,14 +133,16 @@ def _message_features(
     """Return the features of all messages, by the names of `FEATURE_WEIGHTS`."""
     question_tokens = tokenize(question, languages)
     indexes = {message.message_id: index for index, message in enumerate(messages)}
-    by_words = _share_of_max(bm25_scores(question_tokens, [tokenize(fact.text, languages) for fact in facts]))
-    support = [LATER_SUPPORT if fact.is_later else 1.0 for fact in facts]
+    by_words = _share_of_max(
+        bm25_scores(question_tokens, [tokenize(support.fact.text, languages) for support in facts])
+    )
+    weights = [LATER_SUPPORT if support.is_later else 1.0 for support in facts]
     fact_words, fact_meaning, fact_focus = (
-        _best_fact_scores(list(map(mul, support, scores)), facts, indexes)
+        _best_fact_scores(list(map(mul, weights, scores)), facts, indexes)
         for scores in (
             by_words,
-            [fact.similarity for fact in facts],
-            [fact.focus_similarity for fact in facts],
+            [support.similarity for support in facts],
+            [support.focus_similarity for support in facts],
         )
     )
     meaning = [message.similarity for message in messages]
@@ -169,7 +169,7 @@ def _message_features(
 
 def rank_messages(
     question: str,
-    facts: Sequence[FactText],
+    facts: Sequence[FactSupport],
     messages: Sequence[MessageText],
     languages: tuple[str, ...] = ("en",),
     *,
@@ -180,9 +180,9 @@ def rank_messages(
     A score of 1 would be that of a message which is best by every feature.
     """
     via: dict[str, list[str]] = {}
-    for fact in facts:
-        for message_id in fact.message_ids:
-            via.setdefault(message_id, []).append(fact.memory_id)
+    for support in facts:
+        for message_id in support.fact.message_ids:
+            via.setdefault(message_id, []).append(support.fact.memory_id)
     scores = _weighted_means(_message_features(question, facts, messages, languages, is_overview=is_overview))
     scored = [
         Evidence(message_id=message.message_id, score=max(0.0, score), via=via.get(message.message_id, []))
@@ -217,11 +217,11 @@ def _share_of_max(scores: Sequence[float]) -> Sequence[float]:
     return [score / highest for score in scores] if highest > 0 else scores
 
 
-def _best_fact_scores(scores: Sequence[float], facts: Sequence[FactText], indexes: Mapping[str, int]) -> list[float]:
+def _best_fact_scores(scores: Sequence[float], facts: Sequence[FactSupport], indexes: Mapping[str, int]) -> list[float]:
     """Return for each message, by its index, the best score of the facts that were taken from it."""
     best = [0.0] * len(indexes)
-    for score, fact in zip(scores, facts, strict=True):
-        for message_id in fact.message_ids:
+    for score, support in zip(scores, facts, strict=True):
+        for message_id in support.fact.message_ids:
             if (index := indexes.get(message_id)) is not None and score > best[index]:
                 best[index] = score
     return best

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
 
 from graphmem.app.bootstrap import Services
-from graphmem.memories.fact import FactAnnotations
 from graphmem.memories.memory import Scope
 from graphmem.tenants.owners import Owner
 
@@ -340,8 +339,10 @@ async def test_what_the_tenant_owns_is_protected_whatever_its_scope(
 ) -> None:
     (rule,) = await save(admin, {"content": "The office closes at six", "scope": "global"})
     memory_id = rule["memory"]["id"]
-    facts, stray = services.components.facts, cast(FactAnnotations, {"scope": Scope.PROFILE})
-    await facts.update_memory(Owner(tenant, "mara"), memory_id, lambda ledger: ledger.annotate(memory_id, **stray))
+    facts = services.components.facts
+    await facts.update_memory(
+        Owner(tenant, "mara"), memory_id, lambda ledger: ledger.annotate(memory_id, scope=Scope.PROFILE)
+    )
     one = f"{MEMORIES}/{memory_id}"
     assert (await agent.get(one)).json()["scope"] == "profile"
     for attempt in (agent.patch(one, json={"content": "x y"}), agent.delete(one), agent.post(f"{one}/revert")):

@@ -15,6 +15,7 @@ from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import (
     Memory,
     MemoryIn,
+    MemoryPatch,
     MemorySourceIn,
     MemoryStatus,
 )
@@ -247,7 +248,9 @@ async def test_a_proposal_whose_memories_changed_is_stale(harness: Consolidation
     memories = await harness.save("User is vegetarian", "User eats no dairy")
     run_id, reviewed = await harness.propose(merge(memories, DIET))
     changed = memories[0].id
-    await harness.facts.update_memory(harness.owner, changed, lambda ledger: ledger.amend(changed, {"importance": 0.9}))
+    await harness.facts.update_memory(
+        harness.owner, changed, lambda ledger: ledger.amend(changed, MemoryPatch(importance=0.9))
+    )
     executed = await harness.executor.execute(harness.owner, run_id, reviewed)
     assert executed.proposals[0].verdict is ProposalVerdict.STALE
     assert set(await current(harness)) == {memory.content for memory in memories}

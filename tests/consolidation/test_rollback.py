@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import uuid
 from datetime import timedelta
-from typing import Unpack
+from typing import Any
 
 import pytest
 
 from graphmem.consolidation.models import ConsolidationRun, RollbackResult, RunStatus
 from graphmem.memories.decay import RetrievalCount
 from graphmem.memories.entity import EntityIn
-from graphmem.memories.fact import FactAmendments
 from graphmem.memories.filters import FactFilters
-from graphmem.memories.memory import Memory, MemoryIn
+from graphmem.memories.memory import Memory, MemoryIn, MemoryPatch
 from graphmem.runtime.errors import Conflict, Gone, NotFound
 from graphmem.user_data.forget import ForgetStore
 from tests.consolidation.conftest import ConsolidationHarness
@@ -26,8 +25,10 @@ async def diet(harness: ConsolidationHarness) -> tuple[list[Memory], Consolidati
     return memories, await harness.execute(merge(memories, DIET))
 
 
-async def patch(harness: ConsolidationHarness, memory_id: str, **changes: Unpack[FactAmendments]) -> Memory:
-    return await harness.facts.update_memory(harness.owner, memory_id, lambda ledger: ledger.amend(memory_id, changes))
+async def patch(harness: ConsolidationHarness, memory_id: str, **changes: Any) -> Memory:
+    return await harness.facts.update_memory(
+        harness.owner, memory_id, lambda ledger: ledger.amend(memory_id, MemoryPatch(**changes))
+    )
 
 
 async def status(harness: ConsolidationHarness, run_id: str) -> RunStatus:

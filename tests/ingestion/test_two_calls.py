@@ -25,14 +25,14 @@ async def test_keywords_of_the_first_call_are_used_to_find_related_facts(
     harness: IngestionHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     searched: list[str] = []
-    fetch_value = Transaction.fetch_value
+    run = Transaction.run
 
     async def noted(self: Transaction, name: str, **parameters: Any) -> Any:
         if name == "extraction.find_related_facts":
             searched.append(parameters["words"])
-        return await fetch_value(self, name, **parameters)
+        return await run(self, name, **parameters)
 
-    monkeypatch.setattr(Transaction, "fetch_value", noted)
+    monkeypatch.setattr(Transaction, "run", noted)
     await harness.save("User loves green tea", type="preference", predicate="LIKES")
     statement = candidate("User gave up the berth")
     harness.model_answers(extraction(statement, keywords=["marina contract", "mooring fee"]))

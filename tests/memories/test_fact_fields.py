@@ -1,4 +1,4 @@
-"""One table of a fact's fields: the dataclass, the fragments and the memory callers see agree with it."""
+"""The fields of a fact: the fragments and the memory callers see agree with them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,18 @@ import re
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 
+from graphmem.memories.entity import EntityRef
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_mapping import (
-    FACT_FIELDS,
     NEXT_VECTOR_PROPERTY,
     SHADOW_PROPERTIES,
     TIME_FIELDS,
     VECTOR_PROPERTY,
     fact_from_row,
     fact_to_properties,
+    memory_from_fact,
 )
-from graphmem.memories.memory import (
-    Memory,
-    MemoryStatus,
-    MemoryType,
-    Scope,
-)
+from graphmem.memories.memory import MemoryStatus, MemoryType, Scope
 from graphmem.neo4j.queries import parse_fragments
 from graphmem.runtime.files import cypher_root
 from graphmem.runtime.times import EPOCH
@@ -48,12 +44,6 @@ def make_fact() -> Fact:
     )  # fmt: skip
 
 
-def test_the_table_lists_every_attribute_but_the_ends_of_the_edge() -> None:
-    attributes = {attribute.name for attribute in fields(Fact)}
-    assert {field.name for field in FACT_FIELDS} == attributes - {"subject_id", "object_id"}
-    assert len({field.property_name for field in FACT_FIELDS}) == len(FACT_FIELDS)
-
-
 def test_a_fact_survives_its_way_through_properties_and_a_row() -> None:
     fact = make_fact()
     defaults = {attribute.name: attribute.default for attribute in fields(Fact)}
@@ -75,11 +65,15 @@ def test_a_version_is_returned_without_times_shadow_bounds_and_vector() -> None:
     assert left_out == [VECTOR_PROPERTY, NEXT_VECTOR_PROPERTY, *SHADOW_PROPERTIES, *TIME_FIELDS]
 
 
-def test_callers_get_exactly_the_properties_that_the_table_marks() -> None:
-    properties = re.findall(r"[{,]\s*\.(\w+)", FRAGMENTS["memory_columns"])
-    assert properties == [field.property_name for field in FACT_FIELDS if field.for_callers and not field.is_time]
-
-
-def test_every_field_of_a_memory_with_the_name_of_a_fact_field_is_marked_for_callers() -> None:
-    not_marked = {field.name for field in FACT_FIELDS if not field.for_callers}
-    assert not_marked & Memory.model_fields.keys() == set()
+def test_callers_get_the_same_memory_from_the_columns_as_from_the_whole_version() -> None:
+    columns = re.findall(r"[{,]\s*\.(\w+)", FRAGMENTS["memory_columns"])
+    fact = make_fact()
+    properties = {
+        name: value
+        for name, value in fact_to_properties(fact).items()
+        if name in [*columns, *TIME_FIELDS] and name not in SHADOW_PROPERTIES
+    }
+    ends = {"subject_id": fact.subject_id, "object_id": fact.object_id}
+    refs = {key: EntityRef(id=key, name=key, type="Thing") for key in fact.entity_ids}
+    found = fact_from_row({"fact": properties, **ends})
+    assert memory_from_fact(found, refs, NOW) == memory_from_fact(fact, refs, NOW)

@@ -12,7 +12,6 @@ import pytest
 
 from graphmem.memories.decay import RetrievalCount
 from graphmem.memories.entity_store import EntityStore
-from graphmem.memories.fact import amendments_from_patch
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.listing import SortOrder
@@ -177,7 +176,7 @@ async def test_concurrent_corrections_lose_none(facts: FactStore, owner: Owner) 
     key = (await save_one(facts, owner, {"content": "likes tea"})).id
 
     async def correct(number: int) -> None:
-        await facts.update_memory(owner, key, lambda ledger: ledger.amend(key, {"importance": number / 20}))
+        await facts.update_memory(owner, key, lambda ledger: ledger.amend(key, MemoryPatch(importance=number / 20)))
 
     await asyncio.gather(*(correct(number) for number in range(20)))
     history = await facts.get_history(owner, key)
@@ -189,7 +188,7 @@ async def test_concurrent_corrections_lose_none(facts: FactStore, owner: Owner) 
 async def test_a_correction_that_duplicates_another_memory_is_refused(facts: FactStore, owner: Owner) -> None:
     await save(facts, owner, {"content": "likes tea"})
     key = (await save_one(facts, owner, {"content": "likes coffee"})).id
-    changes = amendments_from_patch(MemoryPatch(content="likes tea"))
+    changes = MemoryPatch(content="likes tea")
     with pytest.raises(Conflict, match="already current"):
         await facts.update_memory(owner, key, lambda ledger: ledger.amend(key, changes), vector=VECTOR)
     assert (await facts.get(owner, key)).content == "likes coffee"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
 
 from graphmem.cli import memories as cli_memories
 from graphmem.client.inputs import ListMemoriesOptions, SearchOptions
-from graphmem.mcp.arguments import SearchFilters
 from graphmem.memories.filters import FactFilters, MemoryFilters, SharedFilters
-from graphmem.memories.listing import ListFilters
-from graphmem.memories.memory import MemoryType, Scope
+from graphmem.memories.listing import ListFilters, QueryStringFilters
 from graphmem.neo4j.queries import load_queries
 from graphmem.runtime.times import (
     AS_OF_NOW,
@@ -29,10 +30,6 @@ def without(names: Iterable[str], *left_out: str) -> set[str]:
     return set(names) - set(left_out)
 
 
-def test_the_tool_filters_of_mcp_have_exactly_the_fields_of_the_model() -> None:
-    assert SearchFilters.model_fields.keys() == MemoryFilters.model_fields.keys()
-
-
 def test_search_options_have_the_fields_of_a_search_query() -> None:
     assert SearchOptions.__annotations__.keys() == without(SearchQuery.model_fields, "query")
 
@@ -48,11 +45,12 @@ def test_query_strings_differ_from_the_model_only_in_types_tags_and_metadata() -
     }  # fmt: skip
 
 
-def test_options_of_the_search_command_are_fields_of_a_search_query() -> None:
-    of_every_command = ("context", "output", "json", "debug", "no_server", "text", "user", "tenant")
-    options = without(inspect.signature(cli_memories.search).parameters, *of_every_command)
-    renamed = {"type": "types", "tag": "tags", "messages": "include_messages"}
-    assert {renamed.get(option, option) for option in options} <= SearchQuery.model_fields.keys()
+@pytest.mark.parametrize("command", [cli_memories.search, cli_memories.memories])
+def test_commands_have_an_option_for_every_filter_with_its_description(command: Callable[..., None]) -> None:
+    options = inspect.signature(command).parameters
+    for name, field in QueryStringFilters.model_fields.items():
+        [option] = options[name].annotation.__metadata__
+        assert option.help == field.description, name
 
 
 def test_a_list_and_a_search_with_the_same_filters_are_resolved_alike() -> None:
@@ -61,20 +59,19 @@ def test_a_list_and_a_search_with_the_same_filters_are_resolved_alike() -> None:
     searched = SearchQuery.model_validate(
         {**shared, "query": "x", "types": ["plan"], "tags": {"all": ["a"], "none": ["b"]}}
     )
-    expected = FactFilters(
-        valid_at=NOW,
-        known_at=AS_OF_NOW,
-        types=(MemoryType.PLAN.value,),
-        tags_all=("a",),
-        tags_none=("b",),
-        domain="cooking",
-        scope=Scope.DOMAIN.value,
-        entity_ids=("e",),
-        min_confidence=0.6,
-        created_after=datetime(2026, 1, 1, tzinfo=UTC),
-    )
-    assert listed.to_memory_filters().resolve(["e"], NOW) == expected
-    assert searched.resolve(["e"], NOW) == expected
+    expected = {
+        "types": ["plan"],
+        "tags_all": ["a"],
+        "tags_none": ["b"],
+        "domain": "cooking",
+        "scope": "domain",
+        "entity_ids": ["e"],
+        "min_confidence": 0.6,
+        "created_after": datetime(2026, 1, 1, tzinfo=UTC),
+    }
+    for filters in (listed.to_memory_filters().resolve(["e"], NOW), searched.resolve(["e"], NOW)):
+        assert (filters.valid_at, filters.known_at) == (NOW, AS_OF_NOW)
+        assert {name: value for name, value in filters.attribute_params.items() if value not in (None, [])} == expected
 
 
 def test_queries_take_the_parameters_that_the_filters_make() -> None:
@@ -108,6 +105,10 @@ def test_without_a_valid_time_every_interval_matches() -> None:
 
 
 def test_only_times_and_the_domain_leave_a_search_to_the_index() -> None:
-    assert FactFilters(valid_at=NOW, known_at=NOW - timedelta(days=1), domain="cooking").is_fully_indexable
-    assert not FactFilters(valid_at=NOW, min_importance=0.0).is_fully_indexable
-    assert not FactFilters(valid_at=NOW, tags_none=("a",)).is_fully_indexable
+    def is_indexable(**filters: Any) -> bool:
+        return MemoryFilters.model_validate(filters).resolve(None, NOW).is_fully_indexable
+
+    assert is_indexable(valid_as_of=NOW, known_as_of=NOW - timedelta(days=1), domain="cooking")
+    assert not is_indexable(min_importance=0.0)
+    assert not is_indexable(tags={"none": ["a"]})
+    assert not MemoryFilters().resolve([], NOW).is_fully_indexable

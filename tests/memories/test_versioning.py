@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from graphmem.memories.fact import Fact, FactAmendments
-from graphmem.memories.memory import MemoryStatus, MemoryType, Scope
+from graphmem.memories.fact import Fact
+from graphmem.memories.memory import MemoryPatch, MemoryStatus, MemoryType, Scope
 from graphmem.memories.versioning import Ledger
 from graphmem.runtime.errors import (
     Conflict,
@@ -183,7 +183,7 @@ def test_immutable_memory_rejects_every_change() -> None:
     changes: list[Callable[[Ledger], object]] = [
         lambda ledger: ledger.save(lives_in("Malmö", year(2024))),
         lambda ledger: ledger.save(lives_in("Malmö", single_valued=False), ["Lund"]),
-        lambda ledger: ledger.amend("Lund", {"importance": 1.0}),
+        lambda ledger: ledger.amend("Lund", MemoryPatch(importance=1.0)),
         lambda ledger: ledger.delete("Lund"),
         lambda ledger: ledger.retire("Lund", "merged", "x", MemoryStatus.SUPERSEDED),
     ]
@@ -224,43 +224,43 @@ def test_revert_keeps_the_claimed_end() -> None:
 
 def test_amend_rejects_a_stale_version_and_an_end_before_the_start() -> None:
     scenario = LedgerScenario().save_all(lives_in("Lund", year(2020)))
-    scenario.ledger.amend("Lund", {"importance": 0.9}, if_version=1)
+    scenario.ledger.amend("Lund", MemoryPatch(importance=0.9), if_version=1)
     with pytest.raises(VersionConflict, match="latest is 2"):
-        scenario.ledger.amend("Lund", {"importance": 0.1}, if_version=1)
+        scenario.ledger.amend("Lund", MemoryPatch(importance=0.1), if_version=1)
     with pytest.raises(InvalidInput):
-        scenario.ledger.amend("Lund", {"invalid_at": year(2019)})
+        scenario.ledger.amend("Lund", MemoryPatch(invalid_at=year(2019)))
 
 
 def test_a_correction_that_would_make_two_values_valid_at_once_is_refused() -> None:
     scenario = LedgerScenario().save_all(lives_in("Lund", year(2020)), lives_in("Malmö", year(2024)))
     for memory_id, changes in [
-        ("Lund", FactAmendments(invalid_at=None)),
-        ("Lund", FactAmendments(invalid_at=year(2025))),
-        ("Malmö", FactAmendments(valid_at=year(2022))),
-        ("Malmö", FactAmendments(valid_at=None)),
+        ("Lund", MemoryPatch(invalid_at=None)),
+        ("Lund", MemoryPatch(invalid_at=year(2025))),
+        ("Malmö", MemoryPatch(valid_at=year(2022))),
+        ("Malmö", MemoryPatch(valid_at=None)),
     ]:
         with pytest.raises(Conflict, match=r"one value at a time: change the times of (Lund|Malmö) or delete it first"):
             scenario.ledger.amend(memory_id, changes)
-    scenario.ledger.amend("Malmö", {"valid_at": year(2025)})
-    scenario.ledger.amend("Lund", {"invalid_at": year(2025)})
+    scenario.ledger.amend("Malmö", MemoryPatch(valid_at=year(2025)))
+    scenario.ledger.amend("Lund", MemoryPatch(invalid_at=year(2025)))
     assert scenario.valid_ids_at(year(2024)) == ["Lund"]
     assert scenario.valid_ids_at(NOW) == ["Malmö"]
 
 
 def test_values_that_contradict_each_other_already_can_be_corrected() -> None:
     ledger = Ledger([lives_in("Lund", year(2020)), lives_in("Malmö", year(2024))], NOW)
-    ledger.amend("Malmö", {"importance": 0.9})
+    ledger.amend("Malmö", MemoryPatch(importance=0.9))
     with pytest.raises(Conflict):
-        ledger.amend("Malmö", {"valid_at": year(2023)})
-    ledger.amend("Lund", {"invalid_at": year(2025)})
-    ledger.amend("Lund", {"invalid_at": year(2024)})
+        ledger.amend("Malmö", MemoryPatch(valid_at=year(2023)))
+    ledger.amend("Lund", MemoryPatch(invalid_at=year(2025)))
+    ledger.amend("Lund", MemoryPatch(invalid_at=year(2024)))
     assert [fact.memory_id for fact in ledger._latest.values() if fact.is_valid_at(NOW)] == ["Malmö"]
 
 
 def test_a_superseded_memory_is_reopened_once_its_successor_is_gone() -> None:
     scenario = LedgerScenario().save_all(lives_in("Lund", year(2020)), lives_in("Malmö", year(2024)))
     scenario.ledger.delete("Malmö")
-    reopened = scenario.ledger.amend("Lund", {"invalid_at": None})
+    reopened = scenario.ledger.amend("Lund", MemoryPatch(invalid_at=None))
     assert (reopened.status, reopened.superseded_by) == (MemoryStatus.ACTIVE, None)
     assert scenario.valid_ids_at(NOW) == ["Lund"]
 

@@ -74,6 +74,17 @@ def test_a_parameter_that_is_declared_but_not_used_is_refused() -> None:
         list(parse_queries("module", "// name: one(group_id, limit)\n// Return the group.\nRETURN $group_id"))
 
 
+def test_a_fragment_among_the_parameters_declares_those_that_it_takes() -> None:
+    fragments = parse_fragments(
+        "// All fragments.\n\n// fragment: near\n// True near it.\nn.x > $low AND n.x < $high\n"
+    )
+    text = "// name: find(group_id, {{near}})\n// Find it.\nMATCH (n {group_id: $group_id}) WHERE {{near}} RETURN n"
+    (query,) = parse_queries("module", text, fragments)
+    assert query.parameters == {"group_id", "low", "high"}
+    with pytest.raises(QueryFileError, match="declares"):
+        list(parse_queries("module", text.replace("WHERE {{near}}", ""), fragments))
+
+
 def test_a_placeholder_is_replaced_by_its_fragment() -> None:
     fragments = parse_fragments("// All fragments.\n\n// fragment: one\n// A name.\nn {.name} AS one\n")
     (query,) = parse_queries("module", "// name: first()\n// Find it.\nMATCH (n) RETURN {{one}}", fragments)

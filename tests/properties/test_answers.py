@@ -21,7 +21,7 @@ from graphmem.ingestion.name_resolution import (
 from graphmem.ingestion.supersession import collect_named_entities
 from graphmem.memories.entity import EntityIn, EntityRef
 from graphmem.memories.fact import Fact
-from graphmem.memories.memory import MemoryStatus
+from graphmem.memories.memory import MemoryPatch, MemoryStatus
 from graphmem.memories.new_memory import NewMemory, first_version
 from graphmem.memories.versioning import Ledger
 from graphmem.runtime.field_types import name_key
@@ -120,7 +120,7 @@ def test_every_statement_is_applied_or_refused_whatever_is_decided(
 
     ledger = Ledger(current.values(), midnight("2026-06-01"), "test")
     for end in plan.ends:
-        ledger.amend(end.memory_id, {"invalid_at": end.at})
+        ledger.amend(end.memory_id, MemoryPatch(invalid_at=end.at))
     for save in plan.saves:
         memory = NewMemory(save.memory, [], "extraction", save.reason, ends=save.ends)
         by_key = {name_key(ref.name): ref for ref in refs.values()} | {"": refs["me"]}

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from graphmem.memories.entity_store import EntityStore
-from graphmem.memories.fact import Fact, FactAmendments
+from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.filters import FactFilters
-from graphmem.memories.memory import Memory, MemoryIn
+from graphmem.memories.memory import Memory, MemoryIn, MemoryPatch
 from graphmem.memories.new_memory import NewMemory
 from graphmem.memories.versioning import Ledger
 from graphmem.neo4j.driver import Graph
@@ -173,15 +173,15 @@ class AsOfStateMachine(RuleBasedStateMachine):
     @rule(data=st.data(), importance=st.floats(0, 1))
     def correct(self, data: st.DataObject, importance: float) -> None:
         key = data.draw(st.sampled_from(self.ids))
-        self.apply_change(key, lambda ledger: ledger.amend(key, {"importance": importance}))
+        self.apply_change(key, lambda ledger: ledger.amend(key, MemoryPatch(importance=importance)))
         self.record_state()
 
     @precondition(lambda self: self.ids)
     @rule(data=st.data(), name=st.sampled_from(["valid_at", "invalid_at"]), time=OPTIONAL_YEAR)
     def correct_time(self, data: st.DataObject, name: Literal["valid_at", "invalid_at"], time: datetime | None) -> None:
         key = data.draw(st.sampled_from(self.ids))
-        changes: FactAmendments = {"valid_at": time} if name == "valid_at" else {"invalid_at": time}
-        if self.apply_change(key, lambda ledger: ledger.amend(key, changes)):
+        patch = MemoryPatch(valid_at=time) if name == "valid_at" else MemoryPatch(invalid_at=time)
+        if self.apply_change(key, lambda ledger: ledger.amend(key, patch)):
             expected = self.model.memories[key]
             if name == "valid_at":
                 expected.start = time

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from graphmem.memories.decay import INITIAL_STRENGTH
 from graphmem.memories.entity import NamedEntity
 from graphmem.memories.entity_names import NameIndex, question_focus
-from graphmem.search.evidence import FactText, MessageText, overview_topic, rank_messages
+from graphmem.search.evidence import FactSupport, MessageText, overview_topic, rank_messages
 from graphmem.search.fit import (
     CHANNEL_WEIGHTS,
     FIT_WEIGHTS,
@@ -167,8 +167,8 @@ def message(key: str, text: str, **changes: object) -> MessageText:
 
 def test_evidence_lists_the_messages_behind_the_best_facts() -> None:
     facts = [
-        FactText("likes", "Bob likes the harbour", 0.9, 0.9, ["m1", "m2"]),
-        FactText("owns", "Bob owns a dog", 0.1, 0.1, ["m3"]),
+        FactSupport(fact(memory_id="likes", content="Bob likes the harbour", message_ids=["m1", "m2"]), 0.9, 0.9),
+        FactSupport(fact(memory_id="owns", content="Bob owns a dog", message_ids=["m3"]), 0.1, 0.1),
     ]
     messages = [
         message("m3", "a dog", similarity=0.1),

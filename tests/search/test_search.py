@@ -64,7 +64,7 @@ async def test_a_vector_of_integers_is_accepted(memory: Services, owner: Owner) 
     vector: list[float] = [1, *[0] * (memory.components.embedder.dimension - 1)]
     for filters in (
         FactFilters(valid_at=datetime.now(UTC)),
-        FactFilters(valid_at=datetime.now(UTC), min_importance=0.0),
+        MemoryFilters(min_importance=0.0).resolve(None, datetime.now(UTC)),
     ):
         near = await SearchStore(memory.components.graph).find_facts_by_vector(owner, vector, filters, 10)
         assert {fact.content for fact in near} == {memory["content"] for memory in GARDEN}

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from graphmem.memories.fact_mapping import FACT_FIELDS, FieldKind
+from graphmem.memories.fact_mapping import FACT_FIELDS
 from graphmem.neo4j.queries import load_queries
 from graphmem.neo4j.schema import LinkType, RecordLabel
 from graphmem.runtime.errors import InvalidInput
@@ -61,22 +61,23 @@ def test_fact_properties_are_those_that_the_store_writes() -> None:
 
 
 JSON_TYPES = {
-    FieldKind.TEXT: "string",
-    FieldKind.JSON: "string",
-    FieldKind.INTEGER: "integer",
-    FieldKind.NUMBER: "number",
-    FieldKind.UNIT: "number",
-    FieldKind.FLAG: "boolean",
-    FieldKind.TIME: "object",
-    FieldKind.TEXT_LIST: "array",
+    str: "string",
+    str | None: "string",
+    dict[str, Any]: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    datetime: "object",
+    datetime | None: "object",
+    tuple[str, ...]: "array",
 }
 
 
-def test_fact_properties_have_the_types_of_the_table() -> None:
+def test_fact_properties_have_the_types_of_the_fields_of_a_fact() -> None:
     schemas = export_json_schema()["$defs"]["FactProperties"]["properties"]
-    typed = [field for field in FACT_FIELDS if field.kind in JSON_TYPES and field.name != "group_id"]
+    typed = [field for field in FACT_FIELDS if field.type in JSON_TYPES and field.name != "group_id"]
     found = {field.property_name: schemas[field.property_name]["type"] for field in typed}
-    assert found == {field.property_name: JSON_TYPES[field.kind] for field in typed}
+    assert found == {field.property_name: JSON_TYPES[field.type] for field in typed}
 
 
 def test_records_and_links_of_the_queries_are_those_of_the_models() -> None:

@@ -79,7 +79,7 @@ CALL (write_version) {
 }
 RETURN write_version AS version, found
 
-// name: list_memories_as_of(group_ids, domain, limit, valid_at, valid_after, known_at)
+// name: list_memories_as_of(group_ids, domain, limit, {{as_of_params}})
 // Fetch the facts of a domain, or without one those of the profile, as of two times, the most important first.
 {{as_of_params}}
 MATCH ()-[r:RELATES_TO]->()
@@ -129,14 +129,14 @@ UNWIND $group_ids AS group_id
 MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids
 RETURN m.message_id AS message_id, m.valid_at AS at
 
-// name: load_quotable_messages(group_ids, message_ids, valid_at, valid_after, known_at)
+// name: load_quotable_messages(group_ids, message_ids, {{as_of_params}})
 // Fetch the text of messages; not of one that had a secret, or of which a memory is deleted or superseded.
 {{as_of_params}}
 UNWIND $group_ids AS group_id
 MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids AND {{is_quotable}}
 RETURN collect([m.message_id, m.content]) AS found
 
-// name: find_related_sessions(group_id, excluded_session_id, weights, words, limit, updated_until, valid_at, valid_after, known_at)
+// name: find_related_sessions(group_id, excluded_session_id, weights, words, limit, updated_until, {{as_of_params}})
 // Find other sessions relevant to a question: those that its hits come from, and those whose description shares its words.
 {{as_of_params}}
 MATCH (s:Session) WHERE s.group_id = $group_id AND s.kind = 'conversation' AND s.updated_at <= $updated_until

@@ -98,12 +98,7 @@ WITH DISTINCT r
 WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.valid_from < r.valid_to
   AND (r.valid_to > $ends_after OR r.content_hash IN $hashes)
 WITH r, r.fact_embedding AS embedding
-RETURN collect([
-  r.memory_id, r.fact, r.content_hash, r.type, r.name, startNode(r).uuid,
-  CASE WHEN endNode(r) = startNode(r) THEN null ELSE endNode(r).uuid END, r.entity_ids, r.immutable,
-  [at IN [r.first_created_at, r.valid_at] | at.epochSeconds * 1000000 + at.microsecond],
-  [vector IN $vectors | 2 * vector.similarity.cosine(embedding, vector) - 1]
-]) AS found
+RETURN {{fact_version}}, [vector IN $vectors | 2 * vector.similarity.cosine(embedding, vector) - 1] AS similarities
 
 // name: rename_entity(group_id, entity_id, canonical_name, name_key, vector, now)
 // Set the name of an entity; it is no alias of it any more.

@@ -64,7 +64,7 @@ MATCH (e:Entity) WHERE e.group_id IN $group_ids
 WITH e ORDER BY e.name_key, e.uuid LIMIT $limit
 RETURN {{entity_node}} AS entity, {{memory_count}} AS memory_count
 
-// name: list_facts(group_ids, entity_id, valid_at, valid_after, known_at, limit)
+// name: list_facts(group_ids, entity_id, {{as_of_params}}, limit)
 // Fetch the facts about an entity as of two times, the most important first.
 {{as_of_params}}
 MATCH (e:Entity {uuid: $entity_id})

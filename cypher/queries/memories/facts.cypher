@@ -96,7 +96,7 @@ CALL (id, group_id) {
 }
 RETURN {{fact_version}}
 
-// name: list_page(group_ids, valid_at, valid_after, known_at, types, subtype, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before, metadata, keyword, session_id, sort, direction, after_key, after_id, limit)
+// name: list_page(group_ids, {{as_of_params}}, {{matches_filters}}, keyword, session_id, sort, direction, after_key, after_id, limit)
 // List one page of memories as of two times, filtered by attributes, in a stable order.
 {{as_of_params}}
 MATCH ()-[r:RELATES_TO]->()

@@ -1,7 +1,7 @@
 // Search: each channel returns light rows, best first; the winners are fetched in full afterwards.
 // User and both time axes are filtered before any limit is applied.
 
-// name: find_facts_by_vector(group_ids, vector, ann_limit, limit, valid_at, valid_after, known_at)
+// name: find_facts_by_vector(group_ids, vector, ann_limit, limit, {{as_of_params}})
 // Find facts by meaning: the first `limit` of the `ann_limit` nearest ones in the index.
 CYPHER 25
 {{as_of_params}}
@@ -14,7 +14,7 @@ SEARCH r IN (
 WITH r, score, 2 * score - 1 AS similarity ORDER BY score DESC LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
-// name: find_domain_facts_by_vector(group_ids, vector, ann_limit, limit, valid_at, valid_after, known_at, domain)
+// name: find_domain_facts_by_vector(group_ids, vector, ann_limit, limit, {{as_of_params}}, domain)
 // Find facts of a domain by meaning: the first `limit` of the `ann_limit` nearest ones in the index.
 CYPHER 25
 {{as_of_params}}
@@ -27,7 +27,7 @@ SEARCH r IN (
 WITH r, score, 2 * score - 1 AS similarity ORDER BY score DESC LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
-// name: scan_facts_by_vector(group_ids, vector, limit, valid_at, valid_after, known_at, types, subtype, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before, metadata)
+// name: scan_facts_by_vector(group_ids, vector, limit, {{as_of_params}}, {{matches_filters}})
 // Find facts by meaning with filters that the index cannot apply: scan all facts of the user.
 {{as_of_params}}
 MATCH ()-[r:RELATES_TO]->()
@@ -36,7 +36,7 @@ WITH r, vector.similarity.cosine(r.fact_embedding, $vector) AS score ORDER BY sc
 WITH r, score, 2 * score - 1 AS similarity
 RETURN collect({{fact_candidate}}) AS found
 
-// name: find_facts_by_text(words, limit, group_ids, valid_at, valid_after, known_at, types, subtype, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before, metadata)
+// name: find_facts_by_text(words, limit, group_ids, {{as_of_params}}, {{matches_filters}})
 // Find facts by full text. All hits are filtered before the limit, so that past facts cannot displace valid ones.
 {{await_fulltext}}
 {{as_of_params}}
@@ -45,7 +45,7 @@ WHERE score > 0 AND {{as_of_filter}} AND {{matches_filters}}
 WITH r, score, null AS similarity LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
-// name: find_facts_around_entities(named_entity_ids, vector, max_degree, max_start, max_outgoing, max_incoming, max_followed, max_computed, limit, group_ids, valid_at, valid_after, known_at, types, subtype, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before, metadata)
+// name: find_facts_around_entities(named_entity_ids, vector, max_degree, max_start, max_outgoing, max_incoming, max_followed, max_computed, limit, group_ids, {{as_of_params}}, {{matches_filters}})
 // Find facts up to three steps around entities, the nearest to the question and its way first, and return the user's write
 // version. The ways that are most similar to the question are followed: at the second step along outgoing facts and, from
 // an entity that few facts lead to, along these; at the third along outgoing facts only. Many facts lead to none of them
@@ -158,7 +158,7 @@ WHERE e.group_id IN $group_ids
 WITH e LIMIT $limit
 RETURN collect([e.uuid, e.name, e.type, e.aliases, coalesce(e.is_user, false)]) AS found
 
-// name: load_entities_with_facts(group_ids, named_entity_ids, limit, valid_at, valid_after, known_at, types, subtype, tags_any, tags_all, tags_none, domain, scope, entity_ids, min_confidence, min_importance, created_after, created_before, metadata)
+// name: load_entities_with_facts(group_ids, named_entity_ids, limit, {{as_of_params}}, {{matches_filters}})
 // Fetch entities with the facts about each that pass the filters, the most important first.
 {{as_of_params}}
 UNWIND $named_entity_ids AS id
@@ -186,7 +186,7 @@ UNWIND $ids AS id
 MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: id}]->() WHERE r.expired_at IS NULL
 RETURN collect([r.memory_id, r.version, r.strength, r.decay_rate, r.confidence, r.access_count, {{fact_times}}]) AS found
 
-// name: list_entity_edges(entity_ids, group_ids, limit, valid_at, valid_after, known_at)
+// name: list_entity_edges(entity_ids, group_ids, limit, {{as_of_params}})
 // Fetch the facts at the edges of entities as of two times, the most important first.
 {{as_of_params}}
 MATCH (e:Entity) WHERE e.uuid IN $entity_ids

@@ -5548,12 +5548,12 @@ export interface components {
         SearchQuery: {
             /**
              * Created After
-             * @description Only what was first saved after this time, RFC 3339 with an offset.
+             * @description Learned after this time, RFC 3339 with offset.
              */
             created_after?: string | null;
             /**
              * Created Before
-             * @description Only what was first saved before this time, RFC 3339 with an offset.
+             * @description Learned before this time.
              */
             created_before?: string | null;
             /**
@@ -5565,7 +5565,7 @@ export interface components {
             cut?: "none" | "auto";
             /**
              * Domain
-             * @description The topic or project it belongs to, in lower case; null: none.
+             * @description Only memories of this domain.
              */
             domain?: string | null;
             /**
@@ -5593,7 +5593,7 @@ export interface components {
             include_messages?: boolean;
             /**
              * Include Superseded
-             * @description Whether ended and replaced memories are included.
+             * @description Also what no longer holds.
              * @default false
              */
             include_superseded?: boolean;
@@ -5605,7 +5605,7 @@ export interface components {
             keyword?: boolean;
             /**
              * Known As Of
-             * @description What was believed at this time, RFC 3339 with an offset; absent: now.
+             * @description What was known at this time; absent: now.
              */
             known_as_of?: string | null;
             /**
@@ -5616,7 +5616,7 @@ export interface components {
             limit?: number;
             /**
              * Metadata
-             * @description JSON object of the caller's, stored as it is, up to 8 levels deep.
+             * @description Keys and values that its metadata must contain, such as {"file": "plan.md"}.
              */
             metadata?: {
                 [key: string]: boolean | number | string | null;
@@ -5660,7 +5660,7 @@ export interface components {
              * @default false
              */
             rerank?: boolean;
-            /** @description Where it applies: profile, domain, episodic (its session) or global (the tenant). */
+            /** @description Only memories of this scope: profile, domain, episodic or global. */
             scope?: components["schemas"]["Scope"] | null;
             /**
              * Semantic
@@ -5670,7 +5670,7 @@ export interface components {
             semantic?: boolean;
             /**
              * Subtype
-             * @description The type that the writer gave, such as persona; `types` would find every other preference too.
+             * @description The type as it was given, such as persona.
              */
             subtype?: string | null;
             /** @description Tags, in lower case with `-` or `_`. */
@@ -5682,7 +5682,7 @@ export interface components {
             types?: string[] | null;
             /**
              * Valid As Of
-             * @description What held in the world at this time, RFC 3339 with an offset; absent: now.
+             * @description What held in the world at this time; absent: now.
              */
             valid_as_of?: string | null;
         };
@@ -9269,24 +9269,24 @@ export interface operations {
     entities_lookup: {
         parameters: {
             query: {
-                /** @description Only what was first saved after this time, RFC 3339 with an offset. */
+                /** @description Learned after this time, RFC 3339 with offset. */
                 created_after?: string | null;
-                /** @description Only what was first saved before this time, RFC 3339 with an offset. */
+                /** @description Learned before this time. */
                 created_before?: string | null;
-                /** @description The topic or project it belongs to, in lower case; null: none. */
+                /** @description Only memories of this domain. */
                 domain?: string | null;
                 /** @description Name, alias or id of an entity that the memory is about. */
                 entity?: string | null;
-                /** @description Whether ended and replaced memories are included. */
+                /** @description Also what no longer holds. */
                 include_superseded?: boolean;
-                /** @description What was believed at this time, RFC 3339 with an offset; absent: now. */
+                /** @description What was known at this time; absent: now. */
                 known_as_of?: string | null;
                 /**
                  * @description Most memories of each entity.
                  * @example 5
                  */
                 limit?: number;
-                /** @description JSON object of the caller's, stored as it is, up to 8 levels deep. */
+                /** @description KEY=VALUE that a memory's metadata must contain; repeatable. */
                 metadata?: {
                     [key: string]: boolean | number | string | null;
                 };
@@ -9303,15 +9303,15 @@ export interface operations {
                 q: string;
                 /** @description Whether each memory counts as retrieved, which strengthens it. */
                 reinforce?: boolean;
-                /** @description Where it applies: profile, domain, episodic (its session) or global (the tenant). */
+                /** @description Only memories of this scope: profile, domain, episodic or global. */
                 scope?: components["schemas"]["Scope"] | null;
-                /** @description The type that the writer gave, such as persona; `types` would find every other preference too. */
+                /** @description The type as it was given, such as persona. */
                 subtype?: string | null;
                 /** @description Only memories with this tag; repeatable. */
                 tag?: string[];
-                /** @description What kind it is. */
+                /** @description Only memories of this type; repeatable. */
                 type?: string[];
-                /** @description What held in the world at this time, RFC 3339 with an offset; absent: now. */
+                /** @description What held in the world at this time; absent: now. */
                 valid_as_of?: string | null;
             };
             header?: {
@@ -9590,28 +9590,28 @@ export interface operations {
     memories_list: {
         parameters: {
             query?: {
-                /** @description Only what was first saved after this time, RFC 3339 with an offset. */
+                /** @description Learned after this time, RFC 3339 with offset. */
                 created_after?: string | null;
-                /** @description Only what was first saved before this time, RFC 3339 with an offset. */
+                /** @description Learned before this time. */
                 created_before?: string | null;
                 /** @description `next_cursor` of the previous page; absent: the first page. */
                 cursor?: string | null;
-                /** @description The topic or project it belongs to, in lower case; null: none. */
+                /** @description Only memories of this domain. */
                 domain?: string | null;
                 /** @description Name, alias or id of an entity that the memory is about. */
                 entity?: string | null;
-                /** @description Whether ended and replaced memories are included. */
+                /** @description Also what no longer holds. */
                 include_superseded?: boolean;
-                /** @description The search by keywords. */
+                /** @description Only statements that contain this text. */
                 keyword?: string | null;
-                /** @description What was believed at this time, RFC 3339 with an offset; absent: now. */
+                /** @description What was known at this time; absent: now. */
                 known_as_of?: string | null;
                 /**
                  * @description Most entries of the answer.
                  * @example 10
                  */
                 limit?: number;
-                /** @description JSON object of the caller's, stored as it is, up to 8 levels deep. */
+                /** @description KEY=VALUE that a memory's metadata must contain; repeatable. */
                 metadata?: {
                     [key: string]: boolean | number | string | null;
                 };
@@ -9621,22 +9621,22 @@ export interface operations {
                 min_importance?: number | null;
                 /** @description Only memories without this tag; repeatable. */
                 not_tag?: string[];
-                /** @description Where it applies: profile, domain, episodic (its session) or global (the tenant). */
+                /** @description Only memories of this scope: profile, domain, episodic or global. */
                 scope?: components["schemas"]["Scope"] | null;
                 /** @description Id of the session. */
                 session_id?: string | null;
                 /** @description Order of the list; `-` reverses it. */
                 sort?: components["schemas"]["SortOrder"];
-                /** @description The type that the writer gave, such as persona; `types` would find every other preference too. */
+                /** @description The type as it was given, such as persona. */
                 subtype?: string | null;
                 /**
                  * @description Only memories with this tag; repeatable.
                  * @example home
                  */
                 tag?: string[];
-                /** @description What kind it is. */
+                /** @description Only memories of this type; repeatable. */
                 type?: string[];
-                /** @description What held in the world at this time, RFC 3339 with an offset; absent: now. */
+                /** @description What held in the world at this time; absent: now. */
                 valid_as_of?: string | null;
             };
             header?: {
