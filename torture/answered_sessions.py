@@ -97,7 +97,7 @@ async def play_sessions(
         job = await services.messages.add(owner, MessagesIn(session_id=f"s{number}", messages=turns, wait=True))
         if isinstance(job, Job):
             _check(job, model, findings)
-            _check_account(job, model, await _current(services, owner), findings)
+            _check_account(job, model, await _saved_contents(services, owner, job), findings)
             done.update(action["action"] for action in job.actions)
         else:
             findings.add("job: not waited for", repr(job)[:300])
@@ -113,7 +113,7 @@ def _check(job: Job, model: PromptedModel, findings: Findings) -> None:
             findings.add("dropped candidate", f"{action} ← {model.last_answer[:1500]}")
 
 
-def _check_account(job: Job, model: PromptedModel, current: list[Memory], findings: Findings) -> None:
+def _check_account(job: Job, model: PromptedModel, saved: set[str], findings: Findings) -> None:
     """Find statements of which a job says nothing, refusals without a reason, and the loss of what can be saved."""
     if job.status is not JobStatus.SUCCEEDED or model.last_extraction["skip"]:
         return
@@ -126,12 +126,18 @@ def _check_account(job: Job, model: PromptedModel, current: list[Memory], findin
         findings.add("unaccounted statement", example)
     if any(action["action"] == "refuse" and not action.get("reason") for action in job.actions):
         findings.add("refusal without a reason", example)
-    if model.applicable not in {memory.content for memory in current}:
+    if model.applicable not in saved:
         findings.add("lost statement", example)
 
 
 def _wait(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> None:
     asyncio.run_coroutine_threadsafe(work, loop).result(30)
+
+
+async def _saved_contents(services: Services, owner: Owner, job: Job) -> set[str]:
+    """Return what the memories say that a job has saved; one that starts later is not current yet."""
+    ids = [action["memory_id"] for action in job.actions if action["action"] in ("insert", "supersede", "reinforce")]
+    return {(await services.memories.get(owner, memory_id)).content for memory_id in ids}
 
 
 async def _current(services: Services, owner: Owner) -> list[Memory]:
