@@ -58,6 +58,9 @@ KEY = "torture-" + uuid.uuid4().hex
 FUZZ_SHARES = {"requests": 0.5, "sequences": 0.25, "documents": 0.15, "parsers": 0.15, "answers": 0.05}
 """Shares of the cases of `fuzz`, together more than 1: some requests cannot be sent, and sequences end early."""
 
+SESSION_CASES = 20
+"""Cases for which `answers` plays one session."""
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -123,13 +126,15 @@ async def answers(sizes: Sizes, findings: Findings) -> list[Figure]:
     with PromptedModel(sizes.seed) as model:
         settings = {**MODEL_SETTINGS, "llm_timeout": 60}  # the memories change before the second answer
         async with local_server(openai_base_url=model.base_url, **settings) as server:
-            await play_sessions(
-                server.services, f"t{uuid.uuid4().hex[:12]}", max(1, sizes.cases // 20), model, findings
-            )
+            tenant, sessions = f"t{uuid.uuid4().hex[:12]}", max(1, sizes.cases // SESSION_CASES)
+            done = await play_sessions(server.services, tenant, sessions, model, findings, sizes.seed)
             broken = await count_violations(server.services, findings)
     return [
-        Figure.count("answers", "sessions", findings.cases, least=sizes.cases // 20),
-        Figure.count("answers", "jobs that failed, unexpected errors", findings.total - broken, most=0),
+        Figure.count("answers", "sessions", findings.cases, least=sessions),
+        *(Figure.count("answers", f"done: {action}", count) for action, count in sorted(done.items())),
+        Figure.count(
+            "answers", "jobs that failed, unexpected errors, lost statements", findings.total - broken, most=0
+        ),
         Figure.count("answers", "violations of invariants", broken, most=0),
     ]
 
@@ -239,7 +244,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; absent: all")
     parser.add_argument("--rounds", type=int, default=20, help="rounds of kills")
-    parser.add_argument("--cases", type=int, default=10_000, help="cases of fuzzing; isolation tries a fifth as many")
+    parser.add_argument(
+        "--cases",
+        type=int,
+        default=10_000,
+        help="cases of fuzzing; isolation tries a fifth as many, answers one session for twenty",
+    )
     parser.add_argument("--runs", type=int, default=1000, help="runs of the state machine")
     parser.add_argument("--load-seconds", type=int, default=600, help="seconds of load within capacity")
     parser.add_argument("--seed", type=int, help="repeats a run; absent: a new one")

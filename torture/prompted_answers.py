@@ -110,24 +110,53 @@ def answer_reconciliation(prompt: str, chance: random.Random) -> Json:
     }
 
 
+def find_statement(prompt: str, content: str) -> int | None:
+    """Return the number of a new statement in the prompt of the second call."""
+    entries = _entries(prompt, "new_statements")
+    return next((number for number, entry in enumerate(entries, start=1) if content in entry), None)
+
+
 def _candidate(names: list[str], prompt: str, chance: random.Random) -> Json:
-    contents = [*CONTENTS, *_entries(prompt, "conversation")]
+    content = _text(chance, [*CONTENTS, *_entries(prompt, "conversation")])
+    # Most statements are about whom they name first: only then may they repeat, end or replace what is known.
+    is_plain = content in CONTENTS and chance.random() < 0.7
     return {
-        "content": _text(chance, contents),
+        "content": content,
         "type": chance.choice(TYPES[:4] * 4 + TYPES),
-        "subject": _named(names, chance),
+        "subject": _named([content.split()[0].removesuffix("'s")] if is_plain else names, chance),
         "predicate": chance.choice(PREDICATES[:5] * 4 + PREDICATES),
         "object": _named(names, chance) if chance.random() < 0.7 else None,
         "entities": [_named(names, chance) for _ in range(chance.randint(0, 2))],
         "valid_at": chance.choice(DATES),
         "invalid_at": chance.choice([None, None, *DATES]),
-        "confidence": chance.choice([0.9, 0.0, 1.0, -3.0, 1e300]),
+        "confidence": chance.choice([0.9, 0.9, 0.9, 0.9, 0.0, 1.0, -3.0, 1e300]),
         "importance": chance.choice([0.5, 0.0, 7.0]),
         "tags": [_text(chance, ["OTHER", "temporary"])],
         "domain": _text(chance, ["travel"]) if chance.random() < 0.3 else None,
         "single_valued": chance.random() < 0.6,
         "retracts": chance.random() < 0.15,
         "messages": [1, _number(chance, 2)],
+    }
+
+
+def applicable_candidate(content: str) -> Json:
+    """Return a statement about the user, of the first message, that nothing known can prevent from being saved."""
+    return {
+        "content": content,
+        "type": "fact",
+        "subject": {"name": "User", "type": "Person"},
+        "predicate": "NOTES",
+        "object": None,
+        "entities": [],
+        "valid_at": None,
+        "invalid_at": None,
+        "confidence": 0.9,
+        "importance": 0.5,
+        "tags": ["OTHER"],
+        "domain": None,
+        "single_valued": False,
+        "retracts": False,
+        "messages": [1],
     }
 
 
