@@ -27,26 +27,31 @@ A string is read as RFC 3339, or as a date such as 2020-01-01.
 """
 
 
-class SearchOptions(TypedDict, total=False):
-    """The fields of `SearchQuery` other than the query."""
+class FilterOptions(TypedDict, total=False):
+    """The fields of `SharedFilters`."""
 
-    limit: int
-    types: Sequence[MemoryType | str] | None
     subtype: str | None
-    tags: TagFilter | Mapping[str, Sequence[str]] | None
     domain: str | None
     scope: Scope | str | None
     entity: str | None
     min_confidence: float | None
     min_importance: float | None
-    min_score: float | None
-    cut: Cut
-    metadata: Mapping[str, str | float | bool | None]
     created_after: TimeInput | None
     created_before: TimeInput | None
     valid_as_of: TimeInput | None
     known_as_of: TimeInput | None
     include_superseded: bool
+
+
+class SearchOptions(FilterOptions, total=False):
+    """The fields of `SearchQuery` other than the query."""
+
+    limit: int
+    types: Sequence[MemoryType | str] | None
+    tags: TagFilter | Mapping[str, Sequence[str]] | None
+    metadata: Mapping[str, str | float | bool | None]
+    min_score: float | None
+    cut: Cut
     include_messages: bool
     semantic: bool
     keyword: bool
@@ -72,26 +77,20 @@ class ContextOptions(TypedDict, total=False):
     known_as_of: TimeInput | None
 
 
-class ListMemoriesFilters(TypedDict, total=False):
-    """The fields of `ListFilters` other than those of its pages."""
+class QueryStringOptions(FilterOptions, total=False):
+    """The fields of `QueryStringFilters`."""
 
     type: Sequence[MemoryType | str]
-    subtype: str | None
     tag: Sequence[str]
     not_tag: Sequence[str]
     metadata: Mapping[str, str | float | bool | None]
-    domain: str | None
-    scope: Scope | str | None
-    entity: str | None
+
+
+class ListMemoriesFilters(QueryStringOptions, total=False):
+    """The fields of `ListFilters` other than those of its pages."""
+
     keyword: str | None
     session_id: str | None
-    min_importance: float | None
-    min_confidence: float | None
-    created_after: TimeInput | None
-    created_before: TimeInput | None
-    valid_as_of: TimeInput | None
-    known_as_of: TimeInput | None
-    include_superseded: bool
     sort: SortOrder | str
 
 
@@ -111,26 +110,11 @@ class ListChangesOptions(TypedDict, total=False):
     cursor: str | None
 
 
-class LookupOptions(TypedDict, total=False):
+class LookupOptions(QueryStringOptions, total=False):
     """The fields of `LookupQuery` other than the text."""
 
     limit: int
     reinforce: bool
-    type: Sequence[MemoryType | str]
-    subtype: str | None
-    tag: Sequence[str]
-    not_tag: Sequence[str]
-    metadata: Mapping[str, str | float | bool | None]
-    domain: str | None
-    scope: Scope | str | None
-    entity: str | None
-    min_importance: float | None
-    min_confidence: float | None
-    created_after: TimeInput | None
-    created_before: TimeInput | None
-    valid_as_of: TimeInput | None
-    known_as_of: TimeInput | None
-    include_superseded: bool
 
 
 class MemoryChanges(TypedDict, total=False):
