@@ -12,8 +12,7 @@ import httpx
 
 from graphmem.client.api_call import ApiCall
 from graphmem.client.async_client import AsyncClient
-from graphmem.client.retries import CallRetryPolicy
-from graphmem.client.transport import AsyncTransport
+from graphmem.client.transport import AsyncTransport, CallRetryPolicy
 from graphmem.runtime.errors import Unavailable
 from graphmem.tenants.owners import DEFAULT_TENANT
 from graphmem.tenants.tokens import LIBRARY, make_local_key

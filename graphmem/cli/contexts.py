@@ -1,13 +1,18 @@
-"""Context for the model's prompt, and what it is made of: profile, intents, what was learned."""
+"""Context for the model's prompt, and what it is made of: profile, intents, items, persona, what was learned."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from graphmem.cli.command import KnownAsOf, Output, Tenant, User, ValidAsOf, command
 from graphmem.cli.startup import open_operations
+
+if TYPE_CHECKING:
+    from graphmem.search.models import Persona
+
 
 app = typer.Typer()
 
@@ -129,3 +134,102 @@ async def contradictions(output: Output, user: User, tenant: Tenant = "default")
     async with open_operations(output, tenant) as operations:
         reported = await operations.contradictions(user)
     output.show({"items": reported}, render.contradictions(reported))
+
+
+items_app = typer.Typer(no_args_is_help=True)
+
+
+@command(items_app, "list")
+async def list_items(
+    output: Output,
+    user: User,
+    session: Annotated[str | None, typer.Option(help="Only those of this session.")] = None,
+    tenant: Tenant = "default",
+) -> None:
+    """List what recent messages mention and what was stated, as long as it has not expired."""
+    from graphmem.cli import render
+
+    async with open_operations(output, tenant) as operations:
+        items = await operations.contexts(user, session_id=session)
+    output.show({"items": items}, render.context_items(items))
+
+
+@command(items_app, "add")
+async def add_item(
+    output: Output,
+    type: Annotated[str, typer.Argument(help="topic, preference, goal, or a type of your own.")],
+    key: Annotated[str, typer.Argument(help="What it is about; it replaces one of the same type and key.")],
+    value: Annotated[str, typer.Argument(help="What contexts are to say.")],
+    user: User,
+    relevance: Annotated[float, typer.Option(help="0 to 1.")] = 0.8,
+    ttl: Annotated[int, typer.Option(help="Seconds until it expires.")] = 7200,
+    session: Annotated[str | None, typer.Option(help="Only for this session; absent: for all of the user.")] = None,
+    tenant: Tenant = "default",
+) -> None:
+    """State a topic, preference or goal that contexts use for a time."""
+    from graphmem.cli import render
+
+    async with open_operations(output, tenant) as operations:
+        item = await operations.add_context(
+            user, type=type, key=key, value=value, relevance=relevance, ttl=ttl, session_id=session
+        )
+    output.show(item, render.context_items([item]))
+
+
+@command(items_app, "delete")
+async def delete_item(
+    output: Output,
+    item_id: Annotated[str, typer.Argument(help="The item's id, or its beginning.")],
+    user: User,
+    tenant: Tenant = "default",
+) -> None:
+    """Delete a context item before it expires."""
+    from graphmem.runtime.short_ids import complete_id
+
+    async with open_operations(output, tenant) as operations:
+        known = [item.id for item in await operations.contexts(user)]
+        item_id = complete_id(item_id, [other for other in known if other.startswith(item_id)])
+        await operations.delete_context(user, item_id)
+    output.show({}, f"The context item {item_id} is deleted.")
+
+
+persona_app = typer.Typer(no_args_is_help=True)
+
+
+@command(persona_app, "show")
+async def show_persona(output: Output, user: User, tenant: Tenant = "default") -> None:
+    """Show the weights that the user's searches use when they give none."""
+    async with open_operations(output, tenant) as operations:
+        _show_persona(output, await operations.persona(user))
+
+
+@command(persona_app, "set")
+async def set_weights(
+    output: Output,
+    weights: Annotated[
+        list[str], typer.Argument(help="TYPE=WEIGHT or TAG=WEIGHT, such as preference=2; 1 is neutral.")
+    ],
+    user: User,
+    tenant: Tenant = "default",
+) -> None:
+    """Set the weights by memory type or tag, in place of those set before."""
+    from graphmem.cli.command import parse_pairs
+
+    await _set_persona(output, user, tenant, parse_pairs(weights, example="preference=2"))
+
+
+@command(persona_app, "clear")
+async def clear_persona(output: Output, user: User, tenant: Tenant = "default") -> None:
+    """Remove the weights of a user."""
+    await _set_persona(output, user, tenant, {})
+
+
+async def _set_persona(output: Output, user: str, tenant: str, weights: Mapping[str, str]) -> None:
+    async with open_operations(output, tenant) as operations:
+        # The model of a persona reads numbers, and says which weight is none.
+        _show_persona(output, await operations.set_persona(user, cast("Mapping[str, float]", weights)))
+
+
+def _show_persona(output: Output, persona: Persona) -> None:
+    lines = [f"{name}: {weight:g}" for name, weight in persona.weights.items()]
+    output.show(persona, "\n".join(lines) or "There is no persona: all types and tags count alike.")

@@ -17,7 +17,7 @@ FAMILIES = {
         *("update", "delete", "revert", "diff"),
     ),
     "contexts": ("context", "enhance", "profile", "intents", "preferences", "patterns", "contradictions"),
-    "users": ("users",),
+    "tenants": ("users",),
     "ingest": ("ingest", "close", "summarize", "archives"),
     "serve": ("serve", "open", "mcp", "worker"),
     "admin": ("consolidate", "runs", "rollback", "maintain", "reembed"),
@@ -27,17 +27,17 @@ FAMILIES = {
 """The modules whose commands stand at the top level, in the order of the help, and these commands."""
 
 GROUPS = {
-    "db": ("db", "The embedded Neo4j."),
-    "keys": ("keys", "API keys."),
-    "hooks": ("hooks", "Memory for coding agents, by their hooks."),
-    "jobs": ("jobs", "Background jobs."),
-    "webhooks": ("webhooks", "Addresses that receive the changes of a tenant's users."),
-    "types": ("declared_types", "Types of memories and entities that a tenant declares."),
-    "persona": ("personas", "Weights of a user's searches by memory type or tag."),
-    "contexts": ("context_items", "Topics, goals and mentions that contexts use for a time."),
-    "instructions": ("instructions", "What a tenant wants remembered, and what not."),
+    "db": ("db", "app", "The embedded Neo4j."),
+    "keys": ("tenants", "keys_app", "API keys."),
+    "hooks": ("hooks", "app", "Memory for coding agents, by their hooks."),
+    "jobs": ("jobs", "app", "Background jobs."),
+    "webhooks": ("tenants", "webhooks_app", "Addresses that receive the changes of a tenant's users."),
+    "types": ("tenants", "types_app", "Types of memories and entities that a tenant declares."),
+    "persona": ("contexts", "persona_app", "Weights of a user's searches by memory type or tag."),
+    "contexts": ("contexts", "items_app", "Topics, goals and mentions that contexts use for a time."),
+    "instructions": ("tenants", "instructions_app", "What a tenant wants remembered, and what not."),
 }
-"""The groups of commands by name: their module and their help."""
+"""The groups of commands by name: their module, its attribute, and their help."""
 
 FAMILY_OF = {command: family for family, commands in FAMILIES.items() for command in commands}
 
@@ -62,12 +62,12 @@ def add_named(root: typer.Typer, arguments: Sequence[str]) -> None:
 
 
 def _add_group(root: typer.Typer, name: str) -> None:
-    module, text = GROUPS[name]
-    root.add_typer(_load(module), name=name, help=text)
+    module, attribute, text = GROUPS[name]
+    root.add_typer(_load(module, attribute), name=name, help=text)
 
 
-def _load(module: str) -> typer.Typer:
-    commands: typer.Typer = import_module(f"graphmem.cli.{module}").app
+def _load(module: str, attribute: str = "app") -> typer.Typer:
+    commands: typer.Typer = getattr(import_module(f"graphmem.cli.{module}"), attribute)
     return commands
 
 

@@ -46,8 +46,7 @@ from graphmem.client.inputs import (
     parse_search_query,
     without_none,
 )
-from graphmem.client.retries import CallRetryPolicy
-from graphmem.client.transport import BlockingTransport
+from graphmem.client.transport import BlockingTransport, CallRetryPolicy
 from graphmem.consolidation.maintenance_tasks import MaintenanceResults, MaintenanceTask
 from graphmem.consolidation.models import (
     ConsolidationIn,

@@ -1,18 +1,85 @@
-"""Sending calls with httpx, blocking or asynchronous, again where that may help."""
+"""Sending calls with httpx, blocking or asynchronous: their errors, and trying again where that may help."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import httpx
 
 from graphmem.client.api_call import ApiCall
-from graphmem.client.error_responses import error_from_response
-from graphmem.client.retries import CallRetryPolicy
-from graphmem.runtime.errors import GraphmemError, Unavailable
+from graphmem.runtime.errors import GraphmemError, RateLimited, Unavailable
+
+UNAVAILABLE_STATUSES = frozenset({502, 503, 504})
+"""Statuses of a service, or of a proxy before it, that may succeed later."""
+
+
+def error_from_response(response: httpx.Response) -> GraphmemError:
+    """Return the error that a response stands for: of the classes with its status the one with its title."""
+    problem = _problem_document(response)
+    matching = [kind for kind in _error_classes(GraphmemError) if kind.status == response.status_code]
+    titled = [kind for kind in matching if kind.title == problem.get("title")]
+    fallback = Unavailable if response.status_code in UNAVAILABLE_STATUSES else GraphmemError
+    kind = [*titled, *matching, fallback][0]
+    detail = problem.get("detail") or f"The server answered {response.status_code} {response.reason_phrase}."
+    error = kind(str(detail))
+    error.retry_after = _parse_retry_after(response.headers.get("Retry-After"))
+    errors = problem.get("errors")
+    error.errors = [item for item in errors if isinstance(item, dict)] if isinstance(errors, list) else []
+    return error
+
+
+def _problem_document(response: httpx.Response) -> dict[str, Any]:
+    try:
+        document = response.json()
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _error_classes(kind: type[GraphmemError]) -> Iterator[type[GraphmemError]]:
+    """Yield an error class and its subclasses, the general ones first."""
+    yield kind
+    for subclass in kind.__subclasses__():
+        yield from _error_classes(subclass)
+
+
+def _parse_retry_after(header: str | None) -> int | None:
+    return int(header) if header and header.isdecimal() else None
+
+
+MAX_RETRY_AFTER_SECONDS = 60
+"""Seconds; a call is not retried when the server asks for a longer pause."""
+
+BACKOFF_SECONDS = 0.25
+"""Longest pause after the first attempt, in seconds; it doubles with each further attempt."""
+
+MAX_BACKOFF_SECONDS = 10
+"""Longest pause that the client chooses itself, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallRetryPolicy:
+    """Retries calls that may succeed soon, `attempts` attempts in all."""
+
+    attempts: int
+
+    def pause_after(self, attempt: int, error: GraphmemError) -> float | None:
+        """Return the seconds to wait after a failed attempt (from 1), or None when the call has failed for good.
+
+        The server's `Retry-After` counts; without it the pause is random, with a limit that grows exponentially.
+        """
+        if attempt >= self.attempts or not isinstance(error, RateLimited | Unavailable):
+            return None
+        if error.retry_after is not None:
+            return error.retry_after if error.retry_after <= MAX_RETRY_AFTER_SECONDS else None
+        return random.uniform(0, min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2.0 ** (attempt - 1)))
+
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from graphmem_api.problems import make_problem_response
 
 from graphmem.app.bootstrap import Services
 from graphmem.client import AsyncClient, Client
-from graphmem.client.error_responses import error_from_response
+from graphmem.client.transport import error_from_response
 from graphmem.memories.memory import SaveAction
 from graphmem.runtime.errors import (
     Forbidden,
