@@ -215,6 +215,12 @@ async def database(tmp_path_factory: pytest.TempPathFactory, neo4j_folder: Path)
 
 
 @pytest.fixture(scope="session")
+def delivers_webhooks() -> bool:
+    """Whether the services of a folder of tests deliver webhooks: those of the whole run, so only one folder may."""
+    return False
+
+
+@pytest.fixture(scope="session")
 async def embedder(database: Settings) -> AsyncIterator[Embedder]:
     """The real local embedder, loaded once."""
     embedder = create_embedder(database)

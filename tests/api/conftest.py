@@ -37,13 +37,18 @@ async def serve_app(app: FastAPI) -> AsyncIterator[str]:
     await task
 
 
+@pytest.fixture(scope="session")
+def delivers_webhooks() -> bool:
+    return True
+
+
 @pytest.fixture(scope="package")
-async def settings(database: Settings) -> Settings:
+async def settings(database: Settings, delivers_webhooks: bool) -> Settings:
     return database.model_copy(
         update={
             "api_key": SecretStr(FIRST_KEY),
             "max_body_bytes": BODY_LIMIT,
-            "webhook_delivery": True,
+            "webhook_delivery": delivers_webhooks,
             "webhook_allow_private": True,
         }
     )
