@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.changes.models import ChangeKind, ChangesQuery, MemoryChange, classify_version
-from graphmem.memories import snapshots
+from graphmem.memories import snapshot_store
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_mapping import fact_from_image, fact_from_row, memory_from_fact
@@ -98,7 +98,7 @@ class ChangeStore:
         wanted = {row["key"] for row in rows if row["run_id"]}
         found: dict[str, tuple[ChangeKind, Fact]] = {}
         for run_id in {row["run_id"] for row in rows if row["run_id"]}:
-            for change in await snapshots.list_changes(transaction, run_id):
+            for change in await snapshot_store.list_changes(transaction, run_id):
                 key = f"{run_id}:{change.memory_id}"
                 if change.kind is not ElementKind.FACT or key not in wanted:
                     continue

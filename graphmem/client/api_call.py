@@ -101,6 +101,8 @@ def upload(path: str, parse: ResponseParser[T], document: bytes, query: BaseMode
 
 def parse_model(model: type[M], **hidden: Any) -> ResponseParser[M]:
     """Return a parser of a response that is a model; `hidden` are values for its fields that the server never sends."""
+    if not hidden:
+        return lambda response: model.model_validate_json(response.content)
     return lambda response: model.model_validate({**response.json(), **hidden})
 
 

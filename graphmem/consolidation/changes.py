@@ -30,7 +30,7 @@ from graphmem.memories.fact_mapping import fact_to_properties
 from graphmem.memories.memory import MemoryStatus
 from graphmem.memories.saving import FactWrite
 from graphmem.memories.snapshot import ElementImage, ElementKind, diff_properties
-from graphmem.memories.snapshots import ChangeRecorder
+from graphmem.memories.snapshot_store import ChangeRecorder
 from graphmem.memories.versioning import Ledger
 from graphmem.neo4j.driver import Transaction, to_json
 from graphmem.runtime.field_types import Vector, deduplicate, name_key
@@ -235,7 +235,7 @@ async def retire_duplicates(
     return ledger.now
 
 
-DUPLICATE_REASON = "said of the same entity under another name"
+SAME_ENTITY_REASON = "said of the same entity under another name"
 """Reason in the history of a memory that a link made a duplicate."""
 
 
@@ -306,7 +306,7 @@ class EntityLinker:
                 )
         kept_ids = {fact.memory_id: kept_by_hash[fact.content_hash].memory_id for fact in duplicates}
         reached = await retire_duplicates(
-            self.transaction, self.owner, self.recorder, ledger, kept_ids, DUPLICATE_REASON, now
+            self.transaction, self.owner, self.recorder, ledger, kept_ids, SAME_ENTITY_REASON, now
         )
         return duplicates, reached + MICROSECOND
 

@@ -34,7 +34,7 @@ from graphmem.memories.entity_store import EntityStore, entity_from_node
 from graphmem.memories.fact import Fact
 from graphmem.memories.saving import FactLoader
 from graphmem.memories.snapshot import ElementChange, ElementImage
-from graphmem.memories.snapshots import ChangeRecorder
+from graphmem.memories.snapshot_store import ChangeRecorder
 from graphmem.neo4j.driver import Transaction
 from graphmem.runtime.field_types import Vector, name_key
 from graphmem.runtime.times import MICROSECOND

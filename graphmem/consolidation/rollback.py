@@ -18,19 +18,19 @@ from graphmem.consolidation.models import (
 )
 from graphmem.consolidation.rollback_plan import ElementKey, RollbackPlan
 from graphmem.consolidation.run_store import RunStore, RunUpdate
-from graphmem.memories import snapshots
+from graphmem.memories import snapshot_store
 from graphmem.memories.fact_mapping import fact_from_image
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.saving import FactLoader
 from graphmem.memories.snapshot import ElementImage, ElementKind
-from graphmem.memories.snapshots import ChangeRecorder
+from graphmem.memories.snapshot_store import ChangeRecorder
 from graphmem.memories.versioning import Ledger, describe_rival, find_rival
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import Conflict, Gone
 from graphmem.runtime.times import MICROSECOND, Clock
 from graphmem.tenants.owners import Owner
 
-DUPLICATE_REASON = "a rollback restored the same statement"
+RESTORED_TWICE_REASON = "a rollback restored the same statement"
 """Reason in the history of a memory that a rollback made a duplicate."""
 
 NO_CHANGES_LEFT = (
@@ -157,7 +157,7 @@ class RunRollback:
                 facts = await FactLoader(transaction, owner).fetch(memory_ids=list(plan.duplicates))
                 ledger = Ledger(facts.values(), now, actor)
                 now = await retire_duplicates(
-                    transaction, owner, recorder, ledger, plan.duplicates, DUPLICATE_REASON, now
+                    transaction, owner, recorder, ledger, plan.duplicates, RESTORED_TWICE_REASON, now
                 )
             await apply_plan(transaction, owner.group_id, rollback_id, plan)
             restored = await recorder.record_after()
@@ -209,13 +209,13 @@ async def load_plan(transaction: Transaction, owner: Owner, run_id: str) -> Roll
     entity or when a value to be restored would be valid together with another one of its single-valued predicate.
     """
     group_id = owner.group_id
-    changes = await snapshots.list_changes(transaction, run_id)
+    changes = await snapshot_store.list_changes(transaction, run_id)
     if not changes:
         raise Gone(NO_CHANGES_LEFT)
     images: dict[ElementKey, ElementImage] = {}
     for kind in ElementKind:
         ids = [change.id for change in changes if change.kind is kind]
-        found = await snapshots.fetch_images(transaction, group_id, kind, ids)
+        found = await snapshot_store.fetch_images(transaction, group_id, kind, ids)
         images |= {(kind, id): image for id, image in found.items()}
     plan = RollbackPlan(changes, images)
     if names := plan.restored_names():
@@ -258,7 +258,7 @@ async def _refuse_rivals(transaction: Transaction, owner: Owner, plan: RollbackP
 async def _fetch_fact_images(
     transaction: Transaction, group_id: str, rows: Iterable[dict[str, str]]
 ) -> dict[str, ElementImage]:
-    return await snapshots.fetch_images(transaction, group_id, ElementKind.FACT, [row["id"] for row in rows])
+    return await snapshot_store.fetch_images(transaction, group_id, ElementKind.FACT, [row["id"] for row in rows])
 
 
 async def apply_plan(transaction: Transaction, group_id: str, rollback_id: str, plan: RollbackPlan) -> None:

@@ -18,7 +18,7 @@ from graphmem.consolidation.models import (
 )
 from graphmem.consolidation.proposal_applier import ApplierDependencies, ExecutionResult, ProposalApplier
 from graphmem.consolidation.run_store import RunStore, RunUpdate, fetch_entities, fetch_facts
-from graphmem.memories import snapshots
+from graphmem.memories import snapshot_store
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.models.embedder import Embedder
@@ -118,7 +118,7 @@ class RunExecutor:
             result = await applier.apply(proposals)
             result = replace(result, contradictions=_with_refused(contradictions, result.proposals))
             if dry_run:
-                changes = await snapshots.list_changes(transaction, run_id, MAX_PREVIEWED_CHANGES)
+                changes = await snapshot_store.list_changes(transaction, run_id, MAX_PREVIEWED_CHANGES)
                 raise _DiscardTransaction(replace(result, changes=changes))
             if result.status is not RunStatus.SUCCEEDED:
                 raise _DiscardTransaction(result)

@@ -24,7 +24,7 @@ from graphmem.consolidation.models import (
     RunTrigger,
     UserContradiction,
 )
-from graphmem.memories import snapshots
+from graphmem.memories import snapshot_store
 from graphmem.memories.entity import Entity
 from graphmem.memories.entity_store import entity_from_node
 from graphmem.memories.fact import Fact
@@ -172,7 +172,7 @@ class RunStore:
             for part in [row["run"], *row["parts"]] if with_changes else []:
                 changes += _CHANGE_LIST.validate_json(part.get("preview") or "[]")
                 limit = max(0, MAX_RETURNED_CHANGES - len(changes))
-                changes += await snapshots.list_changes(inside, part["id"], limit)
+                changes += await snapshot_store.list_changes(inside, part["id"], limit)
             return _run_with_parts(row).model_copy(update={"changes": changes})
 
         return await (work(transaction) if transaction else self._graph.read(work))
@@ -189,7 +189,7 @@ class RunStore:
 
     async def has_changes(self, run_id: str) -> bool:
         """Return whether changes of a run of one user are stored: they are deleted when they expire."""
-        return bool(await self._graph.read(lambda transaction: snapshots.list_changes(transaction, run_id, 1)))
+        return bool(await self._graph.read(lambda transaction: snapshot_store.list_changes(transaction, run_id, 1)))
 
     async def list_page(
         self, tenant: str, owner: Owner | None, after: tuple[datetime, str] | None, limit: int
@@ -248,7 +248,7 @@ class RunStore:
 
         Returns the number of changes erased. What a run did to other memories can still be rolled back.
         """
-        erased = await snapshots.erase_memory(transaction, owner, memory_id, entity_ids)
+        erased = await snapshot_store.erase_memory(transaction, owner, memory_id, entity_ids)
         ids = [memory_id, *entity_ids]
         rows = await transaction.run("runs.find_mentioning", group_id=owner.group_id, ids=ids)
         for row in rows:
@@ -279,7 +279,7 @@ class RunStore:
         """Delete a user's changes recorded before a time and the texts of their runs; return the number of changes."""
 
         async def work(transaction: Transaction) -> int:
-            deleted = await snapshots.delete_expired(transaction, owner, before)
+            deleted = await snapshot_store.delete_expired(transaction, owner, before)
             await transaction.run("runs.clear_expired_texts", group_id=owner.group_id, before=before)
             return deleted
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, ValidatedCandidate
-from graphmem.ingestion.jobs import dropping_errors, shorten_reason
+from graphmem.ingestion.dropped_candidates import dropping_errors
+from graphmem.ingestion.jobs import shorten_reason
 from graphmem.ingestion.llm_schemas import ActionKind, Decision, Reconciliation, parse_local_date
 from graphmem.ingestion.name_resolution import LinkingResult
 from graphmem.ingestion.supersession import (

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC
 
-from graphmem.ingestion.candidates import (
-    PENDING_TYPES,
-    AliasGroup,
-    NameMatch,
-    ValidatedCandidate,
-    is_short_form,
-    match_names,
-)
+from graphmem.ingestion.candidates import PENDING_TYPES, AliasGroup, ValidatedCandidate
+from graphmem.ingestion.name_matching import NameMatch, is_short_form, match_names
 from graphmem.ingestion.name_resolution import (
     AmbiguousName,
     EntityIds,

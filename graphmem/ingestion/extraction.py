@@ -16,12 +16,12 @@ from graphmem.ingestion.candidates import (
     DeclaredLabel,
     Rejection,
     answer_schema,
-    may_be_same_person,
     read_labels,
     render_declared_types,
 )
 from graphmem.ingestion.jobs import shorten_reason
 from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named, UpsertMemory
+from graphmem.ingestion.name_matching import may_mean_same_person
 from graphmem.ingestion.transcript import (
     EARLIER_MESSAGES,
     WEEKDAY_NAMES,
@@ -409,7 +409,7 @@ def collect_user_names(lines: Sequence[TranscriptLine], known: KnownWorld) -> li
     speakers = {line.speaker for line in lines if line.role is MessageRole.USER and line.speaker}
     if len(speakers) == 1:
         (speaker,) = speakers
-        if not names or any(may_be_same_person(speaker, name) for name in names):
+        if not names or any(may_mean_same_person(speaker, name) for name in names):
             names.append(speaker)
     by_key = {name_key(name): name for name in names}
     return [by_key[key] for key in sorted(by_key)]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphmem.ingestion.candidates import AliasGroup, ValidatedCandidate, is_short_form
+from graphmem.ingestion.candidates import AliasGroup, ValidatedCandidate
+from graphmem.ingestion.name_matching import is_short_form
 from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
 from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.field_types import name_key

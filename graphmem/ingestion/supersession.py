@@ -13,8 +13,8 @@ from graphmem.ingestion.candidates import (
     STATED_START_KEY,
     AliasGroup,
     ValidatedCandidate,
-    is_named_in,
 )
+from graphmem.ingestion.name_matching import is_named_in
 from graphmem.ingestion.name_resolution import EntityIds
 from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
 from graphmem.memories.fact import Fact

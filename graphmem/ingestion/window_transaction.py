@@ -17,14 +17,12 @@ from graphmem.ingestion.action_plan import (
     Veto,
 )
 from graphmem.ingestion.candidates import EXTRACTION_SOURCE, STATED_END_KEY, AliasGroup, Rejection, ValidatedCandidate
+from graphmem.ingestion.dropped_candidates import TrialSucceeded, WriteScope, write_without_culprits
 from graphmem.ingestion.jobs import (
     ExtractionAction,
     LinkAction,
     MemoryAction,
-    TrialSucceeded,
-    WriteScope,
     parse_extraction_actions,
-    write_without_culprits,
 )
 from graphmem.ingestion.llm_schemas import Reconciliation
 from graphmem.ingestion.name_resolution import (

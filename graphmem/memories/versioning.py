@@ -1,4 +1,4 @@
-"""The rules by which memories change: pure, over the facts that one write may change.
+"""The rules by which memories change, over the facts that one write may change. Pure.
 
 Nothing is overwritten: a change ends the believed version at the time of the write and creates the next version of the
 same memory. `graphmem/README.md` has the rules as a table.

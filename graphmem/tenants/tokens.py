@@ -10,6 +10,10 @@ from graphmem.tenants.access import ApiKey, KeyRole
 from graphmem.tenants.owners import Owner
 
 
+class LocalKey(ApiKey):
+    """The key of a caller on this machine; its id, which nobody else can have, says who acts."""
+
+
 def parse_bearer_token(authorization: str | None) -> str:
     """Return the token of an `Authorization` header; raise Unauthenticated when it has none."""
     scheme, _, token = (authorization or "").partition(" ")
@@ -39,8 +43,8 @@ def authenticate_local_token(token: str, secret: str) -> ApiKey | None:
     return make_local_key(COMMAND_LINE, tenant)
 
 
-def make_local_key(actor: str, tenant: str) -> ApiKey:
+def make_local_key(actor: str, tenant: str) -> LocalKey:
     """Return the admin key that a caller on this machine has; raise InvalidInput for a tenant that cannot be one."""
-    return ApiKey(
+    return LocalKey(
         id=actor, name=actor, role=KeyRole.ADMIN, users=None, created_at=MIN_TIME, tenant=Owner(tenant, "").tenant
     )

@@ -96,6 +96,12 @@ async def test_tenants_share_nothing(memory: GraphMemory) -> None:
         await other.job(accepted.job_id)
 
 
+async def test_what_a_named_actor_writes_is_from_that_actor(services: Services, tenant: str) -> None:
+    [saved] = await GraphMemory(services, tenant, actor="crm").add("mara", "Mara likes oolong tea")
+    assert saved.memory
+    assert saved.memory.source.kind == "crm"
+
+
 async def test_the_default_tenant_needs_no_name(services: Services) -> None:
     assert GraphMemory(services).tenant == "default"
     with pytest.raises(InvalidInput):

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 from prometheus_client import REGISTRY
 
-from graphmem.ingestion.jobs import TrialSucceeded, WriteScope, write_without_culprits
+from graphmem.ingestion.dropped_candidates import TrialSucceeded, WriteScope, write_without_culprits
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn

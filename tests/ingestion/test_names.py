@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from graphmem.ingestion.candidates import (
-    AliasGroup,
+from graphmem.ingestion.candidates import AliasGroup
+from graphmem.ingestion.name_matching import (
     NameMatch,
     are_different_people,
     is_named_in,
     is_short_form,
     match_names,
-    may_be_same_person,
+    may_mean_same_person,
 )
 from graphmem.ingestion.name_resolution import choose_user_name, resolve_names
 from graphmem.memories.entity import EntityRef
@@ -72,9 +72,9 @@ def test_a_thing_is_named_in_a_sentence_without_its_owner() -> None:
 
 
 def test_somebody_else_at_the_keyboard_is_not_taken_for_the_user() -> None:
-    assert may_be_same_person("Mara", "Mara Lindqvist")
-    assert not may_be_same_person("Tom", "Mara Lindqvist")
-    assert not may_be_same_person("Mara Holm", "Mara Lindqvist")
+    assert may_mean_same_person("Mara", "Mara Lindqvist")
+    assert not may_mean_same_person("Tom", "Mara Lindqvist")
+    assert not may_mean_same_person("Mara Holm", "Mara Lindqvist")
 
 
 def test_the_user_id_gives_way_to_a_name_and_a_name_to_a_fuller_one() -> None:
