@@ -99,16 +99,14 @@ def upload(path: str, parse: ResponseParser[T], document: bytes, query: BaseMode
     )
 
 
-def parse_model(model: type[M], **hidden: Any) -> ResponseParser[M]:
-    """Return a parser of a response that is a model; `hidden` are values for its fields that the server never sends."""
-    if not hidden:
-        return lambda response: model.model_validate_json(response.content)
-    return lambda response: model.model_validate({**response.json(), **hidden})
+def parse_model(model: type[M]) -> ResponseParser[M]:
+    """Return a parser of a response that is a model."""
+    return lambda response: model.model_validate_json(response.content)
 
 
-def parse_items(model: type[M], **hidden: Any) -> ResponseParser[list[M]]:
-    """Return a parser of the models listed under `items`; `hidden` as in `parse_model`."""
-    return lambda response: [model.model_validate({**item, **hidden}) for item in response.json()["items"]]
+def parse_items(model: type[M]) -> ResponseParser[list[M]]:
+    """Return a parser of the models listed under `items`."""
+    return lambda response: [model.model_validate(item) for item in response.json()["items"]]
 
 
 def parse_object(response: httpx.Response) -> dict[str, Any]:

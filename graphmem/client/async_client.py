@@ -655,7 +655,9 @@ class AsyncClient:
         """Summarise a session and save the summary as a memory, in the background; with `wait` return the ended job."""
         return await self._send(
             post(
-                make_path("/v1/users/{}/sessions/{}/summarize", user_id, session_id), _parse_job, SummarizeIn(wait=wait)
+                make_path("/v1/users/{}/sessions/{}/summarize", user_id, session_id),
+                parse_model(Job),
+                SummarizeIn(wait=wait),
             )
         )
 
@@ -675,7 +677,7 @@ class AsyncClient:
 
     async def job(self, job_id: str) -> Job:
         """Read the state of a background job."""
-        return await self._send(get(make_path("/v1/jobs/{}", job_id), _parse_job))
+        return await self._send(get(make_path("/v1/jobs/{}", job_id), parse_model(Job)))
 
     async def retry_job(self, job_id: str, *, fresh: bool = False) -> Job:
         """Queue a failed job again from the step that failed; raise Conflict when it has not failed.
@@ -685,7 +687,7 @@ class AsyncClient:
         return await self._send(
             post(
                 make_path("/v1/jobs/{}/retry", job_id),
-                _parse_job,
+                parse_model(Job),
                 query=validate_arguments(RetryQuery, {"fresh": fresh}),
             )
         )
@@ -767,7 +769,9 @@ class AsyncClient:
         """Start to replace all vectors by those of a model, absent that of the settings, and return the job (admin)."""
         return await self._send(
             post(
-                make_path("/v1/admin/reembed"), _parse_job, validate_arguments(ReembeddingIn, without_none(model=model))
+                make_path("/v1/admin/reembed"),
+                parse_model(Job),
+                validate_arguments(ReembeddingIn, without_none(model=model)),
             )
         )
 
@@ -780,14 +784,14 @@ class AsyncClient:
         return await self._send(
             post(
                 make_path("/v1/admin/keys"),
-                parse_model(CreatedApiKey, tenant=""),
+                parse_model(CreatedApiKey),
                 validate_arguments(ApiKeyIn, without_none(name=name, role=role, users=users)),
             )
         )
 
     async def keys(self) -> list[ApiKey]:
         """List the tenant's API keys without their secrets, oldest first (admin)."""
-        return await self._send(get(make_path("/v1/admin/keys"), parse_items(ApiKey, tenant="")))
+        return await self._send(get(make_path("/v1/admin/keys"), parse_items(ApiKey)))
 
     async def revoke_key(self, key_id: str) -> None:
         """Revoke an API key with immediate effect (admin)."""
@@ -924,7 +928,7 @@ def _parse_message_hits(response: httpx.Response) -> list[MessageHit]:
 
 def _parse_accepted_or_job(response: httpx.Response) -> MessagesAccepted | Job:
     if response.status_code == httpx.codes.OK:
-        return _parse_job(response)
+        return parse_model(Job)(response)
     return MessagesAccepted.model_validate(response.json())
 
 
@@ -942,6 +946,3 @@ def _parse_rollback(response: httpx.Response) -> RollbackResult | RollbackPrevie
 
 def _parse_maintenance(response: httpx.Response) -> MaintenanceResults:
     return MaintenanceOut.model_validate(response.json()).tasks
-
-
-_parse_job = parse_model(Job, partition="")

@@ -15,7 +15,6 @@ from graphmem.runtime.metrics import CANDIDATES_DROPPED
 
 log = structlog.get_logger(__name__)
 
-
 T = TypeVar("T")
 
 

@@ -14,14 +14,11 @@ from graphmem.text.word_lists import LANGUAGES, load_words
 MIN_NAME_COSINE = 0.82
 """Least cosine of two names' vectors at which they may be spellings or translations of each other."""
 
-
 _QUALIFIER = re.compile(r"[(（][^)）]*[)）]?")
 """What distinguishes people of one name, as in "Anna (colleague)"."""
 
-
 _POSSESSOR = re.compile(r"([^()（）,，]*?)(?:['’]s|(?<=s)['’])(?=\s)")
 """Who somebody or something belongs to, as in "Calvin's agent"."""
-
 
 _IGNORED_WORDS = load_words(*LANGUAGES).legal_forms | {"the"}
 

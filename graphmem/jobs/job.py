@@ -71,7 +71,7 @@ class Job(BaseModel):
     created_at: datetime
     finished_at: datetime | None = None
     waits_until: datetime | None = None
-    partition: str = Field(exclude=True)
+    partition: str = Field("", exclude=True)
 
     @property
     def is_at_rest(self) -> bool:

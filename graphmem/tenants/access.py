@@ -49,7 +49,12 @@ class ApiKey(BaseModel):
     role: KeyRole
     users: list[str] | None
     created_at: datetime
-    tenant: str = Field(exclude=True)
+    tenant: str = Field("", exclude=True)
+
+    @property
+    def source_kind(self) -> str:
+        """The `source.kind` of what the caller saves."""
+        return "api"
 
     @property
     def is_admin(self) -> bool:

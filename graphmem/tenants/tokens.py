@@ -9,9 +9,20 @@ from graphmem.runtime.times import MIN_TIME
 from graphmem.tenants.access import ApiKey, KeyRole
 from graphmem.tenants.owners import Owner
 
+COMMAND_LINE = "cli"
+"""Who commands act as: the id of their key."""
+
+LIBRARY = "python"
+"""Who a program acts as that uses graphmem in its own process and names no other actor."""
+
 
 class LocalKey(ApiKey):
-    """The key of a caller on this machine; its id, which nobody else can have, says who acts."""
+    """The key of a caller on this machine; its id says who acts, and is the source of what they save."""
+
+    @property
+    def source_kind(self) -> str:
+        """The `source.kind` of what the caller saves."""
+        return self.id
 
 
 def parse_bearer_token(authorization: str | None) -> str:
@@ -20,14 +31,6 @@ def parse_bearer_token(authorization: str | None) -> str:
     if scheme.lower() != "bearer" or not token.strip():
         raise Unauthenticated("Send an API key as `Authorization: Bearer <key>`.")
     return token.strip()
-
-
-COMMAND_LINE = "cli"
-"""Who commands act as: the id of their key, and the `source.kind` of what they save."""
-
-
-LIBRARY = "python"
-"""Who a program acts as that uses graphmem in its own process."""
 
 
 def make_local_token(secret: str, tenant: str) -> str:

@@ -23,7 +23,7 @@ from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.paging import Page
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.tokens import COMMAND_LINE, LocalKey
+from graphmem.tenants.tokens import COMMAND_LINE
 from graphmem_api import headers, route_classes
 from graphmem_api.auth import Caller, OwnerInPath, require_admin
 from graphmem_api.dependencies import USER_PATH, IdempotentRequestDep, ServicesDep
@@ -44,10 +44,9 @@ async def save(
     """Save a list of statements: all of them or none; with `infer` a model compares them with what is known."""
     if any(memory.scope is Scope.GLOBAL for memory in body.memories):
         require_admin(caller, "Writing what all users of the tenant read (scope global)")
-    kind = caller.id if isinstance(caller, LocalKey) else "api"
     return SaveOut(
         results=await services.memories.save(
-            owner, body.memories, actor=caller.id, kind=kind, request=request, infer=body.infer
+            owner, body.memories, actor=caller.id, kind=caller.source_kind, request=request, infer=body.infer
         )
     )
 
