@@ -90,7 +90,7 @@ RETURN collect(p {.*}) AS patterns
 
 // fragment: fact_version
 // A version `r` with all its properties but the vector and the shadow bounds.
-r {.*, fact_embedding: null, next_vector: null, valid_from: null, valid_to: null, known_from: null, known_to: null,
+r {.*, fact_embedding: null, next_vector: null, revision: null, valid_from: null, valid_to: null, known_from: null, known_to: null,
    created_at: null, first_created_at: null, updated_at: null, last_accessed_at: null, valid_at: null, invalid_at: null,
    claimed_invalid_at: null, expired_at: null, expires_at: null} AS fact,
 {{fact_times}} AS times, startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
@@ -138,7 +138,7 @@ CALL (e) {
 
 // fragment: entity_node
 // An entity `e` without its vector.
-e {.*, name_embedding: null, next_vector: null}
+e {.*, name_embedding: null, next_vector: null, revision: null}
 
 // fragment: memory_count
 // How many facts at the edges of the entity `e` are believed and valid now.
@@ -146,13 +146,13 @@ COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL AND r.valid_from <= dat
 
 // fragment: entity_columns
 // An entity `e`, its times and its memory count.
-e {.*, name_embedding: null, next_vector: null, created_at: null, updated_at: null},
+e {.*, name_embedding: null, next_vector: null, revision: null, created_at: null, updated_at: null},
 [at IN [e.created_at, e.updated_at] | at.epochSeconds * 1000000 + at.microsecond],
 {{memory_count}}
 
 // fragment: message_columns
 // What callers see of a message `m`, and its times.
-[m {.*, content_embedding: null, next_vector: null, redacted: null, entity_edges: null, valid_at: null, created_at: null, extracted_at: null},
+[m {.*, content_embedding: null, next_vector: null, revision: null, redacted: null, entity_edges: null, valid_at: null, created_at: null, extracted_at: null},
  [at IN [m.valid_at, m.created_at, m.extracted_at] | at.epochSeconds * 1000000 + at.microsecond]]
 
 // fragment: entities_with_keys

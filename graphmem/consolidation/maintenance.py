@@ -138,6 +138,7 @@ class MaintenanceTasks:
         rows = await self._write_locked(
             owner,
             "maintenance.archive_messages",
+            removes=True,
             session_id=session_id,
             through=through,
             before=self._compression_cutoff(),
@@ -162,11 +163,13 @@ class MaintenanceTasks:
     def _compression_cutoff(self) -> datetime:
         return self._clock() - self._compress_after
 
-    async def _write_locked(self, owner: Owner, query: str, **parameters: object) -> list[Row]:
+    async def _write_locked(
+        self, owner: Owner, query: str, *, removes: bool = False, **parameters: object
+    ) -> list[Row]:
         """Run a query under the user's lock; for a user who was forgotten meanwhile, do nothing and return no rows."""
 
         async def work(transaction: Transaction) -> list[Row]:
-            await self._facts.lock_user(transaction, owner)
+            await self._facts.lock_user(transaction, owner, removes=removes)
             return await transaction.run(query, group_id=owner.group_id, **parameters)
 
         try:

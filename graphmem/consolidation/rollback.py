@@ -132,7 +132,7 @@ class RunRollback:
         rollback_id = str(uuid.uuid4())
 
         async def work(transaction: Transaction) -> RollbackResult:
-            now = await self._facts.lock_user(transaction, owner)
+            now = await self._facts.lock_user(transaction, owner, removes=True)
             # Another rollback may have ended since the run was looked at.
             run = await self._runs.get(owner.tenant, run_id, with_changes=False, transaction=transaction)
             self._ensure_can_roll_back(run)
@@ -269,16 +269,17 @@ async def apply_plan(transaction: Transaction, group_id: str, rollback_id: str, 
             await transaction.run(query, **parameters)
 
     fact_updates = plan.rows_to_update(ElementKind.FACT)
+    restored = {"group_id": group_id, "run_id": rollback_id}
     await run("snapshots.remove_mentions", ids=plan.ids_to_remove(ElementKind.MENTION), group_id=group_id)
     await run("snapshots.remove_facts", ids=plan.ids_to_remove(ElementKind.FACT), group_id=group_id)
     await run("snapshots.remove_entities", ids=plan.ids_to_remove(ElementKind.ENTITY), group_id=group_id)
-    await run("snapshots.restore_entities", rows=plan.rows_to_restore(ElementKind.ENTITY), run_id=rollback_id)
+    await run("snapshots.restore_entities", rows=plan.rows_to_restore(ElementKind.ENTITY), **restored)
     await run("snapshots.set_entities", rows=plan.rows_to_update(ElementKind.ENTITY), group_id=group_id)
     await run("snapshots.set_episodes", rows=plan.rows_to_update(ElementKind.EPISODE), group_id=group_id)
     # Two facts may not hold one unique hash at any moment: clear the hashes before they are set.
     released = [{"id": row["id"], "properties": {"active_hash": None}} for row in fact_updates]
     await run("snapshots.set_facts", rows=released, group_id=group_id)
-    await run("snapshots.restore_facts", rows=plan.rows_to_restore(ElementKind.FACT), run_id=rollback_id)
+    await run("snapshots.restore_facts", rows=plan.rows_to_restore(ElementKind.FACT), **restored)
     await run("snapshots.set_facts", rows=fact_updates, group_id=group_id)
     await run("facts.rebuild_references", referring=plan.referring_memory_ids(), group_id=group_id)
     await run("snapshots.restore_mentions", rows=plan.rows_to_restore(ElementKind.MENTION))

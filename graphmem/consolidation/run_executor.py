@@ -103,7 +103,7 @@ class RunExecutor:
         contradicted = frozenset(key for reported in contradictions for key in reported.memory_ids)
 
         async def work(transaction: Transaction) -> ExecutionResult:
-            now = await self._facts.lock_user(transaction, owner)
+            now = await self._facts.lock_user(transaction, owner, removes=True)
             applier = ProposalApplier(
                 self._dependencies,
                 transaction,

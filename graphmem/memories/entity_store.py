@@ -156,7 +156,7 @@ class EntityStore:
     ) -> EntityRef:
         """Create an entity with a given id; the caller has locked the user and checked that the name is free."""
         properties = new_entity_properties(owner, entity, vector, now, entity_id=entity_id)
-        rows = await transaction.run("entities.create_entities", entities=[properties])
+        rows = await transaction.run("entities.create_entities", group_id=owner.group_id, entities=[properties])
         return entity_ref_from_node(rows[0]["entity"])
 
     async def add_aliases(

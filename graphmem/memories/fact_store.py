@@ -176,12 +176,14 @@ class FactStore:
 
         return await self._graph.write(work)
 
-    async def lock_user(self, transaction: Transaction, owner: Owner, count: int = 1) -> datetime:
+    async def lock_user(
+        self, transaction: Transaction, owner: Owner, count: int = 1, *, removes: bool = False
+    ) -> datetime:
         """Lock a user until the transaction ends; return a time later than each of their earlier writes.
 
         Raises NotFound for a user that does not exist, and UserBeingForgotten.
         """
-        return await lock_user(transaction, owner, self._clock(), count)
+        return await lock_user(transaction, owner, self._clock(), count, removes=removes)
 
     async def lock_or_create_user(self, transaction: Transaction, owner: Owner) -> datetime:
         """Lock a user as `lock_user` does, creating one that does not exist."""
@@ -234,7 +236,7 @@ class FactStore:
             await self.lock_user(transaction, owner, count=0)
             await transaction.run(
                 "facts.reinforce",
-                group_ids=[owner.group_id],
+                group_id=owner.group_id,
                 hits=hits,
                 strength_step=decay.STRENGTH_STEP,
                 max_strength=decay.MAX_STRENGTH,
@@ -247,7 +249,7 @@ class FactStore:
 
     async def erase_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> ErasedFacts:
         """Erase every version of an owner's memory, every reference to it, and entities that only it referred to."""
-        await self.lock_user(transaction, owner)
+        await self.lock_user(transaction, owner, removes=True)
         (row,) = await transaction.run("facts.erase_memory", group_ids=[owner.group_id], memory_id=memory_id)
         await transaction.run(
             "facts.erase_references", group_id=owner.group_id, memory_id=memory_id, uuids=row["uuids"]

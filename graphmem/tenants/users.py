@@ -71,14 +71,16 @@ FORGET_RETRY_SECONDS = 10
 """Seconds after which a write to a user who is being forgotten may be sent again."""
 
 
-async def lock_user(transaction: Transaction, owner: Owner, now: datetime, count: int = 1) -> datetime:
+async def lock_user(
+    transaction: Transaction, owner: Owner, now: datetime, count: int = 1, *, removes: bool = False
+) -> datetime:
     """Lock a user until the transaction ends; return `now`, or the next microsecond after their latest write.
 
-    `count` is added to the user's write counter, which invalidates every cache of their data. Raises
-    UserBeingForgotten, and NotFound for a user that does not exist: no work in the background brings back a user who
-    was forgotten meanwhile.
+    `count` is added to the user's write counter, which invalidates every cache of their data; `removes` says that
+    facts, entities or messages may be removed, which no revision of theirs can tell. Raises UserBeingForgotten, and
+    NotFound for a user that does not exist: no work in the background brings back a user who was forgotten meanwhile.
     """
-    rows = await transaction.run("users.lock", group_id=owner.group_id, count=count)
+    rows = await transaction.run("users.lock", group_id=owner.group_id, count=count, removes=removes)
     if not rows:
         (row,) = await transaction.run("users.is_being_forgotten", group_id=owner.group_id)
         if not row["is_being_forgotten"]:

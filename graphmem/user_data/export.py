@@ -44,7 +44,18 @@ MAX_SECONDS = 900.0
 """Seconds after which Neo4j ends the reading of a user, whose writes wait for it."""
 
 _UNEXPORTED_PROPERTIES = frozenset(
-    {"group_id", "group_key", "tenant", "user_id", "life", "write_version", "last_write_at", "pending_job"}
+    {
+        "group_id",
+        "group_key",
+        "tenant",
+        "user_id",
+        "life",
+        "write_version",
+        "revision",
+        "removal_revision",
+        "last_write_at",
+        "pending_job",
+    }
     | {*SHADOW_PROPERTIES, VECTOR_PROPERTY, NEXT_VECTOR_PROPERTY}
 )
 """Properties that follow from the owner or from other properties, or that describe this database."""

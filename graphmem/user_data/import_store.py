@@ -231,7 +231,7 @@ class ImportStore:
         element_ids = dict(plan.known_nodes)
         new = [node for node in (*export.entities, *export.records) if plan.is_new_node(node)]
         for part in _split_batches([_node_row(owner, node, plan.ids) for node in new]):
-            created = await transaction.run("import.create_nodes", rows=part)
+            created = await transaction.run("import.create_nodes", group_id=owner.group_id, rows=part)
             element_ids |= {row["key"]: row["element_id"] for row in created}
             progress.add(len(part))
         return element_ids
@@ -249,7 +249,7 @@ class ImportStore:
         new = [version for version in export.memories if plan.is_new_version(version)]
         rows = [_version_row(owner, version, plan.ids, now) for version in new]
         for part in _split_batches(rows):
-            await transaction.run("import.create_versions", rows=part)
+            await transaction.run("import.create_versions", group_id=owner.group_id, rows=part)
             progress.add(len(part))
         referring = deduplicate(row["properties"]["memory_id"] for row in rows if _mentions_others(row))
         for ids in _split_batches(referring):

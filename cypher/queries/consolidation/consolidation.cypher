@@ -4,12 +4,12 @@
 // Fetch entities by id.
 UNWIND $ids AS id
 MATCH (e:Entity {uuid: id}) WHERE e.group_id = $group_id
-RETURN e {.*, name_embedding: null, next_vector: null} AS entity
+RETURN {{entity_node}} AS entity
 
 // name: find_entities_sharing_words(group_id, words)
 // Find entities whose names contain one of some words.
 MATCH (e:Entity {group_id: $group_id}) WHERE any(word IN $words WHERE e.name_key CONTAINS word)
-RETURN e {.*, name_embedding: null, next_vector: null} AS entity LIMIT 500
+RETURN {{entity_node}} AS entity LIMIT 500
 
 // name: fetch_entity_facts(group_id, entity_id)
 // Fetch every version of the facts at an entity's edges and of those that mention it.
@@ -36,16 +36,17 @@ RETURN count(r) AS current
 
 // name: reattach_facts(group_id, rows)
 // Re-attach fact edges to other entities; they keep their vectors and every property that is not set.
+MATCH (u:User {group_id: $group_id})
 UNWIND $rows AS row
 MATCH ()-[old:RELATES_TO {uuid: row.id}]->() WHERE old.group_id = $group_id
 MATCH (s:Entity {uuid: row.source})
 MATCH (o:Entity {uuid: row.target})
-WITH row, old, s, o, properties(old) AS kept
+WITH u, row, old, s, o, properties(old) AS kept
 // A deleted edge keeps its unique keys until the transaction ends if it was changed before: clear them first.
 SET old = {}
 DELETE old
 CREATE (s)-[r:RELATES_TO]->(o)
-SET r = kept, r += row.properties
+SET r = kept, r += row.properties, r.revision = u.revision
 
 // name: reattach_mentions(group_id, keep_id, merge_id)
 // Replace the mentions of one entity by mentions of another.

@@ -12,9 +12,10 @@ RETURN r.uuid AS uuid, r.importance AS importance, since
 
 // name: set_importance(group_id, rows)
 // Lower the importance of memories, and store the time from which the next decay counts.
+MATCH (u:User {group_id: $group_id})
 UNWIND $rows AS row
 MATCH ()-[r:RELATES_TO {uuid: row.uuid}]->() WHERE r.group_id = $group_id
-SET r.importance = row.importance, r.decayed_at = row.decayed_at
+SET r.importance = row.importance, r.decayed_at = row.decayed_at, r.revision = u.revision
 
 // name: list_expired_memories(group_id, now)
 // List the believed memories whose time is over.

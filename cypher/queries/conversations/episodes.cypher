@@ -31,8 +31,9 @@ SET s.message_count = s.message_count + size($rows), s.last_episode = $last_epis
     s.archived_at = null
 WITH s
 CALL (s) {
+  MATCH (u:User {group_id: $group_id})
   UNWIND $rows AS row
-  CREATE (m:Episodic) SET m = row
+  CREATE (m:Episodic) SET m = row, m.revision = u.revision
   CREATE (s)-[:HAS_EPISODE {uuid: randomUUID(), group_id: $group_id, created_at: $now}]->(m)
   RETURN count(*) AS stored
 }
@@ -47,9 +48,10 @@ RETURN stored, linked
 
 // name: set_vectors(group_id, rows)
 // Store the vectors of messages.
+MATCH (u:User {group_id: $group_id})
 UNWIND $rows AS row
 MATCH (m:Episodic {group_id: $group_id, message_id: row.message_id})
-SET m.content_embedding = row.vector
+SET m.content_embedding = row.vector, m.revision = u.revision
 
 // name: load_messages(group_id, message_ids)
 // Fetch messages by id, in the order of their session.

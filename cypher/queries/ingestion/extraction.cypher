@@ -102,11 +102,12 @@ RETURN {{fact_version}}, [vector IN $vectors | 2 * vector.similarity.cosine(embe
 
 // name: rename_entity(group_id, entity_id, canonical_name, name_key, vector, now)
 // Set the name of an entity; it is no alias of it any more.
+MATCH (u:User {group_id: $group_id})
 MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
-WITH e, [at IN range(0, size(e.alias_keys) - 1) WHERE e.alias_keys[at] <> $name_key] AS kept
+WITH u, e, [at IN range(0, size(e.alias_keys) - 1) WHERE e.alias_keys[at] <> $name_key] AS kept
 SET e.aliases = [at IN kept | e.aliases[at]], e.alias_keys = [at IN kept | e.alias_keys[at]]
 SET e.name = $canonical_name, e.name_key = $name_key, e.name_embedding = $vector, e.next_vector = null,
-    e.updated_at = $now
+    e.updated_at = $now, e.revision = u.revision
 
 // name: record_interest(group_id, key, topic, message_ids, now)
 // Add messages to an interest candidate, creating it if needed, and return all its messages.

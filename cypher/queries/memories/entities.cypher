@@ -5,19 +5,21 @@
 {{entities_with_keys}}
 RETURN {{entity_node}} AS entity
 
-// name: create_entities(entities)
+// name: create_entities(group_id, entities)
 // Create entities with their type as a label; one whose name is taken stays unchanged.
+MATCH (u:User {group_id: $group_id})
 UNWIND $entities AS properties
 MERGE (e:Entity {group_id: properties.group_id, name_key: properties.name_key})
-ON CREATE SET e = properties
+ON CREATE SET e = properties, e.revision = u.revision
 SET e:$(properties.type)
 RETURN {{entity_node}} AS entity
 
 // name: set_type(group_id, entity_id, type, now)
 // Set the type of an entity whose type was unknown.
+MATCH (u:User {group_id: $group_id})
 MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
 REMOVE e:Thing
-SET e.type = $type, e.labels = ['Entity', $type], e:$($type), e.updated_at = $now
+SET e.type = $type, e.labels = ['Entity', $type], e:$($type), e.updated_at = $now, e.revision = u.revision
 RETURN {{entity_node}} AS entity
 
 // name: add_aliases(group_id, entity, names, keys, shared, now)
@@ -38,7 +40,8 @@ CALL (key) {
 WITH e, at, is_free ORDER BY at
 WHERE is_free
 WITH e, collect(at) AS fresh
-SET e.aliases = e.aliases + [at IN fresh | $names[at]], e.alias_keys = e.alias_keys + [at IN fresh | $keys[at]],
+MATCH (u:User {group_id: $group_id})
+SET e.revision = u.revision, e.aliases = e.aliases + [at IN fresh | $names[at]], e.alias_keys = e.alias_keys + [at IN fresh | $keys[at]],
     e.alias_text = trim(e.alias_text + reduce(text = '', at IN fresh | text + ' ' + $names[at])), e.updated_at = $now
 WITH e, fresh
 {{link_aliases}}
@@ -91,5 +94,6 @@ RETURN id
 
 // name: set_attributes(group_id, entity_id, attributes, now)
 // Set the attributes of an entity.
+MATCH (u:User {group_id: $group_id})
 MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
-SET e.attributes = $attributes, e.updated_at = $now
+SET e.attributes = $attributes, e.updated_at = $now, e.revision = u.revision

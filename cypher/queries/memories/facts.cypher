@@ -44,22 +44,25 @@ RETURN statement.at AS at, memory_ids
 // Write the new entities, the changed and the new versions of a user, their links to messages, the references of some
 // memories and the time of the write. A message lists its latest `max_facts` versions. A new version has its own vector or copies that of an earlier version. An entity name that is taken violates a constraint.
 CALL () {
+  MATCH (u:User {group_id: $group_id})
   UNWIND $entities AS properties
   CREATE (e:Entity)
-  SET e = properties, e:$(properties.type)
+  SET e = properties, e:$(properties.type), e.revision = u.revision
 }
 CALL () {
+  MATCH (u:User {group_id: $group_id})
   UNWIND $changed AS row
   MATCH ()-[r:RELATES_TO {uuid: row.uuid}]->() WHERE r.group_id = $group_id
-  SET r += row.properties
+  SET r += row.properties, r.revision = u.revision
 }
 CALL () {
+  MATCH (u:User {group_id: $group_id})
   UNWIND $created AS row
   MATCH (s:Entity {uuid: row.subject_id})
   MATCH (o:Entity {uuid: row.object_id})
   OPTIONAL MATCH ()-[earlier:RELATES_TO {uuid: row.vector_source_uuid}]->()
   CREATE (s)-[r:RELATES_TO]->(o)
-  SET r = row.properties, r.fact_embedding = coalesce(row.vector, earlier.fact_embedding)
+  SET r = row.properties, r.fact_embedding = coalesce(row.vector, earlier.fact_embedding), r.revision = u.revision
 }
 CALL () {
   UNWIND $episodes AS row
@@ -112,24 +115,24 @@ WHERE $after_key IS NULL OR key > $after_key OR key = $after_key AND r.memory_id
 WITH r, key ORDER BY key, r.memory_id LIMIT $limit
 RETURN {{fact_version}}, key
 
-// name: reinforce(group_ids, hits, strength_step, max_strength, confidence_step, max_confidence)
+// name: reinforce(group_id, hits, strength_step, max_strength, confidence_step, max_confidence)
 // Count retrievals: what decay has left of the strength, and the confidence, rise up to their maxima; the caller has
-// locked the users. The confidence of an immutable memory stays what its writer stated.
+// locked the user. The confidence of an immutable memory stays what its writer stated.
 // Times arrive as [seconds since 1970, microseconds].
+MATCH (u:User {group_id: $group_id})
 UNWIND $hits AS hit
-MATCH ()-[r:RELATES_TO {memory_id: hit.memory_id}]->()
-WHERE r.group_id IN $group_ids AND r.expired_at IS NULL
-WITH r, hit, datetime({epochSeconds: hit.at[0], microsecond: hit.at[1]}) AS at
-WITH r, hit, at, r.confidence + $confidence_step * hit.times AS confidence,
+MATCH ()-[r:RELATES_TO {group_id: $group_id, memory_id: hit.memory_id}]->() WHERE r.expired_at IS NULL
+WITH u, r, hit, datetime({epochSeconds: hit.at[0], microsecond: hit.at[1]}) AS at
+WITH u, r, hit, at, r.confidence + $confidence_step * hit.times AS confidence,
      (at.epochMillis - coalesce(r.last_accessed_at, r.first_created_at).epochMillis) / 86400000.0 AS idle_days
-WITH r, hit, at, confidence, $strength_step * hit.times +
+WITH u, r, hit, at, confidence, $strength_step * hit.times +
      r.strength * exp(-r.decay_rate * CASE WHEN idle_days > 0 THEN idle_days ELSE 0 END) AS strength
 SET r.access_count = r.access_count + hit.times,
     r.strength = CASE WHEN strength > $max_strength THEN $max_strength ELSE strength END,
     r.confidence = CASE WHEN r.immutable OR r.confidence >= $max_confidence THEN r.confidence
                         WHEN confidence > $max_confidence THEN $max_confidence
                         ELSE confidence END,
-    r.last_accessed_at = at
+    r.last_accessed_at = at, r.revision = u.revision
 
 // name: erase_memory(group_ids, memory_id)
 // Delete every version of one memory; return their ids and those of the entities that they referred to.
@@ -142,13 +145,15 @@ RETURN size(uuids) AS erased, uuids, entity_ids
 // name: erase_references(group_id, memory_id, uuids)
 // Remove the references of an erased memory, and its id and those of its versions from facts and messages.
 CALL () {
+  MATCH (u:User {group_id: $group_id})
   MATCH ()-[r:RELATES_TO]->()
   WHERE r.group_id = $group_id AND (r.superseded_by = $memory_id OR r.ended_by = $memory_id
     OR $memory_id IN r.supersedes OR $memory_id IN r.associations)
   SET r.superseded_by = CASE WHEN r.superseded_by = $memory_id THEN null ELSE r.superseded_by END,
       r.ended_by = CASE WHEN r.ended_by = $memory_id THEN null ELSE r.ended_by END,
       r.supersedes = [id IN r.supersedes WHERE id <> $memory_id],
-      r.associations = [id IN r.associations WHERE id <> $memory_id]
+      r.associations = [id IN r.associations WHERE id <> $memory_id],
+      r.revision = u.revision
 }
 CALL () {
   MATCH ()-[reference:REFERS_TO {group_id: $group_id, memory_id: $memory_id}]->() DELETE reference

@@ -4,13 +4,13 @@
 // Fetch the images of fact edges: properties except the vector, and both ends.
 UNWIND $ids AS id
 MATCH (s)-[r:RELATES_TO {uuid: id}]->(o) WHERE r.group_id = $group_id
-RETURN id, r {.*, fact_embedding: null, next_vector: null} AS properties, s.uuid AS source, o.uuid AS target, null AS labels
+RETURN id, r {.*, fact_embedding: null, next_vector: null, revision: null} AS properties, s.uuid AS source, o.uuid AS target, null AS labels
 
 // name: fetch_entity_images(group_id, ids)
 // Fetch the images of entity nodes: properties except the vector, and labels.
 UNWIND $ids AS id
 MATCH (e:Entity {uuid: id}) WHERE e.group_id = $group_id
-RETURN id, e {.*, name_embedding: null, next_vector: null} AS properties, null AS source, null AS target, labels(e) AS labels
+RETURN id, e {.*, name_embedding: null, next_vector: null, revision: null} AS properties, null AS source, null AS target, labels(e) AS labels
 
 // name: fetch_episode_images(group_id, ids)
 // Fetch the images of messages: the list of facts based on them, which is all that consolidation changes.
@@ -107,20 +107,22 @@ MATCH ()-[r:RELATES_TO {uuid: id}]->() WHERE r.group_id = $group_id
 SET r = {}
 DELETE r
 
-// name: restore_facts(run_id, rows)
+// name: restore_facts(group_id, run_id, rows)
 // Restore fact edges between their entities, with the vectors stored by a run.
+MATCH (u:User {group_id: $group_id})
 UNWIND $rows AS row
 MATCH (s:Entity {uuid: row.source})
 MATCH (o:Entity {uuid: row.target})
 MATCH (c:Change {run_id: $run_id, kind: 'fact', element_id: row.id})
 CREATE (s)-[r:RELATES_TO]->(o)
-SET r = row.properties, r.fact_embedding = c.vector
+SET r = row.properties, r.fact_embedding = c.vector, r.revision = u.revision
 
 // name: set_facts(group_id, rows)
 // Set properties of fact edges; null removes one.
+MATCH (u:User {group_id: $group_id})
 UNWIND $rows AS row
 MATCH ()-[r:RELATES_TO {uuid: row.id}]->() WHERE r.group_id = $group_id
-SET r += row.properties
+SET r += row.properties, r.revision = u.revision
 
 // name: remove_entities(group_id, ids)
 // Delete entities with their aliases and references; one that still has facts or mentions makes the query fail.
@@ -134,20 +136,22 @@ CALL (e) {
 }
 DELETE e
 
-// name: restore_entities(run_id, rows)
+// name: restore_entities(group_id, run_id, rows)
 // Restore entities with the vectors stored by a run.
+MATCH (u:User {group_id: $group_id})
 UNWIND $rows AS row
 MATCH (c:Change {run_id: $run_id, kind: 'entity', element_id: row.id})
 CREATE (e:$(row.labels))
-SET e = row.properties, e.name_embedding = c.vector
+SET e = row.properties, e.name_embedding = c.vector, e.revision = u.revision
 WITH e
 {{link_aliases}}
 
 // name: set_entities(group_id, rows)
 // Set properties and labels of entities; null removes a property.
+MATCH (u:User {group_id: $group_id})
 UNWIND $rows AS row
 MATCH (e:Entity {uuid: row.id}) WHERE e.group_id = $group_id
-SET e += row.properties
+SET e += row.properties, e.revision = u.revision
 REMOVE e:$(row.removed_labels)
 SET e:$(row.labels)
 WITH e

@@ -3,20 +3,26 @@
 // a user whose erasure is under way, and after it, because the erasure may have begun while a writer waited.
 // A node that was deleted while a query waited for its lock has no properties.
 
-// name: lock(group_id, count)
-// Lock a user for this transaction, add to their write counter and return the time of their latest write.
+// A transaction that has locked a user has a revision of its own, `u.revision`, which whatever it changes of facts, entities
+// and messages gets; so what changed after a revision is found by an index. `u.removal_revision` is that of the latest one
+// that removed some.
+
+// name: lock(group_id, count, removes)
+// Lock a user for this transaction, begin a revision, add to their write counter and return the time of their latest write.
 MATCH (u:User {group_id: $group_id})
 WHERE NOT EXISTS { MATCH (:Erasure {group_id: $group_id}) }
-SET u.write_version = u.write_version + $count
+SET u.write_version = u.write_version + $count, u.revision = coalesce(u.revision, 0) + 1,
+    u.removal_revision = CASE WHEN $removes THEN coalesce(u.revision, 0) + 1 ELSE coalesce(u.removal_revision, 0) END
 WITH u WHERE u.write_version IS NOT NULL
 RETURN u.last_write_at AS last_write_at, EXISTS { MATCH (:Erasure {group_id: $group_id}) } AS is_being_forgotten
 
 // name: lock_or_create(group_id, tenant, user_id, now)
-// Lock a user for this transaction, creating them if needed, count the write and return the time of their latest one.
+// Lock a user for this transaction, creating them if needed, begin a revision, count the write and return the time of their
+// latest one.
 UNWIND CASE WHEN EXISTS { MATCH (:Erasure {group_id: $group_id}) } THEN [] ELSE [1] END AS permitted
 MERGE (u:User {group_id: $group_id})
 ON CREATE SET u.tenant = $tenant, u.user_id = $user_id, u.created_at = $now, u.life = randomUUID(), u.write_version = 0
-SET u.write_version = u.write_version + 1
+SET u.write_version = u.write_version + 1, u.revision = coalesce(u.revision, 0) + 1
 RETURN u.last_write_at AS last_write_at, EXISTS { MATCH (:Erasure {group_id: $group_id}) } AS is_being_forgotten
 
 // name: is_being_forgotten(group_id)

@@ -32,21 +32,23 @@ CALL () {
 }
 RETURN id
 
-// name: create_nodes(rows)
+// name: create_nodes(group_id, rows)
 // Create nodes with their labels, and link those that are entities to their aliases.
+MATCH (u:User {group_id: $group_id})
 UNWIND $rows AS row
-CREATE (e:$(row.labels)) SET e = row.properties
+CREATE (e:$(row.labels)) SET e = row.properties, e.revision = u.revision
 WITH row, e
 {{link_aliases}}
 RETURN row.key AS key, elementId(e) AS element_id
 
-// name: create_versions(rows)
+// name: create_versions(group_id, rows)
 // Create versions of memories.
+MATCH (u:User {group_id: $group_id})
 UNWIND $rows AS row
 MATCH (s:Entity {uuid: row.subject_id})
 MATCH (o:Entity {uuid: row.object_id})
 CREATE (s)-[r:RELATES_TO]->(o)
-SET r = row.properties
+SET r = row.properties, r.revision = u.revision
 
 // name: create_links(rows)
 // Create relationships unless they exist.
@@ -80,8 +82,9 @@ MATCH (u:User {group_id: $group_id}) SET u += $properties
 
 // name: set_entity_details(group_id, rows, now)
 // Set the summary and the attributes of entities that have none.
+MATCH (u:User {group_id: $group_id})
 UNWIND $rows AS row
 MATCH (e:Entity {group_id: $group_id, name_key: row.name_key})
 SET e.summary = CASE WHEN coalesce(e.summary, '') = '' THEN row.summary ELSE e.summary END,
     e.attributes = CASE WHEN coalesce(e.attributes, '{}') = '{}' THEN row.attributes ELSE e.attributes END,
-    e.updated_at = $now
+    e.updated_at = $now, e.revision = u.revision
