@@ -36,9 +36,11 @@ from graphmem.models.embedder import Embedder
 from graphmem.neo4j.embedded.server import EmbeddedNeo4j
 from graphmem.runtime import process
 from graphmem.runtime.settings import Settings
+from graphmem.search.candidates import DatabaseSource
 from graphmem.search.hybrid_search import MIN_CANDIDATES_PER_CHANNEL
 from graphmem.search.models import SearchQuery
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.users import UserStore
 
 TENANT = "scale"
 """Prefix of the tenants of the benchmark."""
@@ -224,7 +226,8 @@ async def index_recall(
     shares = []
     for owner, question in asked:
         vector = data.vector(question)
-        found = (await retrieval.store.find_facts_by_vector(owner, vector, filters, MIN_CANDIDATES_PER_CHANNEL))[:20]
+        source = DatabaseSource(components.graph, retrieval.vectors, await UserStore(components.graph).get_state(owner))
+        found = (await source.find_facts_by_vector(vector, filters, MIN_CANDIDATES_PER_CHANNEL))[:20]
         nearest = await components.graph.fetch_value(
             "search.scan_facts_by_vector",
             group_ids=owner.readable_group_ids,

@@ -115,13 +115,17 @@ CASE WHEN $vector IS NULL THEN null ELSE 2 * vector.similarity.cosine(r.fact_emb
  r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.valid_to.epochMillis,
  r.message_ids, r.entity_ids, similarity]
 
+// fragment: memory_properties
+// The properties, the times, the subject and the object of what callers see of a version `r`.
+r {.memory_id, .uuid, .version, .fact, .name, .content_data, .type, .subtype, .scope, .status, .domain, .tags, .metadata, .confidence,
+   .importance, .strength, .decay_rate, .access_count, .immutable, .single_valued, .retired, .content_hash,
+   .source_kind, .source_quote, .session_id, .message_ids, .entity_ids, .supersedes, .superseded_by, .associations, .end_status,
+   .group_id},
+{{fact_times}}, startNode(r).uuid, endNode(r).uuid
+
 // fragment: memory_columns
 // What callers see of a version `r`: its properties, its times, its subject and object, and the entities it refers to.
-[r {.memory_id, .uuid, .version, .fact, .name, .content_data, .type, .subtype, .scope, .status, .domain, .tags, .metadata, .confidence,
-    .importance, .strength, .decay_rate, .access_count, .immutable, .single_valued, .retired, .content_hash,
-    .source_kind, .source_quote, .session_id, .message_ids, .entity_ids, .supersedes, .superseded_by, .associations, .end_status,
-    .group_id},
- {{fact_times}}, startNode(r).uuid, endNode(r).uuid,
+[{{memory_properties}},
  [n IN [startNode(r), endNode(r)] | [n.uuid, n.name, n.type]] + COLLECT {
    UNWIND r.entity_ids AS id WITH id WHERE NOT id IN [startNode(r).uuid, endNode(r).uuid]
    MATCH (n:Entity {uuid: id}) RETURN [n.uuid, n.name, n.type]
@@ -144,16 +148,33 @@ e {.*, name_embedding: null, next_vector: null, revision: null}
 // How many facts at the edges of the entity `e` are believed and valid now.
 COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL AND r.valid_from <= datetime() AND r.valid_to > datetime() }
 
+// fragment: entity_properties
+// An entity `e` and its times.
+e {.*, name_embedding: null, next_vector: null, revision: null, created_at: null, updated_at: null},
+[at IN [e.created_at, e.updated_at] | at.epochSeconds * 1000000 + at.microsecond]
+
 // fragment: entity_columns
 // An entity `e`, its times and its memory count.
-e {.*, name_embedding: null, next_vector: null, revision: null, created_at: null, updated_at: null},
-[at IN [e.created_at, e.updated_at] | at.epochSeconds * 1000000 + at.microsecond],
-{{memory_count}}
+{{entity_properties}}, {{memory_count}}
 
 // fragment: message_columns
 // What callers see of a message `m`, and its times.
 [m {.*, content_embedding: null, next_vector: null, revision: null, redacted: null, entity_edges: null, valid_at: null, created_at: null, extracted_at: null},
  [at IN [m.valid_at, m.created_at, m.extracted_at] | at.epochSeconds * 1000000 + at.microsecond]]
+
+// fragment: resident_fact
+// What a copy in memory holds of a version `r`: what callers see, the text and the bounds that searches read, its vector.
+[[{{memory_properties}}], r.search_text,
+ [at IN [r.valid_from, r.valid_to, r.known_from, r.known_to] | at.epochSeconds * 1000000 + at.microsecond], r.fact_embedding]
+
+// fragment: resident_entity
+// What a copy in memory holds of an entity `e`.
+[{{entity_properties}}]
+
+// fragment: resident_message
+// What a copy in memory holds of a message `m`.
+[m.message_id, m.content, m.speaker, m.role, m.session_id, m.position, m.valid_at.epochSeconds * 1000000 + m.valid_at.microsecond,
+ m.created_at.epochSeconds * 1000000 + m.created_at.microsecond, m.content_embedding]
 
 // fragment: entities_with_keys
 // The entities `e` of groups that have one of the keys as the key of their name or of an alias, the oldest first.

@@ -66,6 +66,7 @@ from graphmem.models.prompts import load_prompts
 from graphmem.runtime.progress import StartProgress
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import Clock, utc_now
+from graphmem.search.candidates import EntityGraphStore
 from graphmem.search.service import EntityService, RetrievalService
 from graphmem.tenants.keys import KeyService, KeyStore
 from graphmem.tenants.owners import Owner
@@ -169,7 +170,7 @@ class Services:
             clock,
             settings.max_memories_per_save,
         )
-        self.entities = EntityService(entities, facts, retrieval.store, clock)
+        self.entities = EntityService(entities, facts, EntityGraphStore(graph), clock)
         self.retrieval = RetrievalService(
             retrieval.search,
             retrieval.lookup,

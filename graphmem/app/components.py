@@ -34,12 +34,13 @@ from graphmem.runtime.extras import ensure_extras
 from graphmem.runtime.progress import StartProgress
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import Clock, utc_now
-from graphmem.search.candidates import SearchStore
 from graphmem.search.hybrid_search import HybridSearch
 from graphmem.search.lookup import EntityLookup, EntityNameCache
+from graphmem.search.resident.copies import ResidentCopies
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.idempotency import IdempotencyStore
 from graphmem.tenants.profiles import TenantProfiles
+from graphmem.tenants.users import UserStore
 
 OWN_DATABASE_SECONDS = 180.0
 """Seconds in which the embedded Neo4j must answer while it is opened; when it ends, opening fails at once."""
@@ -223,7 +224,7 @@ async def _open_model(settings: Settings) -> AsyncIterator[LanguageModel | None]
 class RetrievalComponents:
     """The components of retrieval that services and benchmarks share."""
 
-    store: SearchStore
+    sources: ResidentCopies
     vectors: StoredVectors
     reinforcement: ReinforcementBuffer
     search: HybridSearch
@@ -233,12 +234,11 @@ class RetrievalComponents:
     def build(cls, components: Components) -> RetrievalComponents:
         """Build them from the shared components."""
         settings, clock, graph = components.settings, components.clock, components.graph
-        store, vectors = SearchStore(graph), StoredVectors(graph)
-        names = EntityNameCache(store, components.facts, clock)
+        vectors, names = StoredVectors(graph), EntityNameCache(clock)
+        sources = ResidentCopies(graph, vectors, UserStore(graph), clock, settings.resident_mb * 1_000_000)
         reinforcement = ReinforcementBuffer(components.facts, clock)
         search = HybridSearch(
-            store,
-            vectors,
+            sources,
             components.entities,
             components.episodes,
             names,
@@ -250,5 +250,5 @@ class RetrievalComponents:
             reranker=CrossEncoderReranker(settings.rerank_model) if settings.rerank_model else None,
             languages=settings.query_languages,
         )
-        lookup = EntityLookup(store, components.entities, names, reinforcement, clock, settings.cache_url)
-        return cls(store, vectors, reinforcement, search, lookup)
+        lookup = EntityLookup(sources, components.entities, names, reinforcement, clock, settings.cache_url)
+        return cls(sources, vectors, reinforcement, search, lookup)

@@ -349,10 +349,6 @@ class FactStore:
         now = self._clock()
         return [memory_from_fact(fact, refs, now) for fact in facts]
 
-    async def get_write_version(self, owner: Owner) -> str:
-        """Return a text that every write which the user can see changes, and that no later life of the user shares."""
-        return str(await self._graph.fetch_value("users.get_write_version", group_ids=owner.readable_group_ids))
-
     # Parts
 
     async def _fetch_latest(self, transaction: Transaction, owner: Owner, memory_id: str) -> Fact:

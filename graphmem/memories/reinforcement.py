@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from contextvars import Context
 from datetime import datetime, timedelta
@@ -124,11 +124,15 @@ async def load_retrieval_states(
     found = await graph.fetch_value("search.load_retrieval_states", group_ids=owner.readable_group_ids, ids=list(known))
     for memory_id, version, *state in found:
         if known[memory_id].version == version:
-            known[memory_id] = known[memory_id].model_copy(update=_to_update(state, now))
+            known[memory_id] = known[memory_id].model_copy(update=retrieval_update(state, now))
     return known
 
 
-def _to_update(state: list[Any], now: datetime) -> dict[str, Any]:
+def retrieval_update(state: Sequence[Any], now: datetime) -> dict[str, Any]:
+    """Return what retrievals have changed of a memory, as callers see it at `now`.
+
+    `state` has the strength, the decay rate, the confidence, the access count and the times of its version.
+    """
     strength, decay_rate, confidence, access_count, epochs = state
     times = parse_times(TIME_FIELDS, epochs)
     since = times["last_accessed_at"] or times["first_created_at"]

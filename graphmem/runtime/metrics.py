@@ -19,6 +19,8 @@ PATTERN_DETECTION_COUNT = Counter("graphmem_pattern_detection_count", "Behaviour
 PREFERENCE_UPDATES = Counter("graphmem_preference_updates", "Learned preferences written.")
 CACHE_HIT_RATE = Gauge("graphmem_cache_hit_rate", "Share of reads of a cache that it answered.", ["cache"])
 CACHE_READS = Counter("graphmem_cache_reads", "Reads of a cache, by result: hit or miss.", ["cache", "result"])
+RESIDENT_GROUPS = Gauge("graphmem_resident_users", "Users whose memory this process holds in its own.")
+RESIDENT_BYTES = Gauge("graphmem_resident_bytes", "Estimated size of the users that this process holds in memory.")
 MEMORY_SIZE_BYTES = Gauge("graphmem_memory_size_bytes", "Estimated size of stored messages and memories.")
 COMPRESSION_RATIO = Gauge(
     "graphmem_compression_ratio", "Characters of the last summary per character of the messages it summarizes."

@@ -321,6 +321,11 @@ class Settings(BaseSettings):
     compress_messages: int = Field(10, ge=1, description="Old messages that a session must exceed to be compressed.")
 
     # Retrieval
+    resident_mb: int = Field(
+        256,
+        ge=0,
+        description="Megabytes in which each process holds the memory of active users, for faster reads; 0: none.",
+    )
     rrf_k: int = Field(60, ge=1, description="Constant of reciprocal rank fusion.")
     semantic_weight: float = Field(
         0.5, gt=0, le=10, description="Weight of what a search finds by meaning; only the ratio of the three matters."

@@ -94,6 +94,11 @@ def to_epoch_pair(moment: datetime) -> list[int]:
     return [since.days * 86_400 + since.seconds, since.microseconds]
 
 
+def to_micros(moment: datetime) -> int:
+    """Return a time as microseconds since 1970, as queries return times."""
+    return (moment - EPOCH) // MICROSECOND
+
+
 def parse_times(names: Sequence[str], microseconds: Sequence[int | None]) -> dict[str, datetime | None]:
     """Return times by name from microseconds since 1970; None stays None."""
     return {

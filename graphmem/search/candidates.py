@@ -1,4 +1,4 @@
-"""What search and lookup read from the graph: light candidates by channel, then the winners in full."""
+"""The database as a source of candidates: light ones by channel, then the winners in full."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from graphmem.memories.fact_mapping import fact_from_row, memory_from_fact
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
 from graphmem.memories.reinforcement import load_retrieval_states
+from graphmem.memories.vectors import StoredVectors
 from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, MESSAGE_TEXT_FIELDS, NAME_TEXT_FIELDS
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import MICROSECOND, to_epoch_pair
 from graphmem.search.models import (
@@ -24,9 +26,11 @@ from graphmem.search.models import (
     FactCandidate,
     MessageCandidate,
     MessageContent,
-    NearbyFacts,
+    SourceName,
 )
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.users import ReadState
+from graphmem.text.lucene import build_lucene_query
 
 ANN_CANDIDATES = 300
 """Candidates that a vector index is asked for at least.
@@ -54,20 +58,24 @@ MAX_FOLLOWED_ENTITIES = 30
 """Most entities that are followed at one step; those whose way is most similar to the question are chosen."""
 
 
-class SearchStore:
-    """Reads for search and lookup; every call names its user."""
+class DatabaseSource:
+    """The memory of one user in the database."""
 
-    def __init__(self, graph: Graph) -> None:
+    name: SourceName = "database"
+
+    def __init__(self, graph: Graph, vectors: StoredVectors, state: ReadState) -> None:
         self._graph = graph
+        self._vectors = vectors
+        self._owner = state.owner
+        self._groups = state.owner.readable_group_ids
+        self.state = state
 
     # Channels
 
-    async def find_facts_by_vector(
-        self, owner: Owner, vector: Vector, filters: FactFilters, limit: int
-    ) -> list[FactCandidate]:
+    async def find_facts_by_vector(self, vector: Vector, filters: FactFilters, limit: int) -> list[FactCandidate]:
         """Return the facts nearest to a vector, best first; from the index when it can apply all the filters."""
         params = {
-            "group_ids": owner.readable_group_ids,
+            "group_ids": self._groups,
             "vector": _to_neo4j_vector(vector),
             "limit": limit,
             **filters.as_of_params,
@@ -84,15 +92,13 @@ class SearchStore:
             )
         return list(map(FactCandidate._make, found))
 
-    async def find_facts_by_text(
-        self, owner: Owner, words: str, filters: FactFilters, limit: int
-    ) -> list[FactCandidate]:
+    async def find_facts_by_text(self, words: Sequence[str], filters: FactFilters, limit: int) -> list[FactCandidate]:
         """Return the facts that a full-text query finds, best first, without their similarity."""
         found = await self._graph.fetch_value(
             "search.find_facts_by_text",
-            words=words,
+            words=self._lucene_query(words, FACT_TEXT_FIELDS),
             limit=limit,
-            group_ids=owner.readable_group_ids,
+            group_ids=self._groups,
             **filters.as_of_params,
             **filters.attribute_params,
         )
@@ -100,16 +106,15 @@ class SearchStore:
 
     async def find_facts_around_entities(
         self,
-        owner: Owner,
-        named_entity_ids: Sequence[str],
+        entity_ids: Sequence[str],
         vector: Vector | None,
         filters: FactFilters,
         limit: int,
-    ) -> NearbyFacts:
+    ) -> list[FactCandidate]:
         """Return the facts up to three steps around entities, best first by their similarity and that of the way."""
-        write_version, found = await self._graph.fetch_value(
+        found = await self._graph.fetch_value(
             "search.find_facts_around_entities",
-            named_entity_ids=list(named_entity_ids),
+            named_entity_ids=list(entity_ids),
             vector=_to_neo4j_vector(vector) if vector else None,
             max_degree=MAX_ENTITY_DEGREE,
             max_start=MAX_START_FACTS,
@@ -118,17 +123,15 @@ class SearchStore:
             max_followed=MAX_FOLLOWED_ENTITIES,
             max_computed=MAX_COMPUTED_FACTS,
             limit=limit,
-            group_ids=owner.readable_group_ids,
+            group_ids=self._groups,
             **filters.as_of_params,
             **filters.attribute_params,
         )
-        return NearbyFacts(write_version, list(map(FactCandidate._make, found)))
+        return list(map(FactCandidate._make, found))
 
-    async def find_messages_by_vector(
-        self, owner: Owner, vector: Vector, filters: FactFilters, limit: int
-    ) -> list[MessageCandidate]:
+    async def find_messages_by_vector(self, vector: Vector, filters: FactFilters, limit: int) -> list[MessageCandidate]:
         """Return the messages nearest to a vector, best first."""
-        params = {"group_ids": owner.readable_group_ids, "vector": _to_neo4j_vector(vector), "limit": limit}
+        params = {"group_ids": self._groups, "vector": _to_neo4j_vector(vector), "limit": limit}
         if not filters.reads_all_messages:
             found = await self._graph.fetch_value("search.scan_messages_by_vector", **params, **filters.message_params)
         else:
@@ -138,19 +141,29 @@ class SearchStore:
         return [MessageCandidate(*columns) for columns in found]
 
     async def find_messages_by_words(
-        self, owner: Owner, words: str, filters: FactFilters, limit: int
+        self, words: Sequence[str], filters: FactFilters, limit: int
     ) -> list[MessageCandidate]:
         """Return the messages that a full-text query finds, best first."""
         found = await self._graph.fetch_value(
             "search.find_messages_by_words",
-            words=words,
-            group_ids=owner.readable_group_ids,
+            words=self._lucene_query(words, MESSAGE_TEXT_FIELDS),
+            group_ids=self._groups,
             limit=limit,
             **filters.message_params,
         )
         return [MessageCandidate(*columns) for columns in found]
 
     # Details of candidates
+
+    async def fact_similarities(self, uuids: Iterable[str], vectors: Sequence[Vector]) -> dict[str, list[float]]:
+        """Return the cosines of facts with each vector, by uuid; those without a vector are left out."""
+        return await self._vectors.similarities(self._owner, "facts", uuids, vectors)
+
+    async def message_similarities(
+        self, message_ids: Iterable[str], vectors: Sequence[Vector]
+    ) -> dict[str, list[float]]:
+        """Return the cosines of messages with each vector, by id; those without a vector are left out."""
+        return await self._vectors.similarities(self._owner, "messages", message_ids, vectors)
 
     async def load_memories(self, uuids: Sequence[str], now: datetime) -> list[Memory]:
         """Return versions as callers see them at `now`, in the order given; unknown ids are left out."""
@@ -160,15 +173,13 @@ class SearchStore:
         memories = {columns[0]["uuid"]: _memory_from_columns(columns, now) for columns in found}
         return [memories[uuid] for uuid in uuids if uuid in memories]
 
-    async def load_message_contents(
-        self, owner: Owner, message_ids: Sequence[str], filters: FactFilters
-    ) -> list[MessageContent]:
+    async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
         """Return the texts of messages within the times of the filters."""
         if not message_ids:
             return []
         found = await self._graph.fetch_value(
             "search.load_message_contents",
-            group_ids=owner.readable_group_ids,
+            group_ids=self._groups,
             message_ids=list(message_ids),
             **filters.message_params,
         )
@@ -176,22 +187,24 @@ class SearchStore:
 
     # Entities
 
-    async def list_entity_names(self, owner: Owner, limit: int) -> list[NamedEntity]:
+    async def list_entity_names(self, limit: int) -> list[NamedEntity]:
         """Return up to `limit` entities that the user can read, with their names."""
+        found = await self._graph.fetch_value("search.list_entity_names", group_ids=self._groups, limit=limit)
+        return [NamedEntity(*columns) for columns in found]
+
+    async def find_entity_names(self, words: Sequence[str], limit: int) -> list[NamedEntity]:
+        """Return entities whose names or aliases a full-text query finds."""
+        lucene = self._lucene_query(words, NAME_TEXT_FIELDS)
         found = await self._graph.fetch_value(
-            "search.list_entity_names", group_ids=owner.readable_group_ids, limit=limit
+            "search.find_entity_names", group_ids=self._groups, words=lucene, limit=limit
         )
         return [NamedEntity(*columns) for columns in found]
 
-    async def find_entity_names(self, owner: Owner, words: str, limit: int) -> list[NamedEntity]:
-        """Return entities whose names or aliases a full-text query finds."""
-        found = await self._graph.fetch_value(
-            "search.find_entity_names", group_ids=owner.readable_group_ids, words=words, limit=limit
-        )
-        return [NamedEntity(*columns) for columns in found]
+    def _lucene_query(self, words: Sequence[str], fields: Sequence[str]) -> str:
+        return build_lucene_query(words, self._owner.readable_group_keys, fields)
 
     async def load_entities_with_facts(
-        self, owner: Owner, entity_ids: Sequence[str], filters: FactFilters, until: datetime, limit: int
+        self, entity_ids: Sequence[str], filters: FactFilters, until: datetime, limit: int
     ) -> list[EntityMemories]:
         """Return entities in the order given, each with up to `limit` facts that pass the filters.
 
@@ -201,7 +214,7 @@ class SearchStore:
             return []
         found = await self._graph.fetch_value(
             "search.load_entities_with_facts",
-            group_ids=owner.readable_group_ids,
+            group_ids=self._groups,
             named_entity_ids=list(entity_ids),
             **{**filters.as_of_params, **({} if filters.any_validity else {"valid_at": to_epoch_pair(until)})},
             **filters.attribute_params,
@@ -209,13 +222,11 @@ class SearchStore:
         )
         return _entities_with_memories(entity_ids, found, filters.valid_at)
 
-    async def list_profile_facts(
-        self, owner: Owner, domain: str | None, start: datetime, end: datetime, limit: int
-    ) -> list[Memory]:
+    async def list_profile_facts(self, domain: str | None, start: datetime, end: datetime, limit: int) -> list[Memory]:
         """Return the facts of the profile, and of a domain, that are valid at a time in `[start, end)`."""
         found = await self._graph.fetch_value(
             "search.list_profile_facts",
-            group_ids=owner.readable_group_ids,
+            group_ids=self._groups,
             domain=domain,
             valid_before=end,
             valid_after=start + MICROSECOND,
@@ -223,9 +234,16 @@ class SearchStore:
         )
         return [_memory_from_columns(columns, start) for columns in found]
 
-    async def load_retrieval_states(self, owner: Owner, memories: Iterable[Memory], now: datetime) -> dict[str, Memory]:
+    async def load_retrieval_states(self, memories: Iterable[Memory], now: datetime) -> dict[str, Memory]:
         """Return memories, by id, with the strength, confidence and access count that they have at `now`."""
-        return await load_retrieval_states(self._graph, owner, memories, now)
+        return await load_retrieval_states(self._graph, self._owner, memories, now)
+
+
+class EntityGraphStore:
+    """Reads the graph around an entity."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
     async def load_entity_graph(
         self, owner: Owner, entity_id: str, filters: FactFilters, depth: int, limit: int, now: datetime

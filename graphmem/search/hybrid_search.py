@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -15,13 +15,10 @@ from graphmem.memories.entity_names import EntityMention, MentionKind, question_
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.reinforcement import ReinforcementBuffer
-from graphmem.memories.vectors import StoredVectors
 from graphmem.models.embedder import Embedder
 from graphmem.models.sentence_transformers import CrossEncoderReranker
-from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, MESSAGE_TEXT_FIELDS
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import EPOCH, MICROSECOND, Clock
-from graphmem.search.candidates import SearchStore
 from graphmem.search.evidence import (
     EVIDENCE_PER_RESULT,
     describe_facts,
@@ -57,8 +54,9 @@ from graphmem.search.ranking import (
     select_candidates,
     select_fitting,
 )
+from graphmem.search.source import CandidateSource, CandidateSources
 from graphmem.tenants.owners import Owner
-from graphmem.text.lucene import build_lucene_query, query_terms
+from graphmem.text.lucene import query_terms
 from graphmem.text.time_expressions import TimeRange, find_time_ranges
 
 MIN_CANDIDATES_PER_CHANNEL = 60
@@ -78,30 +76,16 @@ MessagesByChannel = Mapping[str, Sequence[MessageCandidate]]
 
 
 @dataclass(frozen=True, slots=True)
-class NamedEntities:
-    """The entities that a question names, as of a write version of the user."""
-
-    version: str
-    mentions: list[EntityMention]
-
-    @property
-    def ids(self) -> list[str]:
-        """The ids of the entities around which the graph channel searches."""
-        named = [mention.id for mention in self.mentions if mention.kind is not MentionKind.SELF_REFERENCE]
-        return named[:MAX_GRAPH_ENTITIES]
-
-
-@dataclass(frozen=True, slots=True)
 class PreparedSearch:
     """What the steps of one search share; `candidates` is the number of rows that a channel is asked for.
 
-    `text` is what is searched for: the question or, if it asks for an overview, its topic. `named`, `vectors` and
+    `text` is what is searched for: the question or, if it asks for an overview, its topic. `mentions`, `vectors` and
     `time_ranges` are tasks that several steps await; the first two are None where no step needs them. The vectors are
     those of the text and, for a search with messages, of its focus. `reads_past` says whether a past time that the
     question names is searched, because the caller names no valid time.
     """
 
-    owner: Owner
+    source: CandidateSource
     question: str
     text: str
     is_overview: bool
@@ -110,7 +94,7 @@ class PreparedSearch:
     candidates: int
     words: list[str]
     searches_graph: bool
-    named: asyncio.Task[NamedEntities] | None
+    mentions: asyncio.Task[list[EntityMention]] | None
     vectors: asyncio.Task[list[Vector]] | None
     time_ranges: asyncio.Task[list[TimeRange]]
     reads_past: bool
@@ -127,20 +111,13 @@ class PreparedSearch:
             return None
         return TimeRange(min(named.start for named in past), max(named.end for named in past))
 
-    def lucene_query(self, fields: Sequence[str]) -> str | None:
-        """Return the full-text query for the words of the search in some fields; None without words."""
-        if not self.words:
-            return None
-        return build_lucene_query(self.words, self.owner.readable_group_keys, fields)
-
 
 class HybridSearch:
     """Searches facts and messages through several channels at once."""
 
     def __init__(
         self,
-        store: SearchStore,
-        vectors: StoredVectors,
+        sources: CandidateSources,
         entities: EntityStore,
         episodes: EpisodeStore,
         name_cache: EntityNameCache,
@@ -152,8 +129,7 @@ class HybridSearch:
         reranker: CrossEncoderReranker | None = None,
         languages: Sequence[str] = ("en",),
     ) -> None:
-        self._store = store
-        self._vectors = vectors
+        self._sources = sources
         self._entities = entities
         self._episodes = episodes
         self._name_cache = name_cache
@@ -170,21 +146,19 @@ class HybridSearch:
         """Whether a cross-encoder is configured."""
         return self._reranker is not None
 
-    async def search(
-        self, owner: Owner, query: SearchQuery, load_persona: Callable[[], Awaitable[Mapping[str, float]]] | None = None
-    ) -> SearchResponse:
+    async def search(self, owner: Owner, query: SearchQuery, *, with_persona: bool = False) -> SearchResponse:
         """Return the memories that answer a query, best first; raise InvalidInput for an empty query.
 
-        At least one channel must be on, and `rerank` needs `can_rerank`. The persona of `load_persona`, which runs
-        beside the channels, replaces that of the query.
+        At least one channel must be on, and `rerank` needs `can_rerank`. With `with_persona` the persona of the user
+        replaces that of the query.
         """
         started = time.perf_counter()
         async with self._prepare(owner, query) as search:
-            (facts, mentions), messages, weights = await asyncio.gather(
+            (facts, mentions), messages = await asyncio.gather(
                 self._find_facts(search),
                 self._find_messages(search) if query.include_messages else _find_nothing(),
-                load_persona() if load_persona else _given(query.persona),
             )
+            weights = search.source.state.persona if with_persona else query.persona
             time_ranges, past = await search.time_ranges, await search.past()
             features = fit_features(search.text, distinct_facts(facts), mentions, self._languages, past)
             channel_weights = self._channel_weights if query.keyword else {**self._channel_weights, "keyword": 0.0}
@@ -202,13 +176,13 @@ class HybridSearch:
             ]
             best = fill_places(selected, leading_on, query.limit)
             memories, (message_hits, evidence) = await asyncio.gather(
-                self._store.load_memories([scored.fact.uuid for scored in best], search.now),
-                self._rank_messages(search, ranked, messages, query.limit),
+                search.source.load_memories([scored.fact.uuid for scored in best], search.now),
+                self._rank_messages(owner, search, ranked, messages, query.limit),
             )
         if query.reinforce:
             answers = {scored.fact.memory_id for scored in fitting}
             self._reinforcement.record(owner, [memory for memory in memories if memory.id in answers])
-        explanations = explain(best, facts) if query.explain else [None] * len(best)
+        explanations = explain(best, facts, search.source.name) if query.explain else [None] * len(best)
         return SearchResponse(
             results=[
                 SearchHit(memory=memory, score=scored.score, explain=explanation)
@@ -231,7 +205,7 @@ class HybridSearch:
         )
         async with self._prepare(owner, searched) as search:
             messages = await self._find_messages(search)
-            hits, _ = await self._rank_messages(search, [], messages, query.limit)
+            hits, _ = await self._rank_messages(owner, search, [], messages, query.limit)
         return MessageSearchResponse(results=hits)
 
     # Preparing
@@ -245,13 +219,15 @@ class HybridSearch:
         question, now = normalise_query(query.query), self._clock()
         topic = overview_topic(question, self._languages)
         text = question if topic is None else topic
+        source = await self._sources.open(owner)
         entity_ids = await self._entities.resolve_entity_ids(owner, query.entity) if query.entity else None
         needs_focus = query.semantic and query.include_messages
-        named = asyncio.create_task(self._find_named(owner, text)) if query.graph or needs_focus else None
-        vectors = asyncio.create_task(self._embed(text, named if needs_focus else None)) if query.semantic else None
+        finds_names = query.graph or needs_focus
+        mentions = asyncio.create_task(self._name_cache.find(source, text)) if finds_names else None
+        vectors = asyncio.create_task(self._embed(text, mentions if needs_focus else None)) if query.semantic else None
         time_ranges = asyncio.create_task(asyncio.to_thread(find_time_ranges, question, now, self._languages))
         search = PreparedSearch(
-            owner=owner,
+            source=source,
             question=question,
             text=text,
             is_overview=topic is not None,
@@ -260,12 +236,12 @@ class HybridSearch:
             candidates=max(MIN_CANDIDATES_PER_CHANNEL, 3 * query.limit),
             words=query_terms(text) if query.keyword else [],
             searches_graph=query.graph,
-            named=named,
+            mentions=mentions,
             vectors=vectors,
             time_ranges=time_ranges,
             reads_past=query.valid_as_of is None,
         )
-        tasks = [task for task in (named, vectors, time_ranges) if task]
+        tasks = [task for task in (mentions, vectors, time_ranges) if task]
         try:
             yield search
         finally:
@@ -273,19 +249,11 @@ class HybridSearch:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _find_named(self, owner: Owner, text: str, *, refresh: bool = False) -> NamedEntities:
-        """Return the entities that a text names; without `refresh`, names may be those of an earlier write version."""
-        if refresh:
-            version = await self._name_cache.write_version(owner)
-        else:
-            version = await self._name_cache.last_seen_version(owner)
-        return NamedEntities(version, await self._name_cache.find(owner, text, version))
-
-    async def _embed(self, text: str, named: asyncio.Task[NamedEntities] | None) -> list[Vector]:
+    async def _embed(self, text: str, mentions: asyncio.Task[list[EntityMention]] | None) -> list[Vector]:
         """Return the vector of a question and, with its named entities, that of its focus."""
         texts = [text]
-        if named is not None:
-            texts.append(question_focus(text, (await named).mentions, self._languages) or text)
+        if mentions is not None:
+            texts.append(question_focus(text, await mentions, self._languages) or text)
         return await self._embedder.embed([text[:MAX_EMBEDDED_CHARACTERS] for text in texts], query=True)
 
     # Channels
@@ -324,37 +292,25 @@ class HybridSearch:
         vector = await search.question_vector()
         if vector is None:
             return {}
-        found = await self._store.find_facts_by_vector(search.owner, vector, search.filters, search.candidates)
+        found = await search.source.find_facts_by_vector(vector, search.filters, search.candidates)
         return {"semantic": found}
 
     async def _find_facts_by_words(self, search: PreparedSearch) -> FactsByChannel:
-        lucene = search.lucene_query(FACT_TEXT_FIELDS)
-        if lucene is None:
+        if not search.words:
             return {}
-        found = await self._store.find_facts_by_text(search.owner, lucene, search.filters, search.candidates)
+        found = await search.source.find_facts_by_text(search.words, search.filters, search.candidates)
         return {"keyword": found}
 
     async def _find_facts_around_named(self, search: PreparedSearch) -> tuple[FactsByChannel, list[EntityMention]]:
-        """Search around the named entities, and return these too.
-
-        The query returns the user's write version. If the names are those of an earlier version, it is repeated with
-        the current names.
-        """
-        if search.named is None or not search.searches_graph:
+        """Search around the named entities, and return these too."""
+        if search.mentions is None or not search.searches_graph:
             return {}, []
-        find = partial(
-            self._store.find_facts_around_entities,
-            search.owner,
-            vector=await search.question_vector(),
-            filters=search.filters,
-            limit=search.candidates,
+        mentions, vector = await search.mentions, await search.question_vector()
+        named = [mention.id for mention in mentions if mention.kind is not MentionKind.SELF_REFERENCE]
+        found = await search.source.find_facts_around_entities(
+            named[:MAX_GRAPH_ENTITIES], vector, search.filters, search.candidates
         )
-        named = await search.named
-        found = await find(named.ids)
-        if found.write_version != named.version:
-            named = await self._find_named(search.owner, search.text, refresh=True)
-            found = await find(named.ids)
-        return {"graph": found.facts}, named.mentions
+        return {"graph": found}, mentions
 
     async def _add_similarities(
         self, search: PreparedSearch, found: FactsByChannel, vector: Vector | None
@@ -365,7 +321,7 @@ class HybridSearch:
         pool = [fact for facts in found.values() for fact in facts]
         known = {fact.uuid: fact.similarity for fact in pool if fact.similarity is not None}
         others = {fact.uuid for fact in pool} - known.keys()
-        computed = await self._vectors.similarities(search.owner, "facts", others, [vector])
+        computed = await search.source.fact_similarities(others, [vector])
         known |= {uuid: similarity for uuid, (similarity,) in computed.items()}
         return {
             channel: [
@@ -385,14 +341,13 @@ class HybridSearch:
         if search.vectors is None:
             return {}
         vector, *_ = await search.vectors
-        found = await self._store.find_messages_by_vector(search.owner, vector, search.filters, search.candidates)
+        found = await search.source.find_messages_by_vector(vector, search.filters, search.candidates)
         return {"semantic": found}
 
     async def _find_messages_by_words(self, search: PreparedSearch) -> MessagesByChannel:
-        lucene = search.lucene_query(MESSAGE_TEXT_FIELDS)
-        if lucene is None:
+        if not search.words:
             return {}
-        found = await self._store.find_messages_by_words(search.owner, lucene, search.filters, search.candidates)
+        found = await search.source.find_messages_by_words(search.words, search.filters, search.candidates)
         return {"keyword": found}
 
     # Ranking
@@ -405,7 +360,12 @@ class HybridSearch:
         return apply_rerank_scores(read, scores)
 
     async def _rank_messages(
-        self, search: PreparedSearch, ranked: Sequence[ScoredFact], found: MessagesByChannel, limit: int
+        self,
+        owner: Owner,
+        search: PreparedSearch,
+        ranked: Sequence[ScoredFact],
+        found: MessagesByChannel,
+        limit: int,
     ) -> tuple[list[MessageHit], list[Evidence]]:
         """Return up to `limit` of the messages found, and all messages that support an answer, each best first.
 
@@ -417,11 +377,11 @@ class HybridSearch:
         source_ids = dict.fromkeys(message_id for scored in ranked for message_id in scored.fact.message_ids)
         vectors = await search.vectors if search.vectors else []
         fact_similarities, message_similarities, contents = await asyncio.gather(
-            self._vectors.similarities(
-                search.owner, "facts", [scored.fact.uuid for scored in ranked], vectors if len(vectors) > 1 else []
+            search.source.fact_similarities(
+                [scored.fact.uuid for scored in ranked], vectors if len(vectors) > 1 else []
             ),
-            self._vectors.similarities(search.owner, "messages", found_ids | source_ids, vectors[:1]),
-            self._store.load_message_contents(search.owner, list(found_ids | source_ids), search.filters),
+            search.source.message_similarities(found_ids | source_ids, vectors[:1]),
+            search.source.load_message_contents(list(found_ids | source_ids), search.filters),
         )
         cosines = {message_id: cosine for message_id, (cosine,) in message_similarities.items()}
         past = await search.past()
@@ -430,7 +390,7 @@ class HybridSearch:
         rank = partial(rank_messages, search.text, languages=self._languages, is_overview=search.is_overview)
         found_messages = [message for message in messages if message.message_id in found_ids]
         best = rank([], found_messages)[:limit]
-        stored = await self._episodes.load_messages(search.owner, [hit.message_id for hit in best])
+        stored = await self._episodes.load_messages(owner, [hit.message_id for hit in best]) if best else []
         by_id = {message.id: message for message in stored}
         hits = [
             MessageHit(
@@ -446,7 +406,3 @@ class HybridSearch:
 
 async def _find_nothing() -> MessagesByChannel:
     return {}
-
-
-async def _given(persona: Mapping[str, float]) -> Mapping[str, float]:
-    return persona

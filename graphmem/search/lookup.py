@@ -10,7 +10,6 @@ from pydantic import TypeAdapter
 
 from graphmem.memories.entity_names import EntityMention, NameIndex
 from graphmem.memories.entity_store import EntityStore
-from graphmem.memories.fact_store import FactStore
 from graphmem.memories.filters import MemoryFilters
 from graphmem.memories.memory import (
     CORE_IMPORTANCE,
@@ -19,7 +18,6 @@ from graphmem.memories.memory import (
     Scope,
 )
 from graphmem.memories.reinforcement import ReinforcementBuffer
-from graphmem.neo4j.migrations import NAME_TEXT_FIELDS
 from graphmem.runtime.cache import (
     LOOKUP_TTL_SECONDS,
     PROFILE_TTL_SECONDS,
@@ -34,15 +32,15 @@ from graphmem.runtime.times import (
     Clock,
     interval_contains,
 )
-from graphmem.search.candidates import SearchStore
 from graphmem.search.models import (
     EntityMemories,
     LookupResponse,
     UserProfile,
     normalise_query,
 )
+from graphmem.search.source import CandidateSource, CandidateSources
 from graphmem.tenants.owners import Owner
-from graphmem.text.lucene import build_lucene_query, query_terms
+from graphmem.text.lucene import query_terms
 
 MAX_CACHED_NAMES = 20_000
 """Entities whose names are cached; the names of a user with more are searched by full text."""
@@ -54,54 +52,38 @@ MAX_FALLBACK_NAMES = 50
 class EntityNameCache:
     """Finds the entities that a text names; each user has one index, rebuilt after a write to the user."""
 
-    def __init__(self, store: SearchStore, facts: FactStore, clock: Clock) -> None:
-        self._store = store
-        self._facts = facts
+    def __init__(self, clock: Clock) -> None:
         self._indexes: LocalCache[NameIndex] = LocalCache(clock, LOOKUP_TTL_SECONDS)
-        self._last_versions: LocalCache[str] = LocalCache(clock, LOOKUP_TTL_SECONDS)
         self._hit_rate = HitRate("entity_names")
-
-    async def write_version(self, owner: Owner) -> str:
-        """Return the user's write version, which is part of every cache key."""
-        version = await self._facts.get_write_version(owner)
-        await self._last_versions.set(owner.group_id, version)
-        return version
-
-    async def last_seen_version(self, owner: Owner) -> str:
-        """Return the write version that was read last; a later write may have changed it since."""
-        last_version = await self._last_versions.get(owner.group_id)
-        return await self.write_version(owner) if last_version is None else last_version
 
     async def discard_user(self, owner: Owner) -> None:
         """Remove everything cached of a user."""
         await self._indexes.discard(f"{owner.group_id}@")
-        await self._last_versions.discard(owner.group_id)
 
     async def count_user(self, owner: Owner) -> int:
         """Return how many entries there are of a user."""
         return await self._indexes.count(f"{owner.group_id}@")
 
-    async def find(self, owner: Owner, text: str, version: str) -> list[EntityMention]:
+    async def find(self, source: CandidateSource, text: str) -> list[EntityMention]:
         """Return the entities that a text names, the surest first."""
-        index = await self._load_index(owner, version) or await self._search_names(owner, text)
+        index = await self._load_index(source)
+        if index is None:
+            index = NameIndex(await source.find_entity_names(query_terms(text), MAX_FALLBACK_NAMES))
         return index.find(text)
 
-    async def _load_index(self, owner: Owner, version: str) -> NameIndex | None:
-        key = f"{owner.group_id}@{version}"
+    async def _load_index(self, source: CandidateSource) -> NameIndex | None:
+        """Return the index of a user's names; None for a user with too many."""
+        key = f"{source.state.owner.group_id}@{source.state.write_version}"
         cached_index = await self._indexes.get(key)
         self._hit_rate.count(is_hit=cached_index is not None)
         if cached_index is not None:
             return cached_index
-        names = await self._store.list_entity_names(owner, MAX_CACHED_NAMES + 1)
+        names = await source.list_entity_names(MAX_CACHED_NAMES + 1)
         if len(names) > MAX_CACHED_NAMES:
             return None
         index = NameIndex(names)
         await self._indexes.set(key, index)
         return index
-
-    async def _search_names(self, owner: Owner, text: str) -> NameIndex:
-        query = build_lucene_query(query_terms(text), owner.readable_group_keys, NAME_TEXT_FIELDS)
-        return NameIndex(await self._store.find_entity_names(owner, query, MAX_FALLBACK_NAMES))
 
 
 MAX_LOOKUP_ENTITIES = 20
@@ -119,14 +101,14 @@ class EntityLookup:
 
     def __init__(
         self,
-        store: SearchStore,
+        sources: CandidateSources,
         entities: EntityStore,
         name_cache: EntityNameCache,
         reinforcement: ReinforcementBuffer,
         clock: Clock,
         cache_url: str | None = None,
     ) -> None:
-        self._store = store
+        self._sources = sources
         self._entities = entities
         self._name_cache = name_cache
         self._reinforcement = reinforcement
@@ -154,23 +136,21 @@ class EntityLookup:
         """
         started = time.perf_counter()
         text, filters = normalise_query(text), filters or MemoryFilters()
-        version = await self._name_cache.write_version(owner)
-        mentions = await self._name_cache.find(owner, text, version)
+        source = await self._sources.open(owner)
+        mentions = await self._name_cache.find(source, text)
         entity_ids = [mention.id for mention in mentions[:MAX_LOOKUP_ENTITIES]]
         at = filters.valid_as_of or self._clock()
         given = filters.model_dump_json(exclude_defaults=True)
-        key = f"{owner.group_id}@{version}/{limit}/{','.join(entity_ids)}/{given}"
+        key = f"{owner.group_id}@{source.state.write_version}/{limit}/{','.join(entity_ids)}/{given}"
         cached = await self._answers.get(key)
         if cached is None:
             about = await self._entities.resolve_entity_ids(owner, filters.entity) if filters.entity else None
             until = at + timedelta(seconds=LOOKUP_TTL_SECONDS)
-            found = await self._store.load_entities_with_facts(
-                owner, entity_ids, filters.resolve(about, at), until, limit
-            )
+            found = await source.load_entities_with_facts(entity_ids, filters.resolve(about, at), until, limit)
             await self._answers.set(key, found)
         else:
             memories = [memory for known in cached for memory in known.memories]
-            states = await self._store.load_retrieval_states(owner, memories, self._clock())
+            states = await source.load_retrieval_states(memories, self._clock())
             found = [
                 EntityMemories(entity=known.entity, memories=[states[memory.id] for memory in known.memories])
                 for known in cached
@@ -198,14 +178,15 @@ class EntityLookup:
         Its core are the memories of profile scope from `CORE_IMPORTANCE`.
         """
         started = time.perf_counter()
-        key = f"{owner.group_id}@{await self._name_cache.write_version(owner)}/{domain or ''}"
+        source = await self._sources.open(owner)
+        key = f"{owner.group_id}@{source.state.write_version}/{domain or ''}"
         now = self._clock()
         cached = await self._profiles.get(key)
         if cached is not None:
-            found = list((await self._store.load_retrieval_states(owner, cached, now)).values())
+            found = list((await source.load_retrieval_states(cached, now)).values())
         else:
             until = now + timedelta(seconds=PROFILE_TTL_SECONDS)
-            found = await self._store.list_profile_facts(owner, domain, now, until, MAX_PROFILE_MEMORIES)
+            found = await source.list_profile_facts(domain, now, until, MAX_PROFILE_MEMORIES)
             await self._profiles.set(key, found)
         self._profile_hits.count(is_hit=cached is not None)
         memories = _valid_at(found, now)
@@ -222,6 +203,7 @@ class EntityLookup:
 
     async def discard_user(self, owner: Owner) -> None:
         """Remove everything cached of a user."""
+        await self._sources.discard_user(owner)
         await self._name_cache.discard_user(owner)
         await self._answers.discard(f"{owner.group_id}@")
         await self._profiles.discard(f"{owner.group_id}@")
@@ -230,10 +212,11 @@ class EntityLookup:
         """Return how many entries there are of a user."""
         prefix = f"{owner.group_id}@"
         cached = await self._answers.count(prefix) + await self._profiles.count(prefix)
-        return cached + await self._name_cache.count_user(owner)
+        return cached + await self._name_cache.count_user(owner) + await self._sources.count_user(owner)
 
     async def close(self) -> None:
         """Close the caches."""
+        await self._sources.close()
         await self._answers.close()
         await self._profiles.close()
 

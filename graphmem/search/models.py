@@ -114,9 +114,14 @@ class ChannelRank(BaseModel):
     score: float
 
 
+SourceName = Literal["memory", "database"]
+"""Where the candidates of a search come from: a copy of the user in the memory of the service, or the database."""
+
+
 class Explanation(BaseModel):
     """What a score and a place in the order come from.
 
+    `source` is where the candidates come from: a copy of the user in memory, or the database.
     `rrf`, the fused score of the channels, decides which memories are candidates. `fit` says how well the memory alone
     answers: it is computed from `similarity` (cosine), `words` (share of the question's words), `named` (how specific a
     named entity is), `bm25` (words shared with the memory and its messages) and `is_later` (starts after the past time
@@ -124,6 +129,7 @@ class Explanation(BaseModel):
     `fit / (1 - fit)`, times `persona · decay · importance · time`, but it differs from the fit by less than 0.05.
     """
 
+    source: SourceName
     semantic: ChannelRank | None = None
     keyword: ChannelRank | None = None
     graph: ChannelRank | None = None
@@ -294,13 +300,6 @@ class FactCandidate(NamedTuple):
     def text(self) -> str:
         """The statement and its context."""
         return f"{self.content}\n{self.context}"
-
-
-class NearbyFacts(NamedTuple):
-    """Facts around the entities that a question names, best first; `write_version` is the user's at that time."""
-
-    write_version: str
-    facts: list[FactCandidate]
 
 
 @dataclass(frozen=True, slots=True)

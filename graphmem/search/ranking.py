@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from graphmem.memories.decay import INITIAL_STRENGTH, decayed_strength
 from graphmem.search.fit import FitFeatures, FitWeights, bm25_scores, fit, max_rrf_score, reciprocal_rank_fusion
-from graphmem.search.models import FIT_SCORE, ChannelRank, Explanation, FactCandidate
+from graphmem.search.models import FIT_SCORE, ChannelRank, Explanation, FactCandidate, SourceName
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import tokenize
 
@@ -242,8 +242,8 @@ def apply_rerank_scores(facts: Sequence[ScoredFact], scores: Sequence[float]) ->
     return sorted(rescored, key=_by_score, reverse=True)
 
 
-def explain(ranked: Sequence[ScoredFact], facts: FactsByChannel) -> list[Explanation]:
-    """Return for each fact its rank in each channel, what its fit comes from, and the factors of its score."""
+def explain(ranked: Sequence[ScoredFact], facts: FactsByChannel, source: SourceName) -> list[Explanation]:
+    """Return for each fact the source, its rank in each channel, what its fit comes from, and its factors."""
     ranks: dict[str, dict[str, ChannelRank]] = {scored.fact.uuid: {} for scored in ranked}
     for channel, found in facts.items():
         for rank, fact in enumerate(found, start=1):
@@ -251,6 +251,7 @@ def explain(ranked: Sequence[ScoredFact], facts: FactsByChannel) -> list[Explana
                 ranks[fact.uuid][channel] = ChannelRank(rank=rank, score=fact.score)
     return [
         Explanation(
+            source=source,
             **ranks[scored.fact.uuid],
             **scored.features._asdict(),
             fit=scored.fit,

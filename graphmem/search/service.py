@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from graphmem.memories.declarations import DeclaredTypeService
 from graphmem.memories.entity import Entity
 from graphmem.memories.entity_store import EntityStore
@@ -16,7 +14,7 @@ from graphmem.runtime.field_types import StorableText
 from graphmem.runtime.metrics import SEMANTIC_SEARCH_LATENCY
 from graphmem.runtime.paging import Cursor, Page
 from graphmem.runtime.times import Clock
-from graphmem.search.candidates import SearchStore
+from graphmem.search.candidates import EntityGraphStore
 from graphmem.search.hybrid_search import HybridSearch
 from graphmem.search.lookup import EntityLookup
 from graphmem.search.models import (
@@ -66,8 +64,7 @@ class RetrievalService:
             raise InvalidInput("No cross-encoder is configured: set GRAPHMEM_RERANK_MODEL, or leave rerank off.")
         await self._declared_types.check_filter(owner, query.types)
         with SEMANTIC_SEARCH_LATENCY.time():
-            load_persona = None if "persona" in query.model_fields_set else partial(self._personas.get, owner)
-            return await self._search.search(owner, query, load_persona)
+            return await self._search.search(owner, query, with_persona="persona" not in query.model_fields_set)
 
     async def get_persona(self, owner: Owner) -> Persona:
         """Return the persona of a user."""
@@ -125,10 +122,10 @@ _CURSOR: Cursor[tuple[str, str]] = Cursor(tuple[StorableText, StorableText])
 class EntityService:
     """Operations on the entities of one user."""
 
-    def __init__(self, entities: EntityStore, facts: FactStore, search: SearchStore, clock: Clock) -> None:
+    def __init__(self, entities: EntityStore, facts: FactStore, graph: EntityGraphStore, clock: Clock) -> None:
         self._entities = entities
         self._facts = facts
-        self._search = search
+        self._graph = graph
         self._clock = clock
 
     async def page(self, owner: Owner, query: EntityListQuery) -> Page[Entity]:
@@ -158,4 +155,4 @@ class EntityService:
         await self._entities.get(owner, entity_id)
         now = self._clock()
         filters = FactFilters(valid_at=query.valid_as_of or now, known_at=known_at_or_now(query.known_as_of))
-        return await self._search.load_entity_graph(owner, entity_id, filters, query.depth, MAX_EDGES, now)
+        return await self._graph.load_entity_graph(owner, entity_id, filters, query.depth, MAX_EDGES, now)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from graphmem.neo4j.driver import Graph, Row, Transaction, to_json
 from graphmem.runtime.errors import InvalidInput, NotFound, UserBeingForgotten
@@ -16,8 +18,44 @@ from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Instructions, InstructionsIn, Owner, UserListQuery, UserSummary
 
 
+class GroupState(NamedTuple):
+    """What reads need to know of the user of a group first, in the order of the query `users.get_states`.
+
+    No two lives of a user have the same `life`. `revision` is that of the latest transaction that locked the user,
+    `removal_revision` that of the latest one that may have removed facts, entities or messages.
+    """
+
+    group_id: str
+    life: str
+    write_version: int
+    revision: int
+    removal_revision: int
+    persona: str | None
+    last_write_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadState:
+    """The states of the groups that a user reads, before anything else is read; a group without a user has none."""
+
+    owner: Owner
+    groups: tuple[GroupState, ...]
+
+    @property
+    def write_version(self) -> str:
+        """The life and the write counter of each group, by which caches tell what they hold from what is stored."""
+        return "".join(f"{group.life}:{group.write_version};" for group in self.groups)
+
+    @property
+    def persona(self) -> dict[str, float]:
+        """The weights of the user; empty where there are none."""
+        stored = next((group.persona for group in self.groups if group.group_id == self.owner.group_id), None)
+        weights: dict[str, float] = json.loads(stored or "{}")
+        return weights
+
+
 class UserStore:
-    """Lists users."""
+    """Lists users, and reads their states."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -41,6 +79,11 @@ class UserStore:
             limit=limit,
         )
         return [UserSummary(**row["user"]) for row in rows]
+
+    async def get_state(self, owner: Owner) -> ReadState:
+        """Return the states of the groups that a user reads."""
+        found = await self._graph.fetch_value("users.get_states", group_ids=owner.readable_group_ids)
+        return ReadState(owner, tuple(map(GroupState._make, found)))
 
 
 _CURSOR: Cursor[str] = Cursor(StorableText)

@@ -28,12 +28,13 @@ from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
-from graphmem.search.candidates import SearchStore
 from graphmem.search.hybrid_search import HybridSearch
 from graphmem.search.lookup import EntityLookup, EntityNameCache
+from graphmem.search.resident.copies import ResidentCopies
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
+from graphmem.tenants.users import UserStore
 from tests.conftest import FakeClock
 
 
@@ -109,10 +110,11 @@ async def open_harness(
     graph: Graph, owner: Owner, embedder: Embedder, clock: FakeClock, profiles: TenantProfiles
 ) -> AsyncIterator[ContextHarness]:
     entities, policy = EntityStore(graph), SecretPolicy()
-    facts, episodes, search_store = FactStore(graph, entities, clock), EpisodeStore(graph, clock), SearchStore(graph)
-    names, reinforcement = EntityNameCache(search_store, facts, clock), ReinforcementBuffer(facts, clock)
-    search = HybridSearch(search_store, StoredVectors(graph), entities, episodes, names, reinforcement, embedder, clock)
-    lookup = EntityLookup(search_store, entities, names, reinforcement, clock)
+    facts, episodes, vectors = FactStore(graph, entities, clock), EpisodeStore(graph, clock), StoredVectors(graph)
+    sources = ResidentCopies(graph, vectors, UserStore(graph), clock, max_bytes=50_000_000)
+    names, reinforcement = EntityNameCache(clock), ReinforcementBuffer(facts, clock)
+    search = HybridSearch(sources, entities, episodes, names, reinforcement, embedder, clock)
+    lookup = EntityLookup(sources, entities, names, reinforcement, clock)
     store = ContextStore(graph, clock)
     usage = ContextUsage(ContextUseStore(graph, clock), facts, clock, days=30)
     yield ContextHarness(

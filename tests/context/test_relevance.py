@@ -36,6 +36,7 @@ def memory(content: str, **fields: Any) -> Memory:
 
 def hit(content: str, semantic_score: float, **fields: Any) -> SearchHit:
     explain = Explanation(
+        source="database",
         semantic=ChannelRank(rank=1, score=semantic_score),
         similarity=2 * semantic_score - 1,
         words=0,

@@ -16,10 +16,12 @@ from graphmem.memories.filters import FactFilters, MemoryFilters
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import MemoryIn
 from graphmem.memories.new_memory import NewMemory
+from graphmem.memories.vectors import StoredVectors
 from graphmem.runtime.errors import InvalidInput
-from graphmem.search.candidates import ANN_CANDIDATES, SearchStore
+from graphmem.search.candidates import ANN_CANDIDATES, DatabaseSource
 from graphmem.search.models import LookupQuery, MessageSearchQuery, SearchQuery
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.users import UserStore
 from tests.conftest import FakeClock
 
 
@@ -61,12 +63,14 @@ GARDEN: Sequence[dict[str, Any]] = (
 async def test_a_vector_of_integers_is_accepted(memory: Services, owner: Owner) -> None:
     """Servers of embeddings write 1.0 as 1."""
     await save(memory, owner, *GARDEN)
+    graph = memory.components.graph
+    source = DatabaseSource(graph, StoredVectors(graph), await UserStore(graph).get_state(owner))
     vector: list[float] = [1, *[0] * (memory.components.embedder.dimension - 1)]
     for filters in (
         FactFilters(valid_at=datetime.now(UTC)),
         MemoryFilters(min_importance=0.0).resolve(None, datetime.now(UTC)),
     ):
-        near = await SearchStore(memory.components.graph).find_facts_by_vector(owner, vector, filters, 10)
+        near = await source.find_facts_by_vector(vector, filters, 10)
         assert {fact.content for fact in near} == {memory["content"] for memory in GARDEN}
 
 

@@ -46,8 +46,7 @@ WITH r, score, null AS similarity LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
 // name: find_facts_around_entities(named_entity_ids, vector, max_degree, max_start, max_outgoing, max_incoming, max_followed, max_computed, limit, group_ids, {{as_of_params}}, {{matches_filters}})
-// Find facts up to three steps around entities, the nearest to the question and its way first, and return the user's write
-// version. The ways that are most similar to the question are followed: at the second step along outgoing facts and, from
+// Find facts up to three steps around entities, the nearest to the question and its way first. The ways that are most similar to the question are followed: at the second step along outgoing facts and, from
 // an entity that few facts lead to, along these; at the third along outgoing facts only. Many facts lead to none of them
 // in particular, so that more than `max_start` facts and the user's own entity are not followed.
 {{as_of_params}}
@@ -100,12 +99,9 @@ CALL (first_steps, second_steps, third_steps) {
   WITH step[0] AS r, step[1] AS similarity, step[2] AS score
   WHERE {{matches_filters}}
   WITH r, similarity, score ORDER BY score DESC, r.importance DESC, r.known_from DESC LIMIT $limit
-  RETURN collect({{fact_candidate}}) AS near_entities
+  RETURN collect({{fact_candidate}}) AS found
 }
-CALL () {
-  {{write_version}}
-}
-RETURN [write_version, near_entities] AS found
+RETURN found
 
 // name: load_memories(uuids)
 // Fetch facts in full, with the entities they refer to.

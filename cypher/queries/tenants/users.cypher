@@ -44,9 +44,12 @@ RETURN u.persona AS persona
 MATCH (u:User {group_id: $group_id})
 SET u.persona = $persona
 
-// name: get_write_version(group_ids)
-// Return the write version of users; caches include it in their keys.
-{{write_version}}
+// name: get_states(group_ids)
+// Return what reads need to know of users first, in the order of `GroupState`.
+MATCH (u:User) WHERE u.group_id IN $group_ids
+WITH u ORDER BY u.group_id
+RETURN collect([u.group_id, coalesce(u.life, u.group_id), u.write_version, coalesce(u.revision, 0),
+  coalesce(u.removal_revision, 0), u.persona, u.last_write_at.epochSeconds * 1000000 + u.last_write_at.microsecond]) AS found
 
 // name: list_owners(tenant, after, limit)
 // List users in the order of their group ids: of one tenant, or of all when it is null. Those being forgotten are left out.

@@ -1,0 +1,209 @@
+"""Which users are in memory: copies are loaded in the background, brought up to date by reads, and dropped by size.
+
+A group becomes resident at its second read within ten minutes, or at the first one within ten minutes of a write.
+A read brings its copy up to the revision of the group; one from which something may have been removed is loaded anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextvars import Context
+from typing import Any
+
+import structlog
+from cachetools import TTLCache
+
+from graphmem.memories.vectors import StoredVectors
+from graphmem.models.embedding_models import EmbeddingModel
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.errors import Unavailable
+from graphmem.runtime.metrics import RESIDENT_BYTES, RESIDENT_GROUPS, HitRate
+from graphmem.runtime.times import Clock, to_micros
+from graphmem.search.candidates import DatabaseSource
+from graphmem.search.resident.group_copy import GroupCopy
+from graphmem.search.resident.source import ResidentSource
+from graphmem.search.source import CandidateSource
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.users import GroupState, UserStore
+
+ACTIVE_SECONDS = 600
+"""Seconds within which a group is read twice, or read after a write, to become resident."""
+
+IDLE_SECONDS = 3_600
+"""Seconds after which a copy is dropped, so that no process keeps what another has erased."""
+
+MAX_TRACKED_GROUPS = 20_000
+"""Groups whose latest reads are remembered."""
+
+MAX_SHARE = 0.25
+"""Largest share of the memory for copies that one group may take."""
+
+PAGE = 200
+"""Elements that are fetched at once while a copy is loaded: requests wait for no more than decoding these."""
+
+MAX_CHANGES = 1_000
+"""Changes of one kind that a read waits for; a copy that lacks more is loaded anew."""
+
+log = structlog.get_logger(__name__)
+
+
+class ResidentCopies:
+    """The sources of candidates: copies in memory for active users, the database for the others and meanwhile."""
+
+    def __init__(self, graph: Graph, vectors: StoredVectors, users: UserStore, clock: Clock, max_bytes: int) -> None:
+        self._graph = graph
+        self._vectors = vectors
+        self._users = users
+        self._clock = clock
+        self._max_bytes = max_bytes
+        self._copies: TTLCache[str, GroupCopy] = TTLCache(max_bytes, IDLE_SECONDS, getsizeof=lambda copy: copy.nbytes)
+        self._read: TTLCache[str, bool] = TTLCache(MAX_TRACKED_GROUPS, ACTIVE_SECONDS)
+        self._too_large: TTLCache[str, bool] = TTLCache(MAX_TRACKED_GROUPS, IDLE_SECONDS)
+        self._loads: dict[str, asyncio.Task[None]] = {}
+        self._one_load = asyncio.Lock()
+        self._updates: dict[str, asyncio.Lock] = {}
+        self._hit_rate = HitRate("resident")
+
+    async def open(self, owner: Owner) -> CandidateSource:
+        """Return a source that has everything written to the user before the call."""
+        state = await self._users.get_state(owner)
+        copies = await self._find_copies(state.groups) if self._max_bytes else None
+        if copies is None:
+            return DatabaseSource(self._graph, self._vectors, state)
+        return ResidentSource(state, copies)
+
+    async def discard_user(self, owner: Owner) -> None:
+        """Remove everything that is held of a user."""
+        if load := self._loads.pop(owner.group_id, None):
+            load.cancel()
+            await asyncio.gather(load, return_exceptions=True)
+        self._drop(owner.group_id)
+
+    async def count_user(self, owner: Owner) -> int:
+        """Return how many copies are held of a user."""
+        return int(owner.group_id in self._copies)
+
+    async def close(self) -> None:
+        """Stop loading and drop all copies."""
+        loads = [*self._loads.values()]
+        for load in loads:
+            load.cancel()
+        await asyncio.gather(*loads, return_exceptions=True)
+        self._copies.clear()
+        self._count()
+
+    async def _find_copies(self, groups: Sequence[GroupState]) -> list[GroupCopy] | None:
+        """Return the copies of groups as of their states or later; None unless each group has one."""
+        vectors = await self._graph.vector_state()
+        if vectors is None or vectors.next is not None or not groups:
+            return None
+        found = [self._find_copy(group, vectors.model) for group in groups]
+        self._hit_rate.count(is_hit=None not in found)
+        copies = [copy for copy in found if copy is not None]
+        if len(copies) < len(groups):
+            return None
+        are_current = [await self._update(copy, group) for copy, group in zip(copies, groups, strict=True)]
+        return copies if all(are_current) else None
+
+    def _find_copy(self, group: GroupState, model: EmbeddingModel) -> GroupCopy | None:
+        """Return the copy of a group that can be brought up to its state; load one for a group that is active."""
+        copy = self._copies.get(group.group_id)
+        if copy and copy.life == group.life and copy.model == model and copy.revision >= group.removal_revision:
+            return copy
+        self._drop(group.group_id)
+        if self._is_active(group):
+            self._load(group, model)
+        return None
+
+    def _is_active(self, group: GroupState) -> bool:
+        """Return whether a group was read or written lately, and remember that it is read now."""
+        was_read = group.group_id in self._read
+        self._read[group.group_id] = True
+        since = to_micros(self._clock()) - ACTIVE_SECONDS * 1_000_000
+        was_written = group.last_write_at is not None and group.last_write_at >= since
+        return (was_read or was_written) and group.group_id not in self._too_large
+
+    # Loading
+
+    def _load(self, group: GroupState, model: EmbeddingModel) -> None:
+        """Load a copy in the background, unless that is under way."""
+        if group.group_id in self._loads:
+            return
+        # Not in the context of a request, whose limits end with it.
+        load = asyncio.create_task(self._load_copy(GroupCopy(group, model)), context=Context())
+        self._loads[group.group_id] = load
+        load.add_done_callback(lambda done: self._end_load(group.group_id, done))
+
+    def _end_load(self, group_id: str, load: asyncio.Task[None]) -> None:
+        if self._loads.get(group_id) is load:
+            del self._loads[group_id]
+        if load.cancelled() or (error := load.exception()) is None:
+            return
+        if isinstance(error, Unavailable):
+            log.info("a user is not loaded into memory", reason=error.detail)
+        else:
+            log.error("a user could not be loaded into memory", exc_info=error)
+
+    async def _load_copy(self, copy: GroupCopy) -> None:
+        async with self._one_load:
+            ids = await self._graph.fetch_value("resident.list_ids", group_id=copy.group_id)
+            for kind, found in zip(("facts", "entities", "messages"), ids, strict=True):
+                for start in range(0, len(found), PAGE):
+                    parts = {"facts": [], "entities": [], "messages": [], kind: found[start : start + PAGE]}
+                    _apply(copy, await self._graph.fetch_value("resident.load", group_id=copy.group_id, **parts))
+                    if copy.nbytes > self._max_bytes * MAX_SHARE:
+                        self._too_large[copy.group_id] = True
+                        return
+            self._keep(copy)
+
+    # Updating
+
+    async def _update(self, copy: GroupCopy, group: GroupState) -> bool:
+        """Bring a copy up to a state; return whether that was possible."""
+        if copy.revision >= group.revision:
+            return True
+        async with self._updates.setdefault(group.group_id, asyncio.Lock()):
+            if copy.revision >= group.revision:
+                return True
+            changes = await self._graph.fetch_value(
+                "resident.load_changes", group_id=group.group_id, revision=copy.revision, limit=MAX_CHANGES
+            )
+            if any(len(changed) >= MAX_CHANGES for changed in changes):
+                self._drop(group.group_id)
+                return False
+            _apply(copy, changes)
+            copy.revision = group.revision
+            if self._copies.get(group.group_id) is copy:
+                self._keep(copy)
+        return True
+
+    def _keep(self, copy: GroupCopy) -> None:
+        """Hold a copy, whose size may have changed."""
+        self._drop(copy.group_id)
+        if copy.nbytes <= self._max_bytes * MAX_SHARE:
+            self._copies[copy.group_id] = copy
+        else:
+            self._too_large[copy.group_id] = True
+        self._count()
+
+    def _drop(self, group_id: str) -> None:
+        self._copies.pop(group_id, None)
+        if group_id in self._updates and not self._updates[group_id].locked():
+            del self._updates[group_id]
+        self._count()
+
+    def _count(self) -> None:
+        RESIDENT_GROUPS.set(len(self._copies))
+        RESIDENT_BYTES.set(self._copies.currsize)
+
+
+def _apply(copy: GroupCopy, elements: Sequence[Sequence[Any]]) -> None:
+    """Put facts, entities and messages into a copy."""
+    facts, entities, messages = elements
+    for columns in facts:
+        copy.facts.put(columns)
+    for columns in entities:
+        copy.put_entity(columns)
+    for columns in messages:
+        copy.messages.put(columns)

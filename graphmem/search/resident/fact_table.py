@@ -1,0 +1,329 @@
+"""The versions of a group's memories in memory, with a column for all that a filter asks. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.memories.entity import EntityRef
+from graphmem.memories.fact_mapping import TIME_FIELDS, fact_from_row, memory_from_fact
+from graphmem.memories.filters import FactFilters
+from graphmem.memories.memory import Memory
+from graphmem.memories.reinforcement import retrieval_update
+from graphmem.runtime.times import MAX_TIME, to_micros
+from graphmem.search.models import FactCandidate
+from graphmem.search.resident.columns import Column, Members, Words, unit_vector
+from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
+
+FACT_BYTES = 3_200
+"""Memory of a version beside its vector, its texts and its postings, measured over conversations."""
+
+MAX_CONTEXT = 1_500
+"""Characters of the context of a candidate."""
+
+FOREVER = to_micros(MAX_TIME)
+"""The end of an interval that is open."""
+
+_ACCESSED, _CREATED = TIME_FIELDS.index("last_accessed_at"), TIME_FIELDS.index("first_created_at")
+
+
+@dataclass(slots=True)
+class ResidentFact:
+    """A version in memory: its properties as queries return them, its ends, and its row in its table."""
+
+    table: FactTable
+    row: int
+    properties: Mapping[str, Any]
+    times: Sequence[int | None]
+    subject_id: str
+    object_id: str
+    search_text: str
+    known_from: int
+    candidate: FactCandidate
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The ids of its subject and object."""
+        return self.subject_id, self.object_id
+
+    @property
+    def mentioned_ids(self) -> list[str]:
+        """The ids of the entities that it mentions beside subject and object."""
+        return [entity_id for entity_id in self.properties["entity_ids"] if entity_id not in self.ends]
+
+    def to_memory(self, refs: Mapping[str, EntityRef], now: datetime) -> Memory:
+        """Return what callers see at `now`; `refs` holds the entities by id."""
+        row = {
+            "fact": self.properties,
+            "times": self.times,
+            "subject_id": self.subject_id,
+            "object_id": self.object_id,
+        }
+        return memory_from_fact(fact_from_row(row), refs, now)
+
+    def retrieval_update(self, now: datetime) -> dict[str, Any]:
+        """Return what retrievals have changed of it, as callers see it at `now`."""
+        state = [self.properties[name] for name in ("strength", "decay_rate", "confidence", "access_count")]
+        return retrieval_update([*state, self.times], now)
+
+
+class FactTable:
+    """Versions by row. A version whose text changes gets a new row, so that rows of the text index never change."""
+
+    def __init__(self, dimension: int) -> None:
+        self._dimension = dimension
+        self.facts: list[ResidentFact] = []
+        self._by_uuid: dict[str, ResidentFact] = {}
+        self._by_memory: dict[str, dict[str, ResidentFact]] = defaultdict(dict)
+        self._outgoing: dict[str, dict[str, ResidentFact]] = defaultdict(dict)
+        self._incoming: dict[str, dict[str, ResidentFact]] = defaultdict(dict)
+        self._mentioning: dict[str, set[str]] = defaultdict(set)
+        self._texts = TextIndex(fields=2)
+        self._text_bytes = 0
+        self._vectors = Column(np.float32, dimension)
+        self._alive, self._has_vector = Column(np.bool_), Column(np.bool_)
+        self._times = {
+            name: Column(np.int64) for name in ("valid_from", "valid_to", "known_from", "known_to", "first_created_at")
+        }
+        self._numbers = {name: Column(np.float64) for name in ("importance", "confidence")}
+        self._words = {name: Words() for name in ("type", "subtype", "subtype_key", "domain", "scope")}
+        self._tags, self._entities = Members(), Members()
+
+    def __len__(self) -> int:
+        return len(self.facts)
+
+    @property
+    def nbytes(self) -> int:
+        """An estimate of the memory that the table takes."""
+        postings = self._texts.postings * POSTING_BYTES
+        return self._vectors.nbytes + len(self.facts) * FACT_BYTES + self._text_bytes + postings
+
+    # Changing
+
+    def put(self, columns: Sequence[Any]) -> None:
+        """Add or replace a version, from the columns of `resident.load_facts`."""
+        (properties, times, subject_id, object_id), search_text, bounds, vector = columns
+        old = self._by_uuid.get(properties["uuid"])
+        if old is not None:
+            self._unlink(old)
+        same_text = (
+            old is not None and old.properties["fact"] == properties["fact"] and old.search_text == (search_text or "")
+        )
+        fact = ResidentFact(
+            table=self,
+            row=old.row if old is not None and same_text else len(self.facts),
+            properties=properties,
+            times=times,
+            subject_id=subject_id,
+            object_id=object_id,
+            search_text=search_text or "",
+            known_from=bounds[2],
+            candidate=_to_candidate(properties, times, search_text or "", bounds),
+        )
+        if old is not None and not same_text:
+            self._alive.set(old.row, False)
+        if fact.row == len(self.facts):
+            self._append(fact)
+        else:
+            self.facts[fact.row] = fact
+        self._fill(fact, bounds, vector)
+        self._link(fact)
+
+    def _append(self, fact: ResidentFact) -> None:
+        self.facts.append(fact)
+        content = fact.properties["fact"]
+        self._texts.append(content, fact.search_text)
+        self._text_bytes += len(content.encode()) + len(fact.search_text.encode())
+        for column in (self._vectors, self._alive, self._has_vector, *self._times.values(), *self._numbers.values()):
+            column.append(0)
+        for words in self._words.values():
+            words.column.append(0)
+
+    def _fill(self, fact: ResidentFact, bounds: Sequence[int], vector: Any) -> None:
+        row, properties = fact.row, fact.properties
+        self._alive.set(row, True)
+        self._has_vector.set(row, vector is not None)
+        self._vectors.set(row, unit_vector(vector, self._dimension))
+        for name, value in zip(("valid_from", "valid_to", "known_from", "known_to"), bounds, strict=True):
+            self._times[name].set(row, value)
+        self._times["first_created_at"].set(row, fact.times[_CREATED])
+        for name, column in self._numbers.items():
+            column.set(row, properties[name])
+        subtype = properties["subtype"]
+        values = {
+            "type": properties["type"],
+            "subtype": subtype,
+            "subtype_key": (subtype or properties["type"]).replace("-", "_").replace(" ", "_").lower(),
+            "domain": properties["domain"],
+            "scope": properties["scope"],
+        }
+        for name, words in self._words.items():
+            words.column.set(row, words.code(values[name]))
+
+    def _link(self, fact: ResidentFact) -> None:
+        uuid, memory_id = fact.properties["uuid"], fact.properties["memory_id"]
+        self._by_uuid[uuid] = fact
+        self._by_memory[memory_id][uuid] = fact
+        self._outgoing[fact.subject_id][uuid] = fact
+        self._incoming[fact.object_id][uuid] = fact
+        for entity_id in fact.mentioned_ids:
+            self._mentioning[entity_id].add(memory_id)
+        self._tags.replace(fact.row, (), fact.properties["tags"])
+        self._entities.replace(fact.row, (), fact.properties["entity_ids"])
+
+    def _unlink(self, fact: ResidentFact) -> None:
+        self._outgoing[fact.subject_id].pop(fact.properties["uuid"])
+        self._incoming[fact.object_id].pop(fact.properties["uuid"])
+        self._tags.replace(fact.row, fact.properties["tags"], ())
+        self._entities.replace(fact.row, fact.properties["entity_ids"], ())
+
+    # Reading
+
+    def mask(self, filters: FactFilters) -> Mask:
+        """Return which rows pass both times and every other filter."""
+        return self.mask_of_times(filters) & self.mask_of_attributes(filters)
+
+    def mask_of_times(self, filters: FactFilters) -> Mask:
+        """Return which rows pass both times."""
+        at = {name: seconds * 1_000_000 + micros for name, (seconds, micros) in filters.as_of_params.items()}
+        values = {name: column.values for name, column in self._times.items()}
+        mask: Mask = (
+            self._alive.values
+            & (values["known_from"] <= at["known_at"])
+            & (values["known_to"] > at["known_at"])
+            & (values["valid_from"] <= at["valid_at"])
+            & (values["valid_to"] >= at["valid_after"])
+        )
+        return mask
+
+    def mask_of_attributes(self, filters: FactFilters) -> Mask:
+        """Return which rows pass every filter but the times, as the fragment `matches_filters` says."""
+        given, size = filters.attribute_params, len(self)
+        mask: Mask = np.ones(size, dtype=bool)
+        if given["types"]:
+            mask &= self._words["type"].matches(given["types"]) | self._words["subtype"].matches(given["types"])
+        for name, filter_name in (("subtype_key", "subtype"), ("domain", "domain"), ("scope", "scope")):
+            if given[filter_name] is not None:
+                mask &= self._words[name].matches([given[filter_name]])
+        if given["tags_any"]:
+            mask &= np.logical_or.reduce([self._tags.matches(tag, size) for tag in given["tags_any"]])
+        for tag in given["tags_all"]:
+            mask &= self._tags.matches(tag, size)
+        for tag in given["tags_none"]:
+            mask &= ~self._tags.matches(tag, size)
+        if given["entity_ids"] is not None:
+            named = [self._entities.matches(entity_id, size) for entity_id in given["entity_ids"]]
+            mask &= np.logical_or.reduce([np.zeros(size, dtype=bool), *named])
+        for name in ("confidence", "importance"):
+            if (least := given[f"min_{name}"]) is not None:
+                mask &= self._numbers[name].values >= least
+        created = self._times["first_created_at"].values
+        if given["created_after"] is not None:
+            mask &= created >= to_micros(given["created_after"])
+        if given["created_before"] is not None:
+            mask &= created < to_micros(given["created_before"])
+        for row in np.flatnonzero(mask) if given["metadata"] else ():
+            metadata = self.facts[row].properties["metadata"] or ""
+            mask[row] = all(any(text in metadata for text in texts) for texts in given["metadata"])
+        return mask
+
+    def get(self, uuid: str) -> ResidentFact | None:
+        """Return a version by its uuid."""
+        return self._by_uuid.get(uuid)
+
+    def believed(self, memory_id: str) -> ResidentFact | None:
+        """Return the version of a memory that is believed."""
+        versions = self._by_memory.get(memory_id, {}).values()
+        known_to = self._times["known_to"].values
+        return next((fact for fact in versions if known_to[fact.row] == FOREVER), None)
+
+    def outgoing(self, entity_id: str) -> Mapping[str, ResidentFact]:
+        """Return every version whose subject an entity is, by uuid."""
+        return self._outgoing.get(entity_id, {})
+
+    def incoming(self, entity_id: str) -> Mapping[str, ResidentFact]:
+        """Return every version whose object an entity is, by uuid; without an object it is that of the subject."""
+        return self._incoming.get(entity_id, {})
+
+    def at_entity(self, entity_id: str) -> dict[str, ResidentFact]:
+        """Return every version whose subject or object an entity is, by uuid."""
+        return {**self.outgoing(entity_id), **self.incoming(entity_id)}
+
+    def about_entity(self, entity_id: str) -> dict[str, ResidentFact]:
+        """Return every version at an entity and every version of the memories that mention it, by uuid."""
+        found = self.at_entity(entity_id)
+        for memory_id in self._mentioning.get(entity_id, ()):
+            versions = self._by_memory[memory_id]
+            if any(entity_id in fact.mentioned_ids for fact in versions.values()):
+                found |= versions
+        return found
+
+    def count_current(self, entity_id: str, now: int) -> int:
+        """Return how many versions at an entity are believed and valid `now`, in microseconds since 1970."""
+        rows = np.asarray([fact.row for fact in self.at_entity(entity_id).values()], dtype=np.int64)
+        times = self._times
+        current = (
+            (times["known_to"].values[rows] == FOREVER)
+            & (times["valid_from"].values[rows] <= now)
+            & (times["valid_to"].values[rows] > now)
+        )
+        return int(current.sum())
+
+    def find_by_vector(self, vector: NDArray[np.float32], mask: Mask, limit: int) -> list[FactCandidate]:
+        """Return the nearest versions among the rows of the mask, best first."""
+        similarities = self._vectors.values @ vector
+        rows = np.flatnonzero(mask & self._has_vector.values)
+        best = best_rows(rows, similarities[rows], limit)
+        return [
+            self.facts[row].candidate._replace(score=(1.0 + similarity) / 2.0, similarity=similarity)
+            for row, similarity in zip(best.tolist(), similarities[best].tolist(), strict=True)
+        ]
+
+    def find_by_text(self, words: Sequence[str], mask: Mask, limit: int) -> list[FactCandidate]:
+        """Return the versions that contain any of the words among the rows of the mask, best first."""
+        return [self.facts[row].candidate._replace(score=score) for row, score in self._texts.find(words, mask, limit)]
+
+    def similarities(self, facts: Sequence[ResidentFact], vectors: NDArray[np.float32]) -> list[list[float]]:
+        """Return the cosines of versions, which have a vector, with each of some vectors of length 1."""
+        found: list[list[float]] = (self._vectors.values[[fact.row for fact in facts]] @ vectors.T).tolist()
+        return found
+
+    def has_vector(self, fact: ResidentFact) -> bool:
+        """Return whether a version has a vector."""
+        return bool(self._has_vector.values[fact.row])
+
+    def in_scope_or_domain(self, scopes: Sequence[str], domain: str | None) -> Mask:
+        """Return which rows are of one of the scopes or of a domain."""
+        mask = self._words["scope"].matches(scopes)
+        return mask if domain is None else mask | self._words["domain"].matches([domain])
+
+
+def _to_candidate(
+    properties: Mapping[str, Any], times: Sequence[int | None], search_text: str, bounds: Sequence[int]
+) -> FactCandidate:
+    accessed = times[_ACCESSED] if times[_ACCESSED] is not None else times[_CREATED]
+    assert accessed is not None, "every version has the time of the first one"
+    return FactCandidate(
+        uuid=properties["uuid"],
+        memory_id=properties["memory_id"],
+        score=0.0,
+        content=properties["fact"],
+        context=search_text[:MAX_CONTEXT],
+        type=properties["type"],
+        tags=properties["tags"],
+        importance=properties["importance"],
+        strength=properties["strength"],
+        decay_rate=properties["decay_rate"],
+        last_accessed_ms=accessed // 1000,
+        valid_from=bounds[0] // 1000,
+        valid_to=bounds[1] // 1000,
+        message_ids=properties["message_ids"],
+        entity_ids=properties["entity_ids"],
+        similarity=None,
+    )

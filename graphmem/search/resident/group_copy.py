@@ -1,0 +1,64 @@
+"""All that searches and lookups read of one group, in memory: facts, entities and messages as of a revision. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from graphmem.memories.entity import Entity, EntityRef, NamedEntity
+from graphmem.memories.entity_store import entity_from_columns
+from graphmem.models.embedding_models import EmbeddingModel
+from graphmem.search.resident.fact_table import FactTable
+from graphmem.search.resident.message_table import MessageTable
+from graphmem.tenants.users import GroupState
+
+ENTITY_BYTES = 1_500
+"""Memory of an entity, measured over conversations."""
+
+
+class GroupCopy:
+    """A group as of a revision of one of its lives, with vectors of one model."""
+
+    def __init__(self, state: GroupState, model: EmbeddingModel) -> None:
+        self.group_id = state.group_id
+        self.life = state.life
+        self.revision = state.revision
+        self.model = model
+        self.facts = FactTable(model.dimension)
+        self.messages = MessageTable(model.dimension)
+        self._entities: dict[str, Sequence[Any]] = {}
+        self._refs: dict[str, EntityRef] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """An estimate of the memory that the copy takes."""
+        return self.facts.nbytes + self.messages.nbytes + len(self._entities) * ENTITY_BYTES
+
+    @property
+    def refs(self) -> Mapping[str, EntityRef]:
+        """The entities as memories refer to them, by id."""
+        return self._refs
+
+    def put_entity(self, columns: Sequence[Any]) -> None:
+        """Add or replace an entity, from the columns of `resident.load_entities`."""
+        stored, _ = columns
+        self._entities[stored["uuid"]] = columns
+        self._refs[stored["uuid"]] = EntityRef(id=stored["uuid"], name=stored["name"], type=stored["type"])
+
+    def named_entities(self) -> list[NamedEntity]:
+        """Return the entities with their names."""
+        return [
+            NamedEntity(stored["uuid"], stored["name"], stored["type"], stored["aliases"], bool(stored.get("is_user")))
+            for stored, _ in self._entities.values()
+        ]
+
+    def is_user(self, entity_id: str) -> bool:
+        """Return whether an entity stands for the user."""
+        return entity_id in self._entities and bool(self._entities[entity_id][0].get("is_user"))
+
+    def entity(self, entity_id: str, now: int) -> Entity | None:
+        """Return an entity with the number of its facts that are current `now`, in microseconds since 1970."""
+        if (columns := self._entities.get(entity_id)) is None:
+            return None
+        stored, times = columns
+        return entity_from_columns(stored, times, self.facts.count_current(entity_id, now))

@@ -1,0 +1,103 @@
+"""The messages of a group in memory. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.memories.filters import FactFilters
+from graphmem.runtime.times import to_micros
+from graphmem.search.models import MessageCandidate, MessageContent
+from graphmem.search.resident.columns import Column, unit_vector
+from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
+
+MESSAGE_BYTES = 700
+"""Memory of a message beside its vector, its text and its postings, measured over conversations."""
+
+MAX_CONTENT = 2_000
+"""Characters of a message that are kept: evidence reads no more. Its whole text is indexed."""
+
+
+class MessageTable:
+    """Messages by row; a message whose text changes gets a new row."""
+
+    def __init__(self, dimension: int) -> None:
+        self._dimension = dimension
+        self._messages: list[MessageContent] = []
+        self._rows: dict[str, int] = {}
+        self._texts = TextIndex(fields=2)
+        self._text_bytes = 0
+        self._vectors = Column(np.float32, dimension)
+        self._alive, self._has_vector = Column(np.bool_), Column(np.bool_)
+        self._said_at, self._known_from = Column(np.int64), Column(np.int64)
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    @property
+    def nbytes(self) -> int:
+        """An estimate of the memory that the table takes."""
+        postings = self._texts.postings * POSTING_BYTES
+        return self._vectors.nbytes + len(self._messages) * MESSAGE_BYTES + self._text_bytes + postings
+
+    def put(self, columns: Sequence[Any]) -> None:
+        """Add or replace a message, from the columns of `resident.load_messages`."""
+        message_id, content, speaker, role, session_id, position, said_at, known_from, vector = columns
+        message = MessageContent(message_id, content[:MAX_CONTENT], speaker, role, session_id, position)
+        row = self._rows.get(message_id)
+        if row is not None and self._messages[row].content != message.content:
+            self._alive.set(row, False)
+            row = None
+        if row is None:
+            row = self._rows[message_id] = len(self._messages)
+            self._messages.append(message)
+            self._texts.append(content, speaker or "")
+            self._text_bytes += len(message.content.encode())
+            for column in (self._vectors, self._alive, self._has_vector, self._said_at, self._known_from):
+                column.append(0)
+        self._messages[row] = message
+        self._alive.set(row, True)
+        self._has_vector.set(row, vector is not None)
+        self._vectors.set(row, unit_vector(vector, self._dimension))
+        self._said_at.set(row, said_at)
+        self._known_from.set(row, known_from)
+
+    def mask(self, filters: FactFilters) -> Mask:
+        """Return which rows were said and known by the times of the filters."""
+        said_until, known_at = (to_micros(filters.message_params[name]) for name in ("said_until", "known_at"))
+        mask: Mask = self._alive.values & (self._said_at.values <= said_until) & (self._known_from.values <= known_at)
+        return mask
+
+    def find_by_vector(self, vector: NDArray[np.float32], mask: Mask, limit: int) -> list[MessageCandidate]:
+        """Return the nearest messages among the rows of the mask, best first."""
+        similarities = self._vectors.values @ vector
+        rows = np.flatnonzero(mask & self._has_vector.values)
+        best = best_rows(rows, similarities[rows], limit)
+        return [
+            MessageCandidate(self._messages[row].message_id, (1.0 + similarity) / 2.0)
+            for row, similarity in zip(best.tolist(), similarities[best].tolist(), strict=True)
+        ]
+
+    def find_by_words(self, words: Sequence[str], mask: Mask, limit: int) -> list[MessageCandidate]:
+        """Return the messages that contain any of the words among the rows of the mask, best first."""
+        found = self._texts.find(words, mask, limit)
+        return [MessageCandidate(self._messages[row].message_id, score) for row, score in found]
+
+    def contents(self, message_ids: Sequence[str], mask: Mask) -> list[MessageContent]:
+        """Return messages by id, without those that are unknown or outside the mask."""
+        rows = (self._rows.get(message_id) for message_id in message_ids)
+        return [self._messages[row] for row in rows if row is not None and mask[row]]
+
+    def similarities(self, message_ids: Sequence[str], vectors: NDArray[np.float32]) -> dict[str, list[float]]:
+        """Return the cosines with vectors of length 1, by message id, of the messages that have one."""
+        has_vector = self._has_vector.values
+        found = {
+            message_id: row
+            for message_id in message_ids
+            if (row := self._rows.get(message_id)) is not None and has_vector[row]
+        }
+        values = self._vectors.values[list(found.values())] @ vectors.T
+        return dict(zip(found, values.tolist(), strict=True))

@@ -1,0 +1,102 @@
+"""Where candidates come from: what search and lookup ask of one user's memory, wherever it is held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from graphmem.memories.entity import NamedEntity
+from graphmem.memories.filters import FactFilters
+from graphmem.memories.memory import Memory
+from graphmem.runtime.field_types import Vector
+from graphmem.search.models import EntityMemories, FactCandidate, MessageCandidate, MessageContent, SourceName
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.users import ReadState
+
+
+class CandidateSource(Protocol):
+    """The memory of one user as of a state or later. Both time axes and every filter apply before any limit."""
+
+    @property
+    def name(self) -> SourceName:
+        """Where the memory is held."""
+
+    @property
+    def state(self) -> ReadState:
+        """The states of the groups that the user reads; the source has everything written before."""
+
+    # Channels
+
+    async def find_facts_by_vector(self, vector: Vector, filters: FactFilters, limit: int) -> list[FactCandidate]:
+        """Return the facts nearest to a vector, best first."""
+
+    async def find_facts_by_text(self, words: Sequence[str], filters: FactFilters, limit: int) -> list[FactCandidate]:
+        """Return the facts that contain any of the words, best first, without their similarity."""
+
+    async def find_facts_around_entities(
+        self, entity_ids: Sequence[str], vector: Vector | None, filters: FactFilters, limit: int
+    ) -> list[FactCandidate]:
+        """Return the facts up to three steps around entities, best first by their similarity and that of the way."""
+
+    async def find_messages_by_vector(self, vector: Vector, filters: FactFilters, limit: int) -> list[MessageCandidate]:
+        """Return the messages nearest to a vector, best first."""
+
+    async def find_messages_by_words(
+        self, words: Sequence[str], filters: FactFilters, limit: int
+    ) -> list[MessageCandidate]:
+        """Return the messages that contain any of the words, best first."""
+
+    # Details of candidates
+
+    async def fact_similarities(self, uuids: Iterable[str], vectors: Sequence[Vector]) -> dict[str, list[float]]:
+        """Return the cosines of facts with each vector, by uuid; those without a vector are left out."""
+
+    async def message_similarities(
+        self, message_ids: Iterable[str], vectors: Sequence[Vector]
+    ) -> dict[str, list[float]]:
+        """Return the cosines of messages with each vector, by id; those without a vector are left out."""
+
+    async def load_memories(self, uuids: Sequence[str], now: datetime) -> list[Memory]:
+        """Return versions as callers see them at `now`, in the order given; unknown ids are left out."""
+
+    async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
+        """Return the texts of messages within the times of the filters."""
+
+    # Entities and profiles
+
+    async def list_entity_names(self, limit: int) -> list[NamedEntity]:
+        """Return up to `limit` entities that the user can read, with their names."""
+
+    async def find_entity_names(self, words: Sequence[str], limit: int) -> list[NamedEntity]:
+        """Return entities whose names or aliases contain any of the words."""
+
+    async def load_entities_with_facts(
+        self, entity_ids: Sequence[str], filters: FactFilters, until: datetime, limit: int
+    ) -> list[EntityMemories]:
+        """Return entities in the order given, each with up to `limit` facts that pass the filters.
+
+        A fact is valid at the time of the filters or at one from there to `until`.
+        """
+
+    async def list_profile_facts(self, domain: str | None, start: datetime, end: datetime, limit: int) -> list[Memory]:
+        """Return the facts of the profile, and of a domain, that are valid at a time in `[start, end)`."""
+
+    async def load_retrieval_states(self, memories: Iterable[Memory], now: datetime) -> dict[str, Memory]:
+        """Return memories, by id, with the strength, confidence and access count that they have at `now`."""
+
+
+class CandidateSources(Protocol):
+    """Opens the source of a user for one request."""
+
+    async def open(self, owner: Owner) -> CandidateSource:
+        """Return a source that has everything written to the user before the call."""
+
+    async def close(self) -> None:
+        """Drop everything that is held."""
+
+    async def discard_user(self, owner: Owner) -> None:
+        """Remove everything that is held of a user."""
+
+    async def count_user(self, owner: Owner) -> int:
+        """Return how much is held of a user."""
