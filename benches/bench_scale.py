@@ -128,17 +128,19 @@ async def load(
     components: Components, data: SyntheticData, owner: Owner, count: int, embedder: Embedder | None = None
 ) -> None:
     """Write a user with `count` facts; with an embedder, their vectors are its own instead of synthetic ones."""
-    made = data.user(owner, count)
+    made, group = data.user(owner, count), {"group_id": owner.group_id}
+    await components.graph.write(lambda transaction: components.facts.lock_or_create_user(transaction, owner))
     for start in range(0, len(made.entities), BATCH):
-        await components.graph.execute("entities.create_entities", entities=made.entities[start : start + BATCH])
+        await components.graph.execute(
+            "entities.create_entities", entities=made.entities[start : start + BATCH], **group
+        )
     for start in range(0, len(made.facts), BATCH):
         rows = made.facts[start : start + BATCH]
         if embedder:
             vectors = await embedder.embed([row["properties"]["fact"] for row in rows])
             for row, vector in zip(rows, vectors, strict=True):
                 row["properties"]["fact_embedding"] = vector
-        await components.graph.execute("import.create_versions", rows=rows)
-    await components.graph.write(lambda transaction: components.facts.lock_or_create_user(transaction, owner))
+        await components.graph.execute("import.create_versions", rows=rows, **group)
 
 
 async def timed(step: ScaleResult, name: str, work: Awaitable[Any]) -> None:

@@ -39,23 +39,8 @@ _POSSESSIVE = re.compile(r"['’＇][sS]\Z")
 
 _STOP_WORDS = frozenset(
     {"a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of"}
-    | {
-        "on",
-        "or",
-        "such",
-        "that",
-        "the",
-        "their",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "to",
-        "was",
-        "will",
-        "with",
-    }
+    | {"on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to"}
+    | {"was", "will", "with"}
 )
 """Those of Lucene."""
 

@@ -57,8 +57,8 @@ def make_version(content: str) -> MemoryVersion:
 def make_hit(content: str) -> SearchHit:
     rank = ChannelRank(rank=12, score=0.5)
     explain = Explanation(
-        source="memory", semantic=rank, keyword=rank, graph=rank, similarity=0.5, words=0.5, named=0.5, rrf=0.02, persona=1.0,
-        decay=0.98, importance=1.0, time=1.0,
+        source="memory", semantic=rank, keyword=rank, graph=rank, similarity=0.5, words=0.5, named=0.5, rrf=0.02,
+        persona=1.0, decay=0.98, importance=1.0, time=1.0,
     )  # fmt: skip
     return SearchHit(memory=make_version(content), score=0.8312, explain=explain)
 

@@ -104,7 +104,7 @@ class ConsolidationHarness:
         return await self.rollbacks.roll_back(self.owner.tenant, run_id, force=force, actor="admin")
 
     async def graph_state(self) -> dict[str, Any]:
-        """Every node and relationship of the user with every property, vectors included."""
+        """Every node and relationship of the user with every property but the revision, vectors included."""
 
         async def work(transaction: Transaction) -> dict[str, Any]:
             nodes, ties = [], []
@@ -130,7 +130,7 @@ class ConsolidationHarness:
                     row.get("type"),
                     row.get("source"),
                     row.get("target"),
-                    row["properties"],
+                    {name: value for name, value in row["properties"].items() if name != "revision"},
                 )
                 for row in [*nodes, *ties]
             }

@@ -62,7 +62,7 @@ def test_times_are_returned_in_the_order_of_the_table() -> None:
 
 def test_a_version_is_returned_without_times_shadow_bounds_and_vector() -> None:
     left_out = re.findall(r"(\w+): null", FRAGMENTS["fact_version"])
-    assert left_out == [VECTOR_PROPERTY, NEXT_VECTOR_PROPERTY, *SHADOW_PROPERTIES, *TIME_FIELDS]
+    assert left_out == [VECTOR_PROPERTY, NEXT_VECTOR_PROPERTY, "revision", *SHADOW_PROPERTIES, *TIME_FIELDS]
 
 
 def test_callers_get_the_same_memory_from_the_columns_as_from_the_whole_version() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import UTC, datetime
+from random import Random
 from typing import Any
 
 import pytest
@@ -29,9 +30,11 @@ from graphmem.tenants.owners import Owner
 from tests.conftest import FakeClock
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import current, entity_id
+from tests.search.sources import compare_sources, open_copies
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 THINGS = ["tea", "jazz", "chess", "rain", "bread", "maps", "rowing", "salt", "moths", "clay"]
+QUESTIONS = [f"who likes {thing}?" for thing in THINGS]
 
 
 @st.composite
@@ -75,7 +78,7 @@ runs = st.lists(
 async def test_rolling_back_runs_in_reverse_restores_the_graph(
     graph: Graph, embedder: Embedder, specs: list[dict[str, Any]], plan: list[list[tuple[str, int, int]]], read: bool
 ) -> None:
-    harness = _make_harness(graph, embedder)
+    harness, copies, random = _make_harness(graph, embedder), open_copies(graph), Random(len(specs))
     await _save_memories(harness, specs)
     states, run_ids = [await harness.graph_state()], []
     for steps in plan:
@@ -85,6 +88,7 @@ async def test_rolling_back_runs_in_reverse_restores_the_graph(
         if run.change_count:
             run_ids.append(run.id)
             states.append(await harness.graph_state())
+        await compare_sources(copies, graph, embedder, harness.owner, QUESTIONS, random)
     assume(run_ids)
     if read:
         hits = {memory_id: RetrievalCount(2, harness.clock()) for memory_id in await _current(harness)}
@@ -93,6 +97,7 @@ async def test_rolling_back_runs_in_reverse_restores_the_graph(
     rollback_id = None
     for run_id in reversed(run_ids):
         rollback_id = (await harness.roll_back(run_id)).rollback_id
+        await compare_sources(copies, graph, embedder, harness.owner, QUESTIONS, random)
         assert _without_read_counters(await harness.graph_state(), read) == _without_read_counters(states.pop(), read)
         if len(run_ids) == 1:
             await harness.roll_back(rollback_id)

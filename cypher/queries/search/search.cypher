@@ -57,7 +57,7 @@ CALL (valid_at, valid_after, known_at, named) {
   UNWIND named AS e
   MATCH (e)-[r:RELATES_TO]-() WHERE {{as_of_filter}}
   WITH DISTINCT named, r, {{matches_filters}} AS matches
-  ORDER BY matches DESC, r.importance DESC, r.known_from DESC LIMIT $limit
+  ORDER BY matches DESC, r.importance DESC, r.known_from DESC, r.uuid LIMIT $limit
   WITH named, r, {{question_similarity}} AS similarity
   RETURN collect([r, similarity, coalesce(similarity, 0.0),
                   head([n IN [startNode(r), endNode(r)] WHERE NOT n IN named AND NOT coalesce(n.is_user, false)])])
@@ -84,7 +84,7 @@ CALL (valid_at, valid_after, known_at, named, first_steps) {
 }
 CALL (valid_at, valid_after, known_at, named, first_steps, second_steps) {
   WITH valid_at, valid_after, known_at, named, second_steps,
-       [step IN first_steps + second_steps | step[0]] AS seen, [step IN first_steps | step[3]] AS before
+       [step IN first_steps + second_steps | step[0]] AS seen, [step IN first_steps WHERE step[3] IS NOT NULL | step[3]] AS before
   UNWIND second_steps AS step
   WITH valid_at, valid_after, known_at, seen, before, step[3] AS n, max((step[2] + 0.7 * step[4]) / 2) AS way
   WHERE n IS NOT NULL AND NOT n IN before AND COUNT { (n)-[:RELATES_TO]->() } <= $max_outgoing
@@ -98,7 +98,7 @@ CALL (first_steps, second_steps, third_steps) {
   UNWIND first_steps + second_steps + third_steps AS step
   WITH step[0] AS r, step[1] AS similarity, step[2] AS score
   WHERE {{matches_filters}}
-  WITH r, similarity, score ORDER BY score DESC, r.importance DESC, r.known_from DESC LIMIT $limit
+  WITH r, similarity, score ORDER BY score DESC, r.importance DESC, r.known_from DESC, r.uuid LIMIT $limit
   RETURN collect({{fact_candidate}}) AS found
 }
 RETURN found
@@ -162,7 +162,7 @@ MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
 CALL (e, valid_at, valid_after, known_at) {
   {{facts_of_entity}}
   WITH * WHERE {{as_of_filter}} AND {{matches_filters}}
-  WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
+  WITH r ORDER BY r.importance DESC, r.known_from DESC, r.uuid LIMIT $limit
   RETURN collect({{memory_columns}}) AS facts
 }
 RETURN collect([{{entity_columns}}, facts]) AS found
@@ -172,7 +172,7 @@ RETURN collect([{{entity_columns}}, facts]) AS found
 MATCH ()-[r:RELATES_TO]->()
 WHERE r.group_id IN $group_ids AND r.expired_at IS NULL AND (r.scope IN ['profile', 'global'] OR r.domain = $domain)
   AND r.valid_from < $valid_before AND r.valid_to >= $valid_after
-WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
+WITH r ORDER BY r.importance DESC, r.known_from DESC, r.uuid LIMIT $limit
 RETURN collect({{memory_columns}}) AS found
 
 // name: load_retrieval_states(group_ids, ids)
@@ -187,7 +187,7 @@ RETURN collect([r.memory_id, r.version, r.strength, r.decay_rate, r.confidence, 
 {{as_of_params}}
 MATCH (e:Entity) WHERE e.uuid IN $entity_ids
 MATCH (e)-[r:RELATES_TO]-() WHERE {{as_of_filter}}
-WITH DISTINCT r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
+WITH DISTINCT r ORDER BY r.importance DESC, r.known_from DESC, r.uuid LIMIT $limit
 RETURN collect({{memory_columns}}) AS found
 
 // name: load_entities(group_ids, ids)

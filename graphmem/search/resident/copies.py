@@ -84,6 +84,10 @@ class ResidentCopies:
         """Return how many copies are held of a user."""
         return int(owner.group_id in self._copies)
 
+    async def finish_loading(self) -> None:
+        """Wait for the copies that are being loaded."""
+        await asyncio.gather(*self._loads.values(), return_exceptions=True)
+
     async def close(self) -> None:
         """Stop loading and drop all copies."""
         loads = [*self._loads.values()]
@@ -148,6 +152,8 @@ class ResidentCopies:
     async def _load_copy(self, copy: GroupCopy) -> None:
         async with self._one_load:
             ids = await self._graph.fetch_value("resident.list_ids", group_id=copy.group_id)
+            copy.facts.reserve(len(ids[0]))
+            copy.messages.reserve(len(ids[2]))
             for kind, found in zip(("facts", "entities", "messages"), ids, strict=True):
                 for start in range(0, len(found), PAGE):
                     parts = {"facts": [], "entities": [], "messages": [], kind: found[start : start + PAGE]}

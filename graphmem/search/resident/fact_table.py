@@ -18,7 +18,7 @@ from graphmem.memories.memory import Memory
 from graphmem.memories.reinforcement import retrieval_update
 from graphmem.runtime.times import MAX_TIME, to_micros
 from graphmem.search.models import FactCandidate
-from graphmem.search.resident.columns import Column, Members, Words, unit_vector
+from graphmem.search.resident.columns import Column, Members, Words, cosines, unit_vector
 from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
 
 FACT_BYTES = 3_200
@@ -73,6 +73,11 @@ class ResidentFact:
         return retrieval_update([*state, self.times], now)
 
 
+def rank_by_importance(fact: ResidentFact) -> tuple[float, int, str]:
+    """Return a key that sorts facts by importance and by when they became known, the highest and the latest first."""
+    return -fact.properties["importance"], -fact.known_from, fact.properties["uuid"]
+
+
 class FactTable:
     """Versions by row. A version whose text changes gets a new row, so that rows of the text index never change."""
 
@@ -94,6 +99,7 @@ class FactTable:
         self._numbers = {name: Column(np.float64) for name in ("importance", "confidence")}
         self._words = {name: Words() for name in ("type", "subtype", "subtype_key", "domain", "scope")}
         self._tags, self._entities = Members(), Members()
+        self._masked: tuple[FactFilters, Mask] | None = None
 
     def __len__(self) -> int:
         return len(self.facts)
@@ -106,9 +112,14 @@ class FactTable:
 
     # Changing
 
+    def reserve(self, rows: int) -> None:
+        """Make room for the vectors of so many rows."""
+        self._vectors.reserve(rows)
+
     def put(self, columns: Sequence[Any]) -> None:
         """Add or replace a version, from the columns of `resident.load_facts`."""
         (properties, times, subject_id, object_id), search_text, bounds, vector = columns
+        self._masked = None
         old = self._by_uuid.get(properties["uuid"])
         if old is not None:
             self._unlink(old)
@@ -186,8 +197,10 @@ class FactTable:
     # Reading
 
     def mask(self, filters: FactFilters) -> Mask:
-        """Return which rows pass both times and every other filter."""
-        return self.mask_of_times(filters) & self.mask_of_attributes(filters)
+        """Return which rows pass both times and every other filter; the channels of a search share a mask."""
+        if self._masked is None or self._masked[0] is not filters:
+            self._masked = filters, self.mask_of_times(filters) & self.mask_of_attributes(filters)
+        return self._masked[1]
 
     def mask_of_times(self, filters: FactFilters) -> Mask:
         """Return which rows pass both times."""
@@ -277,7 +290,7 @@ class FactTable:
 
     def find_by_vector(self, vector: NDArray[np.float32], mask: Mask, limit: int) -> list[FactCandidate]:
         """Return the nearest versions among the rows of the mask, best first."""
-        similarities = self._vectors.values @ vector
+        similarities = cosines(self._vectors.values, vector)
         rows = np.flatnonzero(mask & self._has_vector.values)
         best = best_rows(rows, similarities[rows], limit)
         return [

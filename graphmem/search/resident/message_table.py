@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from graphmem.memories.filters import FactFilters
 from graphmem.runtime.times import to_micros
 from graphmem.search.models import MessageCandidate, MessageContent
-from graphmem.search.resident.columns import Column, unit_vector
+from graphmem.search.resident.columns import Column, cosines, unit_vector
 from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
 
 MESSAGE_BYTES = 700
@@ -43,6 +43,10 @@ class MessageTable:
         postings = self._texts.postings * POSTING_BYTES
         return self._vectors.nbytes + len(self._messages) * MESSAGE_BYTES + self._text_bytes + postings
 
+    def reserve(self, rows: int) -> None:
+        """Make room for the vectors of so many rows."""
+        self._vectors.reserve(rows)
+
     def put(self, columns: Sequence[Any]) -> None:
         """Add or replace a message, from the columns of `resident.load_messages`."""
         message_id, content, speaker, role, session_id, position, said_at, known_from, vector = columns
@@ -73,7 +77,7 @@ class MessageTable:
 
     def find_by_vector(self, vector: NDArray[np.float32], mask: Mask, limit: int) -> list[MessageCandidate]:
         """Return the nearest messages among the rows of the mask, best first."""
-        similarities = self._vectors.values @ vector
+        similarities = cosines(self._vectors.values, vector)
         rows = np.flatnonzero(mask & self._has_vector.values)
         best = best_rows(rows, similarities[rows], limit)
         return [

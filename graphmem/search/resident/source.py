@@ -18,7 +18,7 @@ from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import MICROSECOND, to_micros, utc_now
 from graphmem.search.models import EntityMemories, FactCandidate, MessageCandidate, MessageContent, SourceName
 from graphmem.search.resident.columns import unit_vector
-from graphmem.search.resident.fact_table import ResidentFact
+from graphmem.search.resident.fact_table import ResidentFact, rank_by_importance
 from graphmem.search.resident.group_copy import GroupCopy
 from graphmem.search.resident.walk import Walk
 from graphmem.tenants.users import ReadState
@@ -188,7 +188,7 @@ class ResidentSource:
         return {key: copy.refs[key] for key in wanted for copy in self._copies if key in copy.refs}
 
     def _most_important(self, facts: Sequence[ResidentFact], now: datetime, limit: int) -> list[Memory]:
-        ordered = sorted(facts, key=lambda fact: (fact.properties["importance"], fact.known_from), reverse=True)
+        ordered = sorted(facts, key=rank_by_importance)
         return [fact.to_memory(self._refs_of(fact), now) for fact in ordered[:limit]]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from graphmem.search.candidates import (
     MAX_START_FACTS,
 )
 from graphmem.search.models import FactCandidate
-from graphmem.search.resident.fact_table import FactTable, ResidentFact
+from graphmem.search.resident.fact_table import FactTable, ResidentFact, rank_by_importance
 from graphmem.search.resident.group_copy import GroupCopy
 
 
@@ -54,13 +53,13 @@ class Walk:
         second = self._second_steps(named, first)
         steps = [*first, *second, *self._third_steps(first, second)]
         matching = [step for step in steps if self._matching[step.fact.table][step.fact.row]]
-        matching.sort(key=lambda step: (step.score, *_rank(step.fact)), reverse=True)
+        matching.sort(key=lambda step: (-step.score, rank_by_importance(step.fact)))
         return [step.fact.candidate._replace(score=step.score, similarity=step.similarity) for step in matching[:limit]]
 
     def _first_steps(self, named: set[str], limit: int) -> list[_Step]:
         """Return the facts of the named entities: those that match the filters and the most important ones first."""
         facts = [*{fact.properties["uuid"]: fact for entity_id in named for fact in self._held_at(entity_id)}.values()]
-        facts.sort(key=lambda fact: (self._matching[fact.table][fact.row], *_rank(fact)), reverse=True)
+        facts.sort(key=lambda fact: (not self._matching[fact.table][fact.row], rank_by_importance(fact)))
         return [
             _Step(fact, similarity, similarity or 0.0, self._beyond(fact.ends, named))
             for fact, similarity in self._with_similarities(facts[:limit])
@@ -160,11 +159,6 @@ def similarities(facts: Sequence[ResidentFact], vector: NDArray[np.float32]) -> 
         computed = table.similarities(members, vector[np.newaxis])
         found |= {fact.properties["uuid"]: row[0] for fact, row in zip(members, computed, strict=True)}
     return [found.get(fact.properties["uuid"]) for fact in facts]
-
-
-def _rank(fact: ResidentFact) -> tuple[Any, ...]:
-    """Return how important a fact is, and when it was known."""
-    return fact.properties["importance"], fact.known_from
 
 
 def _most_similar_ways(ways: Iterable[tuple[str | None, float]]) -> list[tuple[str, float]]:
