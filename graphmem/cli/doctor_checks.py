@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import psutil
+
 from graphmem.app.components import open_graph
 from graphmem.cli.serve import bind_port
 from graphmem.models.language_model import DEFAULT_MODEL
@@ -59,6 +61,7 @@ async def run_checks(settings: Settings) -> AsyncIterator[Check]:
     downloads = settings.neo4j_uri is None or settings.embedder == "local"
     for folder in (settings.data_dir, *([settings.cache_dir] if downloads else [])):
         yield check_disk(folder)
+    yield check_memory(settings)
     server = None
     if settings.neo4j_uri is None:
         yield check_java()
@@ -113,6 +116,18 @@ def check_disk(folder: Path) -> Check:
     if free < RECOMMENDED_FREE:
         fix = "Free disk space, or set GRAPHMEM_DATA_DIR and GRAPHMEM_CACHE_DIR."
         return Check(part, CheckStatus.BROKEN, detail, fix)
+    return Check(part, CheckStatus.OK, detail)
+
+
+def check_memory(settings: Settings) -> Check:
+    """Check that the machine has the memory in which a process holds active users."""
+    part, size = "memory for active users", settings.resident_mb
+    if not size:
+        return Check(part, CheckStatus.NOTE, "none: every search asks the database", "Set GRAPHMEM_RESIDENT_MB.")
+    free = psutil.virtual_memory().available / 1_000_000
+    detail = f"{size} MB in each process, {free:,.0f} MB free"
+    if size > free:
+        return Check(part, CheckStatus.BROKEN, detail, "Lower GRAPHMEM_RESIDENT_MB.")
     return Check(part, CheckStatus.OK, detail)
 
 

@@ -2519,6 +2519,7 @@ export interface components {
          * Explanation
          * @description What a score and a place in the order come from.
          *
+         *     `source` is where the candidates come from: a copy of the user in memory, or the database.
          *     `rrf`, the fused score of the channels, decides which memories are candidates. `fit` says how well the memory alone
          *     answers: it is computed from `similarity` (cosine), `words` (share of the question's words), `named` (how specific a
          *     named entity is), `bm25` (words shared with the memory and its messages) and `is_later` (starts after the past time
@@ -2585,6 +2586,12 @@ export interface components {
              * @description Cosine of the angle between query and memory, from -1 to 1.
              */
             similarity: number;
+            /**
+             * Source
+             * @description Where it comes from.
+             * @enum {string}
+             */
+            source: "memory" | "database";
             /**
              * Time
              * @description Factor for how well the memory's time fits the time asked for.
@@ -11133,6 +11140,7 @@ export interface operations {
                      *           },
                      *           "score": 0.9862762505711659,
                      *           "explain": {
+                     *             "source": "memory",
                      *             "semantic": {
                      *               "rank": 1,
                      *               "score": 0.880534291267395
@@ -11215,6 +11223,7 @@ export interface operations {
                      *           },
                      *           "score": 0.10192321957475997,
                      *           "explain": {
+                     *             "source": "memory",
                      *             "semantic": {
                      *               "rank": 2,
                      *               "score": 0.7193293571472168
