@@ -25,7 +25,7 @@ from graphmem.search.resident.group_copy import GroupCopy
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _ReachedFact:
     """A fact that was reached: its similarity to the question, its score, the entity beyond it, and the way to it."""
 
     fact: ResidentFact
@@ -56,16 +56,16 @@ class Walk:
         matching.sort(key=lambda step: (-step.score, rank_by_importance(step.fact)))
         return [step.fact.candidate._replace(score=step.score, similarity=step.similarity) for step in matching[:limit]]
 
-    def _first_steps(self, named: set[str], limit: int) -> list[_Step]:
+    def _first_steps(self, named: set[str], limit: int) -> list[_ReachedFact]:
         """Return the facts of the named entities: those that match the filters and the most important ones first."""
         facts = [*{fact.properties["uuid"]: fact for entity_id in named for fact in self._held_at(entity_id)}.values()]
         facts.sort(key=lambda fact: (not self._matching[fact.table][fact.row], rank_by_importance(fact)))
         return [
-            _Step(fact, similarity, similarity or 0.0, self._beyond(fact.ends, named))
+            _ReachedFact(fact, similarity, similarity or 0.0, self._beyond(fact.ends, named))
             for fact, similarity in self._with_similarities(facts[:limit])
         ]
 
-    def _second_steps(self, named: set[str], first: Sequence[_Step]) -> list[_Step]:
+    def _second_steps(self, named: set[str], first: Sequence[_ReachedFact]) -> list[_ReachedFact]:
         """Return the facts of the entities that few facts of the named ones lead to."""
         if len(first) > MAX_START_FACTS:
             return []
@@ -79,7 +79,7 @@ class Walk:
         nearest = sorted(ways.values(), key=lambda found: found[1], reverse=True)[:MAX_COMPUTED_FACTS]
         computed = self._with_similarities([fact for fact, _, _ in nearest])
         return [
-            _Step(
+            _ReachedFact(
                 fact,
                 similarity,
                 (-0.1 if similarity is None else similarity) + 0.3 * way,
@@ -89,7 +89,7 @@ class Walk:
             for (fact, similarity), (_, way, origins) in zip(computed, nearest, strict=True)
         ]
 
-    def _third_steps(self, first: Sequence[_Step], second: Sequence[_Step]) -> list[_Step]:
+    def _third_steps(self, first: Sequence[_ReachedFact], second: Sequence[_ReachedFact]) -> list[_ReachedFact]:
         """Return the outgoing facts of the entities that the second steps lead to."""
         seen = {step.fact.properties["uuid"] for step in (*first, *second)}
         before = {step.beyond for step in first}
@@ -106,7 +106,7 @@ class Walk:
         nearest = sorted(ways.values(), key=lambda found: found[1], reverse=True)[:MAX_COMPUTED_FACTS]
         computed = self._with_similarities([fact for fact, _ in nearest])
         return [
-            _Step(fact, similarity, (-0.2 if similarity is None else similarity) + 0.6 * way, None)
+            _ReachedFact(fact, similarity, (-0.2 if similarity is None else similarity) + 0.6 * way, None)
             for (fact, similarity), (_, way) in zip(computed, nearest, strict=True)
         ]
 
