@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
-	typescript site picture constraints bench-retrieval bench-habit bench-facts bench-scale bench-http bench-size bench-growth \
+	typescript site picture constraints bench-retrieval bench-habit bench-facts bench-scale bench-http bench-active bench-size bench-growth \
 	bench-context bench-consolidation eval-extraction eval-consolidation eval-verification eval-precision eval-answers eval-secrets \
 	torture
 
@@ -109,6 +109,10 @@ bench-http: OPTIONS ?=
 bench-http: $(VENV)/.installed-dev ## Measure requests over HTTP, by one agent and by eight, beside Graphiti
 	$(PIP) install --quiet -c constraints.txt --group load
 	$(BIN)/python -m benches.bench_http --peer $(OPTIONS)
+
+bench-active: OPTIONS ?=
+bench-active: $(VENV)/.installed-dev ## Measure searches of many users, by the memory for those who are active
+	$(BIN)/python -m benches.bench_active $(OPTIONS)
 
 bench-size: OPTIONS ?=
 bench-size: $(VENV)/.installed-dev ## Measure size, memory and the time until graphmem is installed, ready and fast

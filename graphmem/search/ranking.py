@@ -97,10 +97,10 @@ def score_factors(
 ) -> ScoreFactors:
     """Return the multipliers of the odds of a fact's fit at `now`, in milliseconds since 1970."""
     return ScoreFactors(
-        persona=persona_factor(fact.type, fact.tags, persona),
+        persona=persona_factor(fact.type, fact.tags, persona) if persona else 1.0,
         decay=decay_factor(fact.strength, fact.decay_rate, fact.last_accessed_ms, now),
         importance=importance_factor(fact.importance),
-        time=time_factor(fact.valid_from, fact.valid_to, time_ranges, now),
+        time=time_factor(fact.valid_from, fact.valid_to, time_ranges, now) if time_ranges else 1.0,
     )
 
 
