@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict
 
+from graphmem.runtime.settings import Settings
+
 ROOT = Path(__file__).parents[1]
 TABLE_FILE = ROOT / "deploy" / "settings.yaml"
 COMPOSE_FILE = ROOT / "docker-compose.yml"
+CHART = ROOT / "deploy" / "helm" / "graphmem"
+VALUES_SCHEMA_FILE = CHART / "values.schema.json"
 
 LINE_LENGTH = 120
 """Characters of a line of the files that are written."""
@@ -92,10 +97,54 @@ def write_environment(compose: str, table: SettingsTable) -> str:
     return written
 
 
+def write_values_schema(schema: str, table: SettingsTable) -> str:
+    """Return the text of the chart's `values.schema.json` with the settings and secrets of the table."""
+    document = json.loads(schema)
+    described = _describe_settings()
+    for part, rows, describe in (
+        ("settings", table.settings_of("chart"), _describe_setting),
+        ("secrets", table.secrets_of("chart"), _describe_secret),
+    ):
+        document["properties"][part] = {
+            "type": "object",
+            "additionalProperties": False,
+            "required": [name for name, row in rows.items() if row.required],
+            "properties": {name: describe(described.get(name, {}), row) for name, row in rows.items()},
+        }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _describe_settings() -> dict[str, dict[str, Any]]:
+    """Return the JSON Schema of each setting by the name of its variable."""
+    described = Settings.model_json_schema()["properties"]
+    return {name if name.isupper() else f"GRAPHMEM_{name.upper()}": schema for name, schema in described.items()}
+
+
+def _describe_setting(setting: dict[str, Any], row: Variable) -> dict[str, Any]:
+    """Return the schema of a value of the chart: a list is the text that its variable has."""
+    alternatives = setting.pop("anyOf", [{}])
+    schema = {**alternatives[0], **setting, "description": row.description or setting.get("description")}
+    if schema.get("type", "array") == "array":
+        schema = {"type": "string", "description": schema["description"]}
+    return {key: value for key, value in schema.items() if key != "title" and value is not None}
+
+
+def _describe_secret(setting: dict[str, Any], row: Variable) -> dict[str, Any]:
+    """Return the schema of the place of a secret: a Secret and a key in it."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["name", "key"],
+        "properties": {"name": {"type": "string", "minLength": 1}, "key": {"type": "string", "minLength": 1}},
+        "description": row.description or setting["description"],
+    }
+
+
 def write_deployments() -> None:
     """Write what the deployments take from the table."""
     table = read_table()
     COMPOSE_FILE.write_text(write_environment(COMPOSE_FILE.read_text("utf-8"), table), "utf-8")
+    VALUES_SCHEMA_FILE.write_text(write_values_schema(VALUES_SCHEMA_FILE.read_text("utf-8"), table), "utf-8")
 
 
 if __name__ == "__main__":
