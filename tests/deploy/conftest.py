@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,10 +75,10 @@ Render = Callable[..., Rendered]
 
 
 @pytest.fixture(scope="session")
-async def chartcheck() -> AsyncIterator[Path]:
+async def chartcheck() -> Path:
     """The path of the program that renders and lints charts."""
     try:
-        yield await build_program()
+        return await build_program()
     except GoUnavailable as reason:
         pytest.skip(str(reason))
 
