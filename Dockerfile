@@ -8,7 +8,7 @@ COPY graphmem graphmem
 COPY api api
 COPY cypher cypher
 RUN python -m venv /opt/graphmem \
- && /opt/graphmem/bin/pip install --no-cache-dir -c constraints.txt ".[otel]" \
+ && /opt/graphmem/bin/pip install --no-cache-dir -c constraints.txt ".[otel,redis]" \
  && /opt/graphmem/bin/pip uninstall --yes pip
 
 FROM python:3.12-slim

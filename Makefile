@@ -74,8 +74,9 @@ dist: $(VENV)/.installed-dev ## Build the wheels and the sdist in dist/ and chec
 requirements: $(VENV)/.installed-dev ## Print each requirement with the tests that show it
 	$(BIN)/python tests/requirements.py
 
-reference: $(VENV)/.installed-dev ## Write the reference from the code
+reference: $(VENV)/.installed-dev ## Write the reference from the code, and what deployments take from the table of settings
 	$(BIN)/python docs/reference.py
+	$(BIN)/python docs/deployments.py
 
 typescript: $(VENV)/.installed-dev ## Write the types of the TypeScript client from the API, and compile it; needs node
 	cd packaging/graphmem-js && npm ci --ignore-scripts

@@ -151,7 +151,7 @@ def require_program(package: str) -> str:
 EXTRA_TESTS = "tests/models/test_sentence_transformers.py"
 """The tests that need an extra which `make test` does not install."""
 
-INTEGRATION_FIXTURES = frozenset({"database", "neo4j_folder"})
+INTEGRATION_FIXTURES = frozenset({"chartcheck", "database", "neo4j_folder"})
 INTEGRATION_FOLDERS = frozenset({"browser", "cli", "embedded", "embedding", "faults", "jobs", "packaging"})
 
 

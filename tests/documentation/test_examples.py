@@ -132,14 +132,10 @@ def test_documented_explore_queries_match_the_files() -> None:
     assert named == {path.name for path in (ROOT / "cypher/explore").iterdir()}
 
 
-def test_compose_file_uses_existing_settings_and_declared_resources() -> None:
+def test_compose_file_uses_existing_commands_and_declared_resources() -> None:
     composed = yaml.safe_load(read_page("docker-compose.yml"))
-    reference = read_page("docs/reference.md")
     for name in ("api", "worker"):
         service = composed["services"][name]
-        for setting in service["environment"]:
-            plain = setting.removesuffix("_FILE").replace("JOBS_PASSWORD", "JOBS_URL")
-            assert f"`{plain}`" in reference or plain.startswith("OTEL_"), setting
         CLI_GROUP.commands[service["command"][0]].make_context(service["command"][0], service["command"][1:])
         assert {*service["depends_on"]} <= {
             other for other, service in composed["services"].items() if "healthcheck" in service
