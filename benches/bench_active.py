@@ -189,8 +189,8 @@ def make_report(results: Sequence[ActiveResult], given: argparse.Namespace, mach
         [
             machine,
             "",
-            f"{given.agents} agents search in a closed loop for {given.seconds:g} s on the cores of the server, after as "
-            f"long a warm-up; {given.users:,} users of {given.facts} synthetic facts, asked for by Zipf's law.",
+            f"{given.agents} agents search in a closed loop for {given.seconds:g} s on the cores of the server, after "
+            f"as long a warm-up; {given.users:,} users of {given.facts} synthetic facts, asked for by Zipf's law.",
             "",
             "| memory for users, MB | searches a second | p50 / p95, ms | CPU, API + Neo4j, ms | in memory | API, MB |",
             "|---:|---:|---:|---:|---:|---:|",
