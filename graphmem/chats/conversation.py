@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import json
 import uuid
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -41,15 +40,18 @@ class ConversationIds:
         beginning = [request.thread_id] if request.thread_id else [today.isoformat(), request.turns[0].content]
         return self._make("session", user_id, *beginning)
 
-    def message_ids(self, session_id: str, request: ChatRequest, answer: ChatAnswer | None) -> tuple[str, str]:
-        """Return the ids of the user's turn and of the answer: each follows from all turns up to it."""
-        turns = [[turn.role, turn.content] for turn in request.turns]
-        asked = max(index for index, turn in enumerate(request.turns, 1) if turn.role == "user")
-        before = (session_id, request.thread_id)
-        return (
-            self._make("message", *before, *turns[:asked]),
-            self._make("message", *before, *turns, answer.text if answer else None),
-        )
+    def asked_id(self, session_id: str, request: ChatRequest) -> str:
+        """Return the id of the user's turn, which follows from all turns up to it."""
+        asked = max((index for index, turn in enumerate(request.turns, 1) if turn.role == "user"), default=0)
+        return self._message_id(session_id, request, asked)
+
+    def answer_id(self, session_id: str, request: ChatRequest, answer: ChatAnswer) -> str:
+        """Return the id of an answer, which follows from all turns before it and from its text."""
+        return self._message_id(session_id, request, len(request.turns), answer.text)
+
+    def _message_id(self, session_id: str, request: ChatRequest, count: int, *more: str) -> str:
+        turns = [[turn.role, turn.content] for turn in request.turns[:count]]
+        return self._make("message", session_id, request.thread_id, turns, *more)
 
     def _make(self, *parts: object) -> str:
         digest = hmac.digest(self.secret, json.dumps(parts).encode(), hashlib.sha256)
@@ -60,18 +62,13 @@ def messages_to_store(
     ids: ConversationIds, session_id: str, request: ChatRequest, answer: ChatAnswer | None
 ) -> list[dict[str, Any]]:
     """Return what a call adds to its session: the user's turn, and the answer if it is complete and has text."""
-    asked = request.asked
-    if asked is None:
-        return []
-    asked_id, answer_id = ids.message_ids(session_id, request, answer)
-    said: Sequence[tuple[str, str, str]] = [
-        (asked_id, asked.role, asked.content),
-        (answer_id, "assistant", answer.text if answer else ""),
+    messages = []
+    if request.asked:
+        messages.append((ids.asked_id(session_id, request), "user", request.asked.content))
+    if answer:
+        messages.append((ids.answer_id(session_id, request, answer), "assistant", answer.text))
+    return [
+        {"id": message_id, "role": role, "content": content}
+        for message_id, role, text in messages
+        if not is_blank(content := remove_unstorable(text).strip()[:MAX_TURN_CHARACTERS])
     ]
-    return [*_messages(said)]
-
-
-def _messages(said: Sequence[tuple[str, str, str]]) -> Iterator[dict[str, Any]]:
-    for message_id, role, text in said:
-        if not is_blank(content := remove_unstorable(text).strip()[:MAX_TURN_CHARACTERS]):
-            yield {"id": message_id, "role": role, "content": content}

@@ -28,13 +28,20 @@ class MessagesProtocol(ChatProtocol):
     path = "/v1/messages"
 
     def read_request(self, body: Mapping[str, Any]) -> ChatRequest:
-        """Return what the body of a request says."""
+        """Return what the body of a request says; nothing of one that only asks for a summary."""
+        if body.get("compaction"):
+            return ChatRequest(())
         metadata = body.get("metadata")
         user_id = metadata.get("user_id") if isinstance(metadata, dict) else None
-        return make_request(_read_history(body.get("messages")), user_id=user_id)
+        return make_request(_read_history(body.get("messages")), thread_id=_continued_thread(body), user_id=user_id)
 
     def add_context(self, body: Mapping[str, Any], block: str) -> JsonObject:
-        """Return the body with a context at the end of its system prompt, after what the caller has cached of it."""
+        """Return the body with a context at the end of its system prompt, after what the caller has cached of it.
+
+        The system prompt of a thread cannot change: there the context goes before what the user says.
+        """
+        if _continued_thread(body):
+            return {**body, "messages": _before_last_turn(body.get("messages"), block)}
         system = body.get("system")
         if isinstance(system, list):
             kept = [part for part in system if not is_context_block(text_of([part]))]
@@ -59,6 +66,27 @@ class MessagesProtocol(ChatProtocol):
             answer.text += text_of([delta]) if isinstance(delta, dict) and delta.get("type") == "text_delta" else ""
         elif kind == "message_stop":
             answer.is_complete = True
+
+
+def _continued_thread(body: Mapping[str, Any]) -> str | None:
+    """Return the response that a request continues, whose turns and system prompt the provider keeps."""
+    thread = body.get("thread")
+    return text_or_none(thread.get("previous_message_id")) if isinstance(thread, dict) else None
+
+
+def _before_last_turn(messages: object, block: str) -> object:
+    """Return messages with a context in the last one, after results of tools; as they are where these are all."""
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    if not isinstance(messages, list) or not isinstance(last, dict) or last.get("role") != "user":
+        return messages
+    content = last.get("content")
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    parts = [part for part in parts if not is_context_block(text_of([part]))] if isinstance(parts, list) else []
+    results = [part for part in parts if isinstance(part, dict) and part.get("type") == "tool_result"]
+    said = [part for part in parts if part not in results]
+    if not said:
+        return messages
+    return [*messages[:-1], {**last, "content": [*results, {"type": "text", "text": block}, *said]}]
 
 
 def _read_history(messages: object) -> Iterator[HistoryItem]:

@@ -35,7 +35,8 @@ class ChatRequest:
 
     `turns` are those of user and model that it carries, oldest first. The model is to answer the latest one of the
     user; with `is_continued` it has begun to, and results of tools follow. `thread_id` names a conversation or a
-    response whose turns the provider keeps. `user_id` is whom the request names as its user.
+    response whose turns the provider keeps, so that they are not sent again. `user_id` is whom the request names as its
+    user.
     """
 
     turns: tuple[ChatTurn, ...]
@@ -47,6 +48,11 @@ class ChatRequest:
     def asked(self) -> ChatTurn | None:
         """The latest turn of the user; None in a request without one."""
         return next((turn for turn in reversed(self.turns) if turn.role == "user"), None)
+
+    @property
+    def is_dialogue(self) -> bool:
+        """Whether the model answers a user: a turn in the request, or one that the provider keeps."""
+        return self.asked is not None or (self.is_continued and self.thread_id is not None)
 
 
 @dataclass(slots=True)
@@ -103,7 +109,7 @@ def make_request(items: Iterable[HistoryItem], *, thread_id: object = None, user
         del turns[asked:]  # the beginning of the answer, which the caller dictates
     return ChatRequest(
         tuple(turns),
-        is_continued=bool(turns) and is_continued,
+        is_continued=is_continued,
         thread_id=text_or_none(thread_id),
         user_id=text_or_none(user_id),
     )

@@ -1,4 +1,4 @@
-"""What a process remembers of recent calls: contexts of questions whose tools run, and the sessions of responses."""
+"""What a process remembers of recent calls: contexts of questions whose tools run, and sessions of responses."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ CONTEXT_SECONDS = 600
 MAX_CONTEXTS = 1_000
 """Contexts that are remembered; the least recently used is dropped first."""
 
-THREAD_SECONDS = 24 * 3600
+RESPONSE_SECONDS = 24 * 3600
 """Seconds in which a response that a request continues leads to its session."""
 
-MAX_THREADS = 10_000
+MAX_RESPONSES = 10_000
 """Responses that are remembered; the least recently used is dropped first."""
 
 
@@ -36,46 +36,62 @@ class ChatContext:
         return cls(context_id, make_context_block(preamble) if preamble.strip() else "")
 
 
+@dataclass(slots=True)
+class ChatCall:
+    """One call of a model: the session of its conversation, and its context, if it could be had."""
+
+    request: ChatRequest
+    session_id: str
+    context: ChatContext | None = None
+
+
 class RecentChats:
-    """The contexts and sessions of the latest calls, by user; threads may share it."""
+    """The contexts of the latest questions and the calls of the latest responses, by user; threads may share it."""
 
     def __init__(self) -> None:
         self._contexts: TTLCache[tuple[str, str, str], ChatContext] = TTLCache(MAX_CONTEXTS, CONTEXT_SECONDS)
-        self._sessions: TTLCache[tuple[str, str], str] = TTLCache(MAX_THREADS, THREAD_SECONDS)
+        self._responses: TTLCache[tuple[str, str], ChatCall] = TTLCache(MAX_RESPONSES, RESPONSE_SECONDS)
         self._lock = Lock()
 
     def find_session(self, user: str, request: ChatRequest) -> str | None:
         """Return the session of the response that a request continues, if it is remembered."""
-        with self._lock:
-            return self._sessions.get((user, request.thread_id)) if request.thread_id else None
+        previous = self._find_response(user, request.thread_id)
+        return previous.session_id if previous else None
 
-    def remember_session(self, user: str, response_id: str, session_id: str) -> None:
-        """Remember the session of a response."""
-        with self._lock:
-            self._sessions[user, response_id] = session_id
-
-    def find_context(self, user: str, session_id: str, request: ChatRequest) -> ChatContext | None:
+    def find_context(self, user: str, call: ChatCall) -> ChatContext | None:
         """Return the context of a question that the model has begun to answer, if it is remembered."""
-        if not request.is_continued or request.asked is None:
+        if not call.request.is_continued:
             return None
+        if call.request.asked is None:
+            previous = self._find_response(user, call.request.thread_id)
+            return previous.context if previous else None
         with self._lock:
-            return self._contexts.get((user, session_id, request.asked.content))
+            return self._contexts.get((user, call.session_id, call.request.asked.content))
 
-    def remember_context(self, user: str, session_id: str, request: ChatRequest, context: ChatContext) -> None:
+    def remember_context(self, user: str, call: ChatCall, context: ChatContext) -> None:
         """Remember the context of a question."""
-        if request.asked is not None:
+        if call.request.asked is not None:
             with self._lock:
-                self._contexts[user, session_id, request.asked.content] = context
+                self._contexts[user, call.session_id, call.request.asked.content] = context
+
+    def remember_response(self, user: str, response_id: str, call: ChatCall) -> None:
+        """Remember the call that a response answered."""
+        with self._lock:
+            self._responses[user, response_id] = ChatCall(ChatRequest(()), call.session_id, call.context)
+
+    def _find_response(self, user: str, response_id: str | None) -> ChatCall | None:
+        with self._lock:
+            return self._responses.get((user, response_id)) if response_id else None
 
     def discard_user(self, user: str) -> None:
         """Remove everything of a user."""
         with self._lock:
             for context_key in [key for key in self._contexts if key[0] == user]:
                 self._contexts.pop(context_key, None)
-            for thread_key in [key for key in self._sessions if key[0] == user]:
-                self._sessions.pop(thread_key, None)
+            for response_key in [key for key in self._responses if key[0] == user]:
+                self._responses.pop(response_key, None)
 
     def count_user(self, user: str) -> int:
         """Return how much there is of a user."""
         with self._lock:
-            return sum(key[0] == user for cache in (self._contexts, self._sessions) for key in cache)
+            return sum(key[0] == user for cache in (self._contexts, self._responses) for key in cache)

@@ -1,6 +1,6 @@
 """Adapters to agent frameworks and to clients of models; no other package imports them.
 
-`wrap_openai` gives the client of a provider a memory. It is imported when it is first used.
+`wrap_openai` and `wrap_anthropic` give the client of a provider a memory. They are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from graphmem.integrations.wrapped_clients import memory_of, wrap_openai
+    from graphmem.integrations.wrapped_clients import memory_of, wrap_anthropic, wrap_openai
 
-__all__ = ["memory_of", "wrap_openai"]
+__all__ = ["memory_of", "wrap_anthropic", "wrap_openai"]
 
 
 def __getattr__(name: str) -> object:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphmem.chats.conversation import ConversationIds, messages_to_store, question_of
 from graphmem.chats.protocol import ChatAnswer, ChatRequest
-from graphmem.chats.recent import ChatContext, RecentChats
+from graphmem.chats.recent import ChatCall, ChatContext, RecentChats
 from graphmem.text.token_counts import count_tokens
 
 if TYPE_CHECKING:
@@ -47,14 +47,6 @@ class ChatMemoryOptions:
     token_budget: int
     domain: str | None
     read_only: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ChatCall:
-    """One call of a model, and the session of its conversation."""
-
-    request: ChatRequest
-    session_id: str
 
 
 @dataclass(slots=True)
@@ -100,8 +92,8 @@ class _ChatMemory:
             or self._ids.session_id(user_id, request, datetime.now(UTC).date()),
         )
 
-    def _known_context(self, call: ChatCall) -> ChatContext | None:
-        return self._recent.find_context(self.options.user_id, call.session_id, call.request)
+    def _find_context(self, call: ChatCall) -> ChatContext | None:
+        return self._recent.find_context(self.options.user_id, call)
 
     def _context_arguments(self, call: ChatCall) -> dict[str, Any]:
         question = question_of(call.request)
@@ -115,12 +107,12 @@ class _ChatMemory:
 
     def _remember_context(self, call: ChatCall, response: ContextResponse) -> ChatContext:
         context = ChatContext.make(response.context_id, response.preamble)
-        self._recent.remember_context(self.options.user_id, call.session_id, call.request, context)
+        self._recent.remember_context(self.options.user_id, call, context)
         return context
 
     def _messages(self, call: ChatCall, answer: ChatAnswer | None) -> list[dict[str, Any]]:
         if answer and answer.response_id:
-            self._recent.remember_session(self.options.user_id, answer.response_id, call.session_id)
+            self._recent.remember_response(self.options.user_id, answer.response_id, call)
         return [] if self.options.read_only else messages_to_store(self._ids, call.session_id, call.request, answer)
 
     def _message_arguments(self, call: ChatCall) -> dict[str, Any]:
@@ -139,14 +131,13 @@ class BlockingChatMemory(_ChatMemory):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="graphmem-turns")
         self._unstored: set[Future[None]] = set()
 
-    def build_context(self, call: ChatCall) -> ChatContext | None:
-        """Return the context of a call; None when it cannot be had."""
-        if known := self._known_context(call):
-            return known
-        with self.failures.noted("a model is called without memory"):
-            arguments = self._context_arguments(call)
-            return self._remember_context(call, self._asks.context(self.options.user_id, **arguments))
-        return None
+    def add_context(self, call: ChatCall) -> None:
+        """Give a call its context, unless it cannot be had."""
+        call.context = self._find_context(call)
+        if call.context is None:
+            with self.failures.noted("a model is called without memory"):
+                response = self._asks.context(self.options.user_id, **self._context_arguments(call))
+                call.context = self._remember_context(call, response)
 
     def store(self, call: ChatCall, answer: ChatAnswer | None) -> None:
         """Store the turns of a call in the background."""
@@ -186,15 +177,14 @@ class AsyncChatMemory(_ChatMemory):
         self._order = asyncio.Lock()
         self._unstored: set[asyncio.Task[None]] = set()
 
-    async def build_context(self, call: ChatCall) -> ChatContext | None:
-        """Return the context of a call; None when it cannot be had in time."""
-        if known := self._known_context(call):
-            return known
-        with self.failures.noted("a model is called without memory"):
-            async with asyncio.timeout(CONTEXT_SECONDS):
-                arguments = self._context_arguments(call)
-                return self._remember_context(call, await self._asks.context(self.options.user_id, **arguments))
-        return None
+    async def add_context(self, call: ChatCall) -> None:
+        """Give a call its context, unless it cannot be had in time."""
+        call.context = self._find_context(call)
+        if call.context is None:
+            with self.failures.noted("a model is called without memory"):
+                async with asyncio.timeout(CONTEXT_SECONDS):
+                    response = await self._asks.context(self.options.user_id, **self._context_arguments(call))
+                call.context = self._remember_context(call, response)
 
     def store(self, call: ChatCall, answer: ChatAnswer | None) -> None:
         """Store the turns of a call in the background."""

@@ -24,6 +24,9 @@ CONTEXT_ID_HEADER = "x-graphmem-context-id"
 MEMORY_HEADER = "x-graphmem-memory"
 """Header of a response that is `unavailable` where the model was called without memory."""
 
+SIGNED_SCHEME = "AWS4-HMAC-SHA256"
+"""Scheme of an `Authorization` that signs the body of a request."""
+
 OnAnswer = Callable[[ChatAnswer | None], None]
 """Is called with the answer once it has passed, or with None where it broke off."""
 
@@ -54,12 +57,16 @@ class _MemoryTransport:
             return None
         return next((protocol for protocol in self._protocols if path.endswith(protocol.path)), None)
 
-    def _read(self, protocol: ChatProtocol, content: bytes) -> tuple[dict[str, Any], ChatRequest] | None:
+    def _read(
+        self, protocol: ChatProtocol, headers: Mapping[str, str], content: bytes
+    ) -> tuple[dict[str, Any], ChatRequest] | None:
         """Return the body of a request and what it says; None for one without a turn of the user."""
         with self._failures.noted("a request cannot be read, so that the model is called without memory"):
+            if headers.get("authorization", "").startswith(SIGNED_SCHEME):
+                raise ValueError("its signature covers its body, which must stay as it is")
             body = json.loads(content)
             request = protocol.read_request(body)
-            return (body, request) if request.asked else None
+            return (body, request) if request.is_dialogue else None
         return None
 
     def _rewrite(self, request: Any, body: Mapping[str, Any]) -> Any:
@@ -169,19 +176,19 @@ class BlockingMemoryTransport(_MemoryTransport, httpx.BaseTransport, httpx2.Base
     def handle_request(self, request: Any) -> Any:
         """Send a request; return its response, whose stream is read while it passes."""
         protocol = self._find_protocol(request)
-        read = self._read(protocol, request.read()) if protocol else None
+        read = self._read(protocol, request.headers, request.read()) if protocol else None
         if protocol is None or read is None:
             response = self._inner.send(request, stream=True)
             return self._respond(response, PassingStream(response, None))
         body, said = read
         call = self.memory.begin(said)
-        context = self.memory.build_context(call)
-        response = self._inner.send(self._add_context(request, protocol, body, context), stream=True)
+        self.memory.add_context(call)
+        response = self._inner.send(self._add_context(request, protocol, body, call.context), stream=True)
         passing = None
         if response.is_success:
             reader = AnswerReader(protocol, response.headers.get("content-type", ""))
             passing = _Passing(reader, self._failures, lambda answer: self.memory.store(call, answer))
-        return self._respond(response, PassingStream(response, passing), context, told=True)
+        return self._respond(response, PassingStream(response, passing), call.context, told=True)
 
     def close(self) -> None:
         """Store what is not stored yet, and close the HTTP client."""
@@ -204,19 +211,19 @@ class AsyncMemoryTransport(_MemoryTransport, httpx.AsyncBaseTransport, httpx2.As
     async def handle_async_request(self, request: Any) -> Any:
         """Send a request; return its response, whose stream is read while it passes."""
         protocol = self._find_protocol(request)
-        read = self._read(protocol, await request.aread()) if protocol else None
+        read = self._read(protocol, request.headers, await request.aread()) if protocol else None
         if protocol is None or read is None:
             response = await self._inner.send(request, stream=True)
             return self._respond(response, PassingAsyncStream(response, None))
         body, said = read
         call = self.memory.begin(said)
-        context = await self.memory.build_context(call)
-        response = await self._inner.send(self._add_context(request, protocol, body, context), stream=True)
+        await self.memory.add_context(call)
+        response = await self._inner.send(self._add_context(request, protocol, body, call.context), stream=True)
         passing = None
         if response.is_success:
             reader = AnswerReader(protocol, response.headers.get("content-type", ""))
             passing = _Passing(reader, self._failures, lambda answer: self.memory.store(call, answer))
-        return self._respond(response, PassingAsyncStream(response, passing), context, told=True)
+        return self._respond(response, PassingAsyncStream(response, passing), call.context, told=True)
 
     async def aclose(self) -> None:
         """Store what is not stored yet, and close the HTTP client."""

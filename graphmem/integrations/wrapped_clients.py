@@ -1,4 +1,4 @@
-"""Memory for the clients of providers: `client = wrap_openai(OpenAI(), user="mara")`."""
+"""Memory for the clients of providers: `client = wrap_openai(OpenAI(), user="mara")`, and `wrap_anthropic`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphmem.chats.chat_completions import ChatCompletionsProtocol
+from graphmem.chats.messages import MessagesProtocol
 from graphmem.chats.protocol import ChatProtocol
 from graphmem.chats.responses import ResponsesProtocol
 from graphmem.integrations.agent_memory import DEFAULT_TOKEN_BUDGET
@@ -20,16 +21,19 @@ from graphmem.integrations.memory_transport import AsyncMemoryTransport, Blockin
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
 
 if TYPE_CHECKING:
+    import anthropic
     import openai
 
     from graphmem.client import AsyncClient, Client
 
+AnthropicClient = TypeVar("AnthropicClient", bound="anthropic.Anthropic | anthropic.AsyncAnthropic")
 OpenAIClient = TypeVar("OpenAIClient", bound="openai.OpenAI | openai.AsyncOpenAI")
 
 URL_VARIABLE, KEY_VARIABLE = "GRAPHMEM_URL", "GRAPHMEM_API_KEY"
 """Environment variables with the address of the server and its key, as hooks read them."""
 
 _OPENAI = (ChatCompletionsProtocol(), ResponsesProtocol())
+_ANTHROPIC = (MessagesProtocol(),)
 
 
 def wrap_openai(
@@ -54,6 +58,26 @@ def wrap_openai(
     """
     options = _make_options(user, session, budget, domain, read_only)
     wrapped: OpenAIClient = _wrap(client, _OPENAI, options, memory)
+    return wrapped
+
+
+def wrap_anthropic(
+    client: AnthropicClient,
+    *,
+    user: str,
+    session: str | None = None,
+    budget: int = DEFAULT_TOKEN_BUDGET,
+    domain: str | None = None,
+    read_only: bool = False,
+    memory: Client | AsyncClient | None = None,
+) -> AnthropicClient:
+    """Return a client like the one given that knows what graphmem knows about a user, as `wrap_openai` does.
+
+    Before a message, the context for the user's last one is added to the system prompt; after it, the turns are stored.
+    Clients of Bedrock and Vertex call their models without memory.
+    """
+    options = _make_options(user, session, budget, domain, read_only)
+    wrapped: AnthropicClient = _wrap(client, _ANTHROPIC, options, memory)
     return wrapped
 
 

@@ -85,7 +85,9 @@ def test_a_response_is_read_from_a_text_or_from_items() -> None:
     request = RESPONSES.read_request({"input": items, "previous_response_id": "resp_1", "conversation": {"id": "conv"}})
     assert request.is_continued
     assert (request.turns, request.thread_id) == ((ChatTurn("user", "Hello."),), "conv")
-    assert RESPONSES.read_request({"input": items[3:]}).turns == ()
+    results = RESPONSES.read_request({"input": items[3:], "previous_response_id": "resp_1"})
+    assert (results.turns, results.is_dialogue) == ((), True)
+    assert not RESPONSES.read_request({"input": items[3:]}).is_dialogue
 
 
 def test_a_message_of_anthropic_may_hold_results_of_tools_and_text() -> None:
@@ -123,6 +125,25 @@ def test_a_context_ends_instructions_and_the_system_prompt_of_anthropic() -> Non
     cached = {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}
     added = MESSAGES.add_context({"system": [cached]}, BLOCK)
     assert added == {"system": [cached, {"type": "text", "text": BLOCK}]} == MESSAGES.add_context(added, BLOCK)
+
+
+def test_a_context_in_a_thread_of_anthropic_precedes_what_the_user_says() -> None:
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "Rain."}
+    thread = {"type": "continue", "previous_message_id": "msg_1"}
+    body = {"thread": thread, "messages": [{"role": "user", "content": [result, {"type": "text", "text": "And now?"}]}]}
+    request = MESSAGES.read_request(body)
+    assert (request.thread_id, request.is_continued, question_of(request)) == ("msg_1", False, "And now?")
+    added = MESSAGES.add_context(body, BLOCK)
+    context, said = {"type": "text", "text": BLOCK}, {"type": "text", "text": "And now?"}
+    assert added == {"thread": thread, "messages": [{"role": "user", "content": [result, context, said]}]}
+    assert MESSAGES.add_context(added, BLOCK) == added
+    assert MESSAGES.read_request(added) == request
+    told = MESSAGES.add_context({"thread": thread, "messages": [{"role": "user", "content": "And now?"}]}, BLOCK)
+    assert told["messages"] == [{"role": "user", "content": [context, said]}]
+    results = {"thread": thread, "messages": [{"role": "user", "content": [result]}]}
+    assert MESSAGES.add_context(results, BLOCK) == results
+    assert MESSAGES.read_request(results).is_dialogue
+    assert MESSAGES.read_request({**results, "compaction": {"type": "auto"}}).is_dialogue is False
 
 
 def test_a_memory_cannot_end_the_block_of_a_context() -> None:

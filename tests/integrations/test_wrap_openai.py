@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
@@ -21,23 +20,11 @@ from graphmem import InvalidInput
 from graphmem.client import AsyncClient, Client
 from graphmem.integrations import memory_of, wrap_openai
 from graphmem.runtime.errors import ConfigurationError
+from tests.integrations.conftest import list_turns
 from tests.provider_server import Answer, ProviderServer
 
 QUESTION: Any = [{"role": "user", "content": "Where do I live?"}]
 TOOLS: Any = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
-
-
-@pytest.fixture
-def blocking(address: str, key: str) -> Iterator[Client]:
-    """A blocking client of graphmem."""
-    with Client(key, address) as client:
-        yield client
-
-
-@pytest.fixture
-async def lund(client: AsyncClient) -> None:
-    """Mara lives in Lund."""
-    await client.add("mara", {"content": "Mara lives in Lund."})
 
 
 def connect(provider: ProviderServer, **options: Any) -> openai.OpenAI:
@@ -46,13 +33,6 @@ def connect(provider: ProviderServer, **options: Any) -> openai.OpenAI:
 
 def connect_async(provider: ProviderServer, **options: Any) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(api_key="sk-test", base_url=f"{provider.url}/v1", **options)
-
-
-async def stored(client: AsyncClient, user: str = "mara") -> list[list[tuple[str, str]]]:
-    """The turns of each session, the oldest session first."""
-    sessions = (await client.sessions(user)).items
-    pages = [await client.session_messages(user, session.session_id) for session in reversed(sessions)]
-    return [[(message.role.value, message.content) for message in page.items] for page in pages]
 
 
 @pytest.mark.usefixtures("lund")
@@ -78,7 +58,7 @@ async def test_a_call_gets_a_context_and_its_turns_are_stored(
     assert sent.body["temperature"] == 0.1
     assert sent.body["messages"][1:] == QUESTION
     assert sent.headers["authorization"] == "Bearer sk-test"
-    assert await stored(client) == [
+    assert await list_turns(client) == [
         [
             ("user", "Where do I live?"), ("assistant", "In Lund."),
             ("user", "In Sweden?"), ("assistant", "Yes, in Sweden."),
@@ -109,7 +89,7 @@ async def test_streams_and_calls_of_tools_stay_what_they_are(
         await asyncio.to_thread(memory_of(chat).flush)
     assert provider.received[0].system == provider.received[1].system
     assert "Mara lives in Lund." in provider.received[1].system
-    assert await stored(client) == [
+    assert await list_turns(client) == [
         [("user", "Where do I live?"), ("assistant", "I look."), ("assistant", "It rains in Lund.")]
     ]
 
@@ -163,7 +143,22 @@ async def test_responses_continue_their_session(
     assert "Mara lives in Lund." in provider.received[2].system
     assert provider.received[2].body["input"] == "In Europe?"
     texts = ["Where do I live?", "In Lund.", "In Sweden?", "Yes.", "In Europe?", "Right."]
-    assert [[text for _, text in turns] for turns in await stored(client)] == [texts]
+    assert [[text for _, text in turns] for turns in await list_turns(client)] == [texts]
+
+
+@pytest.mark.usefixtures("lund")
+async def test_results_of_tools_continue_a_response(provider: ProviderServer, client: AsyncClient) -> None:
+    provider.prepare(Answer(calls_tool=True), "It rains in Lund.")
+    result: Any = {"type": "function_call_output", "call_id": "call_1", "output": "Rain."}
+    async with wrap_openai(connect_async(provider), user="mara", memory=client) as chat:
+        first = await chat.responses.create(model="m", input="How is the weather where I live?")
+        second = await chat.responses.create(model="m", input=[result], previous_response_id=first.id)
+    assert second.output_text == "It rains in Lund."
+    assert provider.received[0].system == provider.received[1].system
+    assert "Mara lives in Lund." in provider.received[1].system
+    assert await list_turns(client) == [
+        [("user", "How is the weather where I live?"), ("assistant", "It rains in Lund.")]
+    ]
 
 
 @pytest.mark.usefixtures("lund")
@@ -180,7 +175,7 @@ async def test_an_asynchronous_client_does_the_same(provider: ProviderServer, cl
     await chat.close()
     assert all("Mara lives in Lund." in request.system for request in provider.received)
     assert {message.domain for message in (await client.session_messages("mara", "s")).items} == {"home"}
-    (turns,) = await stored(client)
+    (turns,) = await list_turns(client)
     assert ("assistant", "In Lund.") in turns
 
 
@@ -209,7 +204,7 @@ async def test_a_program_that_ends_at_once_loses_nothing(
         await chat.chat.completions.create(model="m", messages=[{"role": "user", "content": "I play the cello."}])
 
     await asyncio.to_thread(asyncio.run, program())
-    assert await stored(client) == [[("user", "I play the cello."), ("assistant", "Noted.")]]
+    assert await list_turns(client) == [[("user", "I play the cello."), ("assistant", "Noted.")]]
 
     def blocking_program() -> None:
         chat = wrap_openai(connect(provider), user="ada")
@@ -217,7 +212,7 @@ async def test_a_program_that_ends_at_once_loses_nothing(
         memory_of(chat).flush()
 
     await asyncio.to_thread(blocking_program)
-    assert await stored(client, "ada") == [[("user", "I play the oboe."), ("assistant", "Noted.")]]
+    assert await list_turns(client, "ada") == [[("user", "I play the oboe."), ("assistant", "Noted.")]]
 
 
 @pytest.mark.usefixtures("lund")
@@ -226,7 +221,7 @@ async def test_read_only_stores_nothing(provider: ProviderServer, client: AsyncC
     async with wrap_openai(connect_async(provider), user="mara", memory=client, read_only=True) as chat:
         await chat.chat.completions.create(model="m", messages=QUESTION)
     assert "Mara lives in Lund." in provider.received[0].system
-    assert await stored(client) == []
+    assert await list_turns(client) == []
 
 
 async def test_without_graphmem_the_model_answers_and_one_warning_is_logged(
@@ -264,7 +259,7 @@ async def test_errors_of_the_provider_arrive_and_are_retried_as_before(
             await chat.chat.completions.create(model="n", messages=[{"role": "user", "content": "Lost."}])
     assert raised.value.request_id
     assert len(provider.received) == 3
-    assert await stored(client) == [[("user", "Where do I live?"), ("assistant", "Hello.")]]
+    assert await list_turns(client) == [[("user", "Where do I live?"), ("assistant", "Hello.")]]
 
 
 async def test_what_breaks_off_is_not_stored_as_an_answer(provider: ProviderServer, client: AsyncClient) -> None:
@@ -276,7 +271,7 @@ async def test_what_breaks_off_is_not_stored_as_an_answer(provider: ProviderServ
         async with await chat.chat.completions.create(model="m", messages=told, stream=True) as stream:
             async for _ in stream:
                 break
-    assert await stored(client) == [[("user", "Where do I live?"), ("user", "I have a cat.")]]
+    assert await list_turns(client) == [[("user", "Where do I live?"), ("user", "I have a cat.")]]
 
 
 async def test_other_requests_pass_as_they_are(provider: ProviderServer, client: AsyncClient) -> None:
@@ -286,7 +281,7 @@ async def test_other_requests_pass_as_they_are(provider: ProviderServer, client:
         odd: Any = [{"role": "system", "content": "Say hello."}]
         await chat.chat.completions.create(model="m", messages=odd)
     assert provider.received[1].body == {"model": "m", "messages": odd}
-    assert await stored(client) == []
+    assert await list_turns(client) == []
 
 
 @pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
@@ -313,7 +308,7 @@ async def test_one_client_serves_several_users_at_once(provider: ProviderServer,
     for number, chat in enumerate(chats):
         memory: Any = memory_of(chat)
         await memory.flush()
-        assert await stored(client, f"user-{number}") == [[("user", "Where do I live?"), ("assistant", "Hello.")]]
+        assert await list_turns(client, f"user-{number}") == [[("user", "Where do I live?"), ("assistant", "Hello.")]]
     await base.close()
 
 
@@ -329,9 +324,8 @@ async def test_turns_of_threads_are_stored_in_their_order(
                 chat.chat.completions.create(model="m", messages=told)
 
     await asyncio.to_thread(talk)
-    (turns,) = await stored(client)
+    (turns,) = await list_turns(client)
     assert [text for role, text in turns if role == "user"] == [f"Number {number}." for number in range(8)]
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("graphmem-turns")]
 
 
 @pytest.mark.parametrize(
