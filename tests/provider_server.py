@@ -12,6 +12,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from graphmem_api.app import make_uvicorn_server
+from starlette.requests import ClientDisconnect
 
 Event = tuple[str | None, dict[str, Any] | str]
 """The name of an event of a stream, if its protocol names events, and its data."""
@@ -22,13 +23,17 @@ CALL = {"name": "get_weather", "arguments": '{"city": "Lund"}'}
 
 @dataclass
 class Answer:
-    """What the model answers: a text in pieces, a call of a tool, or both; or an error of the provider."""
+    """What the model answers: a text in pieces, a call of a tool, or both; or an error of the provider.
+
+    A stream that `breaks_off` ends in the middle; one that `drops` ends without its end in HTTP.
+    """
 
     text: str = ""
     calls_tool: bool = False
     status: int = 200
     body: dict[str, Any] = field(default_factory=dict)
     breaks_off: bool = False
+    drops: bool = False
 
     @property
     def pieces(self) -> list[str]:
@@ -96,6 +101,8 @@ class ProviderServer:
         for index, (name, data) in enumerate(listed):
             if answer.breaks_off and index > len(listed) // 2:
                 return
+            if answer.drops and index == 2:
+                raise ClientDisconnect
             prefix = f"event: {name}\n" if name else ""
             text = data if isinstance(data, str) else json.dumps(data)
             yield f"{prefix}data: {text}\n\n".encode()

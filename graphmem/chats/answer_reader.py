@@ -1,10 +1,12 @@
-"""Reading an answer while its bytes pass by, streamed or not. Pure."""
+"""Reading an answer while its bytes pass, streamed or not."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
+from graphmem.chats.failures import ChatFailure, ChatFailures
 from graphmem.chats.protocol import ChatAnswer, ChatProtocol
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
@@ -58,3 +60,32 @@ def _parse_object(data: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+class PassingAnswer:
+    """Reads an answer that passes, and hands it over at its end; what fails is noted and does not stop the answer.
+
+    `on_answer` is called once, with None for an answer that broke off or cannot be read.
+    """
+
+    def __init__(
+        self, reader: AnswerReader, failures: ChatFailures, on_answer: Callable[[ChatAnswer | None], None]
+    ) -> None:
+        self._reader: AnswerReader | None = reader
+        self._failures = failures
+        self._on_answer: Callable[[ChatAnswer | None], None] | None = on_answer
+
+    def feed(self, data: bytes) -> None:
+        """Read the next bytes."""
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            with self._failures.noted(ChatFailure.ANSWER):
+                reader.feed(data)
+                self._reader = reader
+
+    def end(self) -> None:
+        """Hand over the answer, the first time."""
+        on_answer, self._on_answer = self._on_answer, None
+        if on_answer is not None:
+            with self._failures.noted(ChatFailure.ANSWER):
+                on_answer(self._reader.finish() if self._reader else None)

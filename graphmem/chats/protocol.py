@@ -44,6 +44,11 @@ class ChatRequest:
     thread_id: str | None = None
     user_id: str | None = None
 
+    @classmethod
+    def of_text(cls, text: str) -> ChatRequest:
+        """Return a request in which the user says a text."""
+        return cls((ChatTurn("user", text),))
+
     @property
     def asked(self) -> ChatTurn | None:
         """The latest turn of the user; None in a request without one."""

@@ -45,25 +45,34 @@ class ChatCall:
     context: ChatContext | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RecentResponse:
+    """The response to a call: its session, its context if that is kept, and the id of the message that it answers."""
+
+    session_id: str
+    context: ChatContext | None = None
+    asked_id: str | None = None
+
+
 class RecentChats:
     """The contexts of the latest questions and the calls of the latest responses, by user; threads may share it."""
 
     def __init__(self) -> None:
         self._contexts: TTLCache[tuple[str, str, str], ChatContext] = TTLCache(MAX_CONTEXTS, CONTEXT_SECONDS)
-        self._responses: TTLCache[tuple[str, str], ChatCall] = TTLCache(MAX_RESPONSES, RESPONSE_SECONDS)
+        self._responses: TTLCache[tuple[str, str], RecentResponse] = TTLCache(MAX_RESPONSES, RESPONSE_SECONDS)
         self._lock = Lock()
 
-    def find_session(self, user: str, request: ChatRequest) -> str | None:
-        """Return the session of the response that a request continues, if it is remembered."""
-        previous = self._find_response(user, request.thread_id)
-        return previous.session_id if previous else None
+    def find_response(self, user: str, request: ChatRequest) -> RecentResponse | None:
+        """Return the response that a request continues, if it is remembered."""
+        with self._lock:
+            return self._responses.get((user, request.thread_id)) if request.thread_id else None
 
     def find_context(self, user: str, call: ChatCall) -> ChatContext | None:
         """Return the context of a question that the model has begun to answer, if it is remembered."""
         if not call.request.is_continued:
             return None
         if call.request.asked is None:
-            previous = self._find_response(user, call.request.thread_id)
+            previous = self.find_response(user, call.request)
             return previous.context if previous else None
         with self._lock:
             return self._contexts.get((user, call.session_id, call.request.asked.content))
@@ -74,24 +83,7 @@ class RecentChats:
             with self._lock:
                 self._contexts[user, call.session_id, call.request.asked.content] = context
 
-    def remember_response(self, user: str, response_id: str, call: ChatCall) -> None:
-        """Remember the call that a response answered."""
+    def remember_response(self, user: str, response_id: str, response: RecentResponse) -> None:
+        """Remember a response, by its id at the provider."""
         with self._lock:
-            self._responses[user, response_id] = ChatCall(ChatRequest(()), call.session_id, call.context)
-
-    def _find_response(self, user: str, response_id: str | None) -> ChatCall | None:
-        with self._lock:
-            return self._responses.get((user, response_id)) if response_id else None
-
-    def discard_user(self, user: str) -> None:
-        """Remove everything of a user."""
-        with self._lock:
-            for context_key in [key for key in self._contexts if key[0] == user]:
-                self._contexts.pop(context_key, None)
-            for response_key in [key for key in self._responses if key[0] == user]:
-                self._responses.pop(response_key, None)
-
-    def count_user(self, user: str) -> int:
-        """Return how much there is of a user."""
-        with self._lock:
-            return sum(key[0] == user for cache in (self._contexts, self._responses) for key in cache)
+            self._responses[user, response_id] = response

@@ -6,19 +6,16 @@ Whatever fails here is logged once, until it works again, and counted; the call 
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
-import threading
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from graphmem.chats.conversation import ConversationIds, messages_to_store, question_of
+from graphmem.chats.failures import ChatFailure, ChatFailures
 from graphmem.chats.protocol import ChatAnswer, ChatRequest
-from graphmem.chats.recent import ChatCall, ChatContext, RecentChats
+from graphmem.chats.recent import ChatCall, ChatContext, RecentChats, RecentResponse
 from graphmem.text.token_counts import count_tokens
 
 if TYPE_CHECKING:
@@ -30,8 +27,6 @@ CONTEXT_SECONDS = 5.0
 
 CLOSING_SECONDS = 30.0
 """Seconds that closing a client waits for turns that are not stored yet."""
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,48 +44,22 @@ class ChatMemoryOptions:
     read_only: bool
 
 
-@dataclass(slots=True)
-class MemoryFailures:
-    """Counts what failed, and logs the first of several failures of a kind in a row."""
-
-    count: int = 0
-    _logged: set[str] = field(default_factory=set)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @contextmanager
-    def noted(self, what: str) -> Iterator[None]:
-        """Return a block whose errors are noted and go no further."""
-        try:
-            yield
-        except Exception as error:
-            with self._lock:
-                self.count += 1
-                is_first = what not in self._logged
-                self._logged.add(what)
-            if is_first:
-                log.warning("%s: %s", what, str(error) or type(error).__name__)
-        else:
-            self._logged.discard(what)
-
-
 class _ChatMemory:
     """What a blocking and an asynchronous memory have in common."""
 
     def __init__(self, options: ChatMemoryOptions) -> None:
         self.options = options
-        self.failures = MemoryFailures()
+        self.failures = ChatFailures()
         self._ids = ConversationIds(secrets.token_bytes())
         self._recent = RecentChats()
 
     def begin(self, request: ChatRequest) -> ChatCall:
         """Return the call of a request."""
         user_id = self.options.user_id
-        return ChatCall(
-            request,
-            self.options.session_id
-            or self._recent.find_session(user_id, request)
-            or self._ids.session_id(user_id, request, datetime.now(UTC).date()),
-        )
+        session_id = self.options.session_id
+        if session_id is None and (previous := self._recent.find_response(user_id, request)):
+            session_id = previous.session_id
+        return ChatCall(request, session_id or self._ids.session_id(user_id, request, datetime.now(UTC).date()))
 
     def _find_context(self, call: ChatCall) -> ChatContext | None:
         return self._recent.find_context(self.options.user_id, call)
@@ -112,7 +81,8 @@ class _ChatMemory:
 
     def _messages(self, call: ChatCall, answer: ChatAnswer | None) -> list[dict[str, Any]]:
         if answer and answer.response_id:
-            self._recent.remember_response(self.options.user_id, answer.response_id, call)
+            response = RecentResponse(call.session_id, call.context)
+            self._recent.remember_response(self.options.user_id, answer.response_id, response)
         return [] if self.options.read_only else messages_to_store(self._ids, call.session_id, call.request, answer)
 
     def _message_arguments(self, call: ChatCall) -> dict[str, Any]:
@@ -135,7 +105,7 @@ class BlockingChatMemory(_ChatMemory):
         """Give a call its context, unless it cannot be had."""
         call.context = self._find_context(call)
         if call.context is None:
-            with self.failures.noted("a model is called without memory"):
+            with self.failures.noted(ChatFailure.CONTEXT):
                 response = self._asks.context(self.options.user_id, **self._context_arguments(call))
                 call.context = self._remember_context(call, response)
 
@@ -147,7 +117,7 @@ class BlockingChatMemory(_ChatMemory):
             future.add_done_callback(self._unstored.discard)
 
     def _store(self, call: ChatCall, messages: list[dict[str, Any]]) -> None:
-        with self.failures.noted("the turns of a call are not stored"):
+        with self.failures.noted(ChatFailure.STORE):
             self._stores.add_messages(self.options.user_id, messages, **self._message_arguments(call))
 
     def flush(self, timeout: float | None = None) -> None:
@@ -181,7 +151,7 @@ class AsyncChatMemory(_ChatMemory):
         """Give a call its context, unless it cannot be had in time."""
         call.context = self._find_context(call)
         if call.context is None:
-            with self.failures.noted("a model is called without memory"):
+            with self.failures.noted(ChatFailure.CONTEXT):
                 async with asyncio.timeout(CONTEXT_SECONDS):
                     response = await self._asks.context(self.options.user_id, **self._context_arguments(call))
                 call.context = self._remember_context(call, response)
@@ -194,7 +164,7 @@ class AsyncChatMemory(_ChatMemory):
             task.add_done_callback(self._unstored.discard)
 
     async def _store_to_the_end(self, call: ChatCall, messages: list[dict[str, Any]]) -> None:
-        with self.failures.noted("the turns of a call are not stored"):
+        with self.failures.noted(ChatFailure.STORE):
             try:
                 async with self._order:
                     await self._store(call, messages)

@@ -7,16 +7,17 @@ methods, types, retries and streams of the client stay those of its package, whi
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 import httpx
 import httpx2
 
-from graphmem.chats.answer_reader import AnswerReader
-from graphmem.chats.protocol import ChatAnswer, ChatProtocol, ChatRequest
+from graphmem.chats.answer_reader import AnswerReader, PassingAnswer
+from graphmem.chats.failures import ChatFailure, ChatFailures
+from graphmem.chats.protocol import ChatProtocol, ChatRequest
 from graphmem.chats.recent import ChatContext
-from graphmem.integrations.chat_memory import AsyncChatMemory, BlockingChatMemory, MemoryFailures
+from graphmem.integrations.chat_memory import AsyncChatMemory, BlockingChatMemory
 
 CONTEXT_ID_HEADER = "x-graphmem-context-id"
 """Header of a response with the id of its context, by which the answer can be rated."""
@@ -27,9 +28,6 @@ MEMORY_HEADER = "x-graphmem-memory"
 SIGNED_SCHEME = "AWS4-HMAC-SHA256"
 """Scheme of an `Authorization` that signs the body of a request."""
 
-OnAnswer = Callable[[ChatAnswer | None], None]
-"""Is called with the answer once it has passed, or with None where it broke off."""
-
 
 class _MemoryTransport:
     """What a blocking and an asynchronous transport have in common: requests and responses of either library."""
@@ -37,7 +35,7 @@ class _MemoryTransport:
     _inner: Any
     _library: Any
     _protocols: Sequence[ChatProtocol]
-    _failures: MemoryFailures
+    _failures: ChatFailures
 
     def _client_options(self) -> dict[str, Any]:
         """Return what a client of this transport takes over from the inner one, which does the rest."""
@@ -61,7 +59,7 @@ class _MemoryTransport:
         self, protocol: ChatProtocol, headers: Mapping[str, str], content: bytes
     ) -> tuple[dict[str, Any], ChatRequest] | None:
         """Return the body of a request and what it says; None for one without a turn of the user."""
-        with self._failures.noted("a request cannot be read, so that the model is called without memory"):
+        with self._failures.noted(ChatFailure.READ):
             if headers.get("authorization", "").startswith(SIGNED_SCHEME):
                 raise ValueError("its signature covers its body, which must stay as it is")
             body = json.loads(content)
@@ -96,35 +94,10 @@ class _MemoryTransport:
         return self._rewrite(request, protocol.add_context(body, context.block))
 
 
-class _Passing:
-    """Reads an answer while it passes."""
-
-    def __init__(self, reader: AnswerReader | None, failures: MemoryFailures, on_answer: OnAnswer) -> None:
-        self._reader: AnswerReader | None = reader
-        self._failures = failures
-        self._on_answer: OnAnswer | None = on_answer
-
-    def feed(self, data: bytes) -> None:
-        if self._reader is None:
-            return
-        with self._failures.noted("an answer cannot be read"):
-            self._reader.feed(data)
-            return
-        self._reader = None
-
-    def end(self) -> None:
-        """Hand over the answer, once."""
-        on_answer, self._on_answer = self._on_answer, None
-        if on_answer is None:
-            return
-        with self._failures.noted("an answer cannot be read to its end"):
-            on_answer(self._reader.finish() if self._reader else None)
-
-
 class PassingStream(httpx.SyncByteStream, httpx2.SyncByteStream):
     """The bytes of a response, read while they pass."""
 
-    def __init__(self, response: Any, passing: _Passing | None) -> None:
+    def __init__(self, response: Any, passing: PassingAnswer | None) -> None:
         self._response = response
         self._passing = passing
 
@@ -144,7 +117,7 @@ class PassingStream(httpx.SyncByteStream, httpx2.SyncByteStream):
 class PassingAsyncStream(httpx.AsyncByteStream, httpx2.AsyncByteStream):
     """The bytes of an asynchronous response, read while they pass."""
 
-    def __init__(self, response: Any, passing: _Passing | None) -> None:
+    def __init__(self, response: Any, passing: PassingAnswer | None) -> None:
         self._response = response
         self._passing = passing
 
@@ -187,7 +160,7 @@ class BlockingMemoryTransport(_MemoryTransport, httpx.BaseTransport, httpx2.Base
         passing = None
         if response.is_success:
             reader = AnswerReader(protocol, response.headers.get("content-type", ""))
-            passing = _Passing(reader, self._failures, lambda answer: self.memory.store(call, answer))
+            passing = PassingAnswer(reader, self._failures, lambda answer: self.memory.store(call, answer))
         return self._respond(response, PassingStream(response, passing), call.context, told=True)
 
     def close(self) -> None:
@@ -222,7 +195,7 @@ class AsyncMemoryTransport(_MemoryTransport, httpx.AsyncBaseTransport, httpx2.As
         passing = None
         if response.is_success:
             reader = AnswerReader(protocol, response.headers.get("content-type", ""))
-            passing = _Passing(reader, self._failures, lambda answer: self.memory.store(call, answer))
+            passing = PassingAnswer(reader, self._failures, lambda answer: self.memory.store(call, answer))
         return self._respond(response, PassingAsyncStream(response, passing), call.context, told=True)
 
     async def aclose(self) -> None:

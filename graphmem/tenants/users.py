@@ -17,7 +17,7 @@ from graphmem.tenants.owners import Instructions, InstructionsIn, Owner, UserLis
 
 
 class UserStore:
-    """Lists users."""
+    """Lists users, and tells their lives apart."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -41,6 +41,11 @@ class UserStore:
             limit=limit,
         )
         return [UserSummary(**row["user"]) for row in rows]
+
+    async def get_life(self, owner: Owner) -> str | None:
+        """Return the random id of a user's life, which ends when they are forgotten; None for an unknown user."""
+        rows = await self._graph.fetch("users.get_life", group_id=owner.group_id)
+        return str(rows[0]["life"]) if rows else None
 
 
 _CURSOR: Cursor[str] = Cursor(StorableText)

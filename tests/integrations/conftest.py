@@ -11,7 +11,6 @@ from graphmem.app.bootstrap import Services
 from graphmem.client import AsyncClient, Client
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.api.conftest import address, app, services, settings
-from tests.provider_server import ProviderServer, serving_provider
 
 __all__ = ["address", "app", "services", "settings"]
 
@@ -28,13 +27,6 @@ async def client(address: str, key: str) -> AsyncIterator[AsyncClient]:
     """An asynchronous client with that key."""
     async with AsyncClient(key, address) as client:
         yield client
-
-
-@pytest.fixture(scope="package")
-async def provider() -> AsyncIterator[ProviderServer]:
-    """A provider of models."""
-    async with serving_provider() as provider:
-        yield provider
 
 
 @pytest.fixture
