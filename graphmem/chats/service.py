@@ -91,6 +91,8 @@ class ChatService:
         self._clock = clock
         self._recent = RecentChats()
         self._storing: dict[tuple[str, str], asyncio.Task[None]] = {}
+        for kind in ChatFailure:
+            CHAT_FAILURES.labels(kind.value)  # shown from the start, as 0
         self.failures = ChatFailures(lambda kind: CHAT_FAILURES.labels(kind.value).inc())
 
     async def begin(self, owner: Owner, request: ChatRequest, options: ChatOptions, secret: bytes) -> ServedCall:
