@@ -88,7 +88,11 @@ class ProviderServer:
         self.received.append(received)
         answer = self.answers.pop(0) if self.answers else Answer("Yes.")
         self._count += 1
-        own_headers = {"x-request-id": f"req_{self._count}", "x-of-provider": "kept"}
+        own_headers = {
+            "x-request-id": f"req_{self._count}",
+            "request-id": f"req_{self._count}",
+            "x-of-provider": "kept",
+        }
         if answer.status >= 400:
             return JSONResponse(answer.body, answer.status, headers={**own_headers, "retry-after-ms": "1"})
         whole, events = make(self._count, body, answer)

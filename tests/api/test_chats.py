@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+import anthropic
 import httpx
 import openai
 import pytest
@@ -304,3 +305,81 @@ async def test_a_callers_own_key_is_passed_on_where_it_may_be(
         assert wrong.status_code == 401
     keys = [request.headers["authorization"] for request in provider.received]
     assert keys == ["Bearer sk-theirs" if allowed else "Bearer sk-ours", "Bearer sk-ours", "Bearer sk-ours"]
+
+
+@pytest.mark.usefixtures("lund")
+async def test_responses_keep_their_session_and_their_context(
+    connect: Connect, provider: ProviderServer, turns: Any
+) -> None:
+    provider.prepare(Answer(calls_tool=True), "It rains in Lund.", "Yes.", "Right.")
+    client = connect()
+    result: Any = {"type": "function_call_output", "call_id": "call_1", "output": "Rain."}
+    first = await client.responses.create(model="m", input="Where do I live?", instructions="Be brief.")
+    second = await client.responses.create(model="m", input=[result], previous_response_id=first.id)
+    assert second.output_text == "It rains in Lund."
+    async with client.responses.stream(model="m", input="In Sweden?", previous_response_id=second.id) as stream:
+        assert (await stream.get_final_response()).output_text == "Yes."
+    assert provider.received[0].system.startswith("Be brief.\n\n<graphmem_context>")
+    assert all("Mara lives in Lund." in request.system for request in provider.received)
+    assert provider.received[1].body["input"] == [result]
+    texts = [("user", "Where do I live?"), ("assistant", "It rains in Lund."), ("user", "In Sweden?")]
+    assert await turns() == [[*texts, ("assistant", "Yes.")]]
+    await client.responses.create(model="m", input="In Europe?", conversation="conv_1")
+    assert await turns() == [[*texts, ("assistant", "Yes.")], [("user", "In Europe?"), ("assistant", "Right.")]]
+
+
+@pytest.mark.usefixtures("lund")
+async def test_messages_of_anthropic_stream_and_call_tools(
+    address: str, agent: httpx.AsyncClient, provider: ProviderServer, turns: Any
+) -> None:
+    provider.prepare(Answer("I look.", calls_tool=True), "It rains in Lund.", "", "")
+    key = agent.headers["authorization"].partition(" ")[2]
+    tools: Any = [{"name": "get_weather", "input_schema": {"type": "object"}}]
+    call: dict[str, Any] = {"model": "m", "max_tokens": 100, "metadata": {"user_id": "mara"}, "tools": tools}
+    async with anthropic.AsyncAnthropic(api_key=key, base_url=f"{address}/anthropic", max_retries=0) as client:
+        async with client.messages.stream(**call, messages=QUESTION, system="Be brief.") as stream:
+            first = await stream.get_final_message()
+        said: Any = {"role": "assistant", "content": first.content}
+        result: Any = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "Rain."}
+        raw = await client.messages.with_raw_response.create(
+            **call, messages=[*QUESTION, said, {"role": "user", "content": [result]}]
+        )
+        await client.messages.count_tokens(model="m", messages=QUESTION)
+        await client.models.list()
+    assert raw.headers["x-graphmem-context-id"]
+    assert raw.headers["request-id"] == raw.headers["x-upstream-request-id"]
+    sent = provider.received
+    assert [request.path for request in sent] == [
+        "/v1/messages",
+        "/v1/messages",
+        "/v1/messages/count_tokens",
+        "/v1/models",
+    ]
+    assert sent[0].system.startswith("Be brief.\n\n<graphmem_context>")
+    assert "Mara lives in Lund." in sent[1].system
+    assert sent[2].body == {"model": "m", "messages": QUESTION}
+    assert {request.headers["authorization"] for request in sent} == {f"Bearer {PROVIDER_KEY}"}
+    assert {request.headers["anthropic-version"] for request in sent}
+    assert await turns() == [
+        [("user", "Where do I live?"), ("assistant", "I look."), ("assistant", "It rains in Lund.")]
+    ]
+
+
+async def test_the_key_may_be_where_clients_of_anthropic_send_theirs(
+    address: str, agent: httpx.AsyncClient, provider: ProviderServer
+) -> None:
+    provider.prepare("Hello.")
+    key = agent.headers["authorization"].partition(" ")[2]
+    async with httpx.AsyncClient(base_url=address, headers={"x-api-key": key, **AS_NOBODY}) as client:
+        answer = await client.post("/anthropic/v1/messages", json={**ASK, "max_tokens": 10})
+    assert answer.json()["content"][0]["text"] == "Hello."
+    (sent,) = provider.received
+    assert sent.headers["x-api-key"] == PROVIDER_KEY
+    assert "authorization" not in sent.headers
+
+
+async def test_errors_of_anthropic_arrive_as_they_are(agent: httpx.AsyncClient, provider: ProviderServer) -> None:
+    body = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    provider.prepare(Answer(status=529, body=body))
+    answer = await agent.post("/anthropic/v1/messages", json={**ASK, "max_tokens": 10}, headers=AS_NOBODY)
+    assert (answer.status_code, answer.json()) == (529, body)

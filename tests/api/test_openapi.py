@@ -98,7 +98,7 @@ def test_every_route_of_the_contract_is_there() -> None:
         ("delete", "/v1/admin/keys/{key_id}"),
         *((method, "/v1/admin/instructions") for method in ("get", "post")),
         *(("get", path) for path in ("/healthz", "/readyz", "/metrics")),
-        ("post", "/openai/v1/chat/completions"),
+        *(("post", path) for path in ("/openai/v1/chat/completions", "/openai/v1/responses", "/anthropic/v1/messages")),
     }
     assert promised <= {(method, path) for path, method in OPERATIONS}
 

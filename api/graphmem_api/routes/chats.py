@@ -16,7 +16,9 @@ from graphmem.app.bootstrap import Services
 from graphmem.chats.answer_reader import AnswerReader, PassingAnswer
 from graphmem.chats.chat_completions import ChatCompletionsProtocol
 from graphmem.chats.failures import ChatFailure
+from graphmem.chats.messages import MessagesProtocol
 from graphmem.chats.protocol import ChatProtocol, ChatRequest
+from graphmem.chats.responses import ResponsesProtocol
 from graphmem.chats.service import DEFAULT_CHAT_BUDGET, ChatOptions, ServedCall
 from graphmem.chats.upstream import CREDENTIAL_HEADERS, UpstreamProtocol
 from graphmem.runtime.errors import InvalidInput
@@ -110,16 +112,67 @@ async def chat_completions(request: Request, caller: Caller, services: ServicesD
     return await _pass_on_chat(request, caller, services, given, UpstreamProtocol.OPENAI, ChatCompletionsProtocol())
 
 
+@router.post(
+    OPENAI_PATH + "/responses",
+    summary="Response of OpenAI, with memory",
+    operation_id="openai_responses",
+    response_class=Response,
+    responses=_describe_answer(streams=True),
+    openapi_extra=_describe_body("model", "input"),
+)
+async def responses(request: Request, caller: Caller, services: ServicesDep, given: GivenHeaders) -> Response:
+    """Pass a request for a response on with the context for the user's last message, and store what both say."""
+    return await _pass_on_chat(request, caller, services, given, UpstreamProtocol.OPENAI, ResponsesProtocol())
+
+
+@router.post(
+    ANTHROPIC_PATH + "/messages",
+    summary="Message of Anthropic, with memory",
+    operation_id="anthropic_messages",
+    response_class=Response,
+    responses=_describe_answer(streams=True),
+    openapi_extra=_describe_body("model", "messages", "max_tokens"),
+)
+async def messages(request: Request, caller: Caller, services: ServicesDep, given: GivenHeaders) -> Response:
+    """Pass a request for a message on with the context for the user's last message, and store what both say."""
+    return await _pass_on_chat(request, caller, services, given, UpstreamProtocol.ANTHROPIC, MessagesProtocol())
+
+
+@router.post(
+    ANTHROPIC_PATH + "/messages/count_tokens",
+    summary="Tokens of a request to Anthropic",
+    operation_id="anthropic_count_tokens",
+    response_class=Response,
+    responses=_describe_answer(streams=False),
+    openapi_extra=_describe_body("model", "messages"),
+)
+async def count_tokens(request: Request, services: ServicesDep) -> Response:
+    """Count the tokens of a request as it is, without a context."""
+    return await _pass_on(request, services, UpstreamProtocol.ANTHROPIC, await request.body(), {}, None)
+
+
 @router.get(
     OPENAI_PATH + "/models",
-    summary="Models of the provider",
+    summary="Models of the provider of OpenAI's protocol",
     operation_id="openai_models",
     response_class=Response,
     responses=_describe_answer(streams=False),
 )
-async def models(request: Request, services: ServicesDep) -> Response:
+async def openai_models(request: Request, services: ServicesDep) -> Response:
     """List the models of the provider, as programs do that let their user choose one."""
     return await _pass_on(request, services, UpstreamProtocol.OPENAI, None, {}, None)
+
+
+@router.get(
+    ANTHROPIC_PATH + "/models",
+    summary="Models of the provider of Anthropic's protocol",
+    operation_id="anthropic_models",
+    response_class=Response,
+    responses=_describe_answer(streams=False),
+)
+async def anthropic_models(request: Request, services: ServicesDep) -> Response:
+    """List the models of the provider, as programs do that let their user choose one."""
+    return await _pass_on(request, services, UpstreamProtocol.ANTHROPIC, None, {}, None)
 
 
 async def _pass_on_chat(
