@@ -26,7 +26,7 @@ $(VENV)/.installed: $(VENV)/.made pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) install --progress-bar on --no-compile -c constraints.txt -e '.[documents,graphiti,langgraph,openai-agents,redis,otel]' --group dev
+	$(PIP) install --progress-bar on --no-compile -c constraints.txt -e '.[anthropic,documents,graphiti,langgraph,openai-agents,redis,otel]' --group dev
 	@touch $@
 
 install: $(VENV)/.installed ## Install graphmem with its embedder and its Neo4j into .venv

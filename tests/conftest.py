@@ -24,6 +24,7 @@ from graphmem.neo4j.migrations import migrate
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
 from tests.model_server import ModelServer, serving_models
+from tests.provider_server import ProviderServer, serving_provider
 from tests.system_packages import find_program, missing_packages
 
 QUIET_WORKERS = {"GRAPHMEM_WEBHOOK_DELIVERY": "false", "GRAPHMEM_NIGHTLY": "false"}
@@ -240,6 +241,13 @@ def models(_models: ModelServer) -> ModelServer:
     """The server of models, with nothing to say."""
     _models.completion = None
     return _models
+
+
+@pytest.fixture(scope="session")
+async def provider() -> AsyncIterator[ProviderServer]:
+    """A provider of models, to which the API of the tests passes calls on."""
+    async with serving_provider() as provider:
+        yield provider
 
 
 @pytest.fixture(scope="session")

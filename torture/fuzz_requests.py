@@ -119,8 +119,10 @@ class RequestFuzzer:
     def judge(self, case: schemathesis.Case[Any], response: Any) -> None:
         """Record what a response violates."""
         self._findings.count_case()
+        # Calls of models need a provider, which the server of these requests does not have and says so.
+        checks = [check for check in CHECKS if response.status_code != 501 or check is not not_a_server_error]
         try:
-            case.validate_response(response, checks=CHECKS)
+            case.validate_response(response, checks=checks)
         except FailureGroup as group:
             for failure in group.exceptions:
                 kind = f"{case.operation.label}: {response.status_code}: {getattr(failure, 'title', failure)}"

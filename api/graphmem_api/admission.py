@@ -13,7 +13,7 @@ RETRY_SECONDS = 1
 """Seconds after which a refused request may be sent again."""
 
 _LIMITED_PATHS = ("/v1/", "/_admin/")
-"""Paths whose requests count: not probes, which must answer under load, and not the open streams of MCP."""
+"""Paths whose requests count: not probes, which must answer under load, nor the streams of MCP and of models."""
 
 
 class AdmissionMiddleware:

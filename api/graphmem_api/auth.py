@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Annotated
 
@@ -25,14 +26,26 @@ class Permission(Enum):
     ADMIN = frozenset({KeyRole.ADMIN})
 
 
-async def authorize(request: Request, permission: Permission) -> ApiKey:
+def read_bearer_token(request: Request) -> str:
+    """Return the key that a request sends as a bearer token; raise Unauthenticated without one."""
+    return parse_bearer_token(request.headers.get("authorization"))
+
+
+async def authorize(
+    request: Request,
+    permission: Permission,
+    read_token: Callable[[Request], str] = read_bearer_token,
+    *,
+    outage_seconds: float = 0.0,
+) -> ApiKey:
     """Return the key of a request after checking its rate, its role and its access to the user in the path.
 
-    Raises Unauthenticated, RateLimited or Forbidden.
+    While the database is unavailable, a key that was valid less than `outage_seconds` ago is accepted. Raises
+    Unauthenticated, RateLimited or Forbidden.
     """
     caller: ApiKey | None = request.scope.get(IN_PROCESS_CALLER)
     if caller is None:
-        caller = await _authenticate(request)
+        caller = await _authenticate(request, read_token(request), outage_seconds)
         await request.app.state.rate_limit.hit(caller.tenant, caller.id)
     request.state.caller = caller
     if caller.role not in permission.value:
@@ -42,12 +55,11 @@ async def authorize(request: Request, permission: Permission) -> ApiKey:
     return caller
 
 
-async def _authenticate(request: Request) -> ApiKey:
-    token = parse_bearer_token(request.headers.get("authorization"))
+async def _authenticate(request: Request, token: str, outage_seconds: float) -> ApiKey:
     client = request.client.host if request.client else ""
     caller = authenticate_local(request, token)
     if caller is None:
-        caller = await request.app.state.services.keys.authenticate(token, client)
+        caller = await request.app.state.services.keys.authenticate(token, client, outage_seconds=outage_seconds)
     request.state.caller = caller  # the log names it even where its rate is over the limit
     return caller
 

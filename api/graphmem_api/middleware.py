@@ -16,6 +16,7 @@ from structlog.contextvars import bound_contextvars
 
 from graphmem.runtime.tracing import mark_failed, span
 from graphmem_api import headers
+from graphmem_api.forwarding import BrokenAnswer
 from graphmem_api.path_encoding import keep_path_encoded
 from graphmem_api.problems import make_problem_response
 
@@ -65,6 +66,8 @@ class RequestMiddleware:
                 await self._app(scope, receive, send_with_id)
             except ClientDisconnect:
                 log.info("the client disconnected")
+            except BrokenAnswer as error:
+                log.warning("a provider broke off its answer: %s", error)  # the connection is closed for the caller too
             except Exception:
                 log.exception("a request failed")
                 if status:

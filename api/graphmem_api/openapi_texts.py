@@ -26,6 +26,7 @@ TAGS = [
     {"name": "entities", "description": "People, places and things: look up names, walk the graph."},
     {"name": "messages", "description": "Conversations, from which memories are extracted, and their sessions."},
     {"name": "context", "description": "The text for the model's prompt, and what was learned about the user."},
+    {"name": "chats", "description": "Calls of models in the protocols of their providers, passed on with memory."},
     {"name": "jobs", "description": "Background work: extraction, summaries, imports."},
     {"name": "user data", "description": "Everything of a user: export, import, erase."},
     {"name": "consolidation", "description": "Nightly and curated runs, their rollback, and maintenance (admin)."},

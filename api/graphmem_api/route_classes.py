@@ -16,7 +16,8 @@ from graphmem.runtime.settings import Settings
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner, group_key
-from graphmem_api.auth import IN_PROCESS_CALLER, Permission, authorize
+from graphmem_api import headers
+from graphmem_api.auth import IN_PROCESS_CALLER, Permission, authorize, read_bearer_token
 from graphmem_api.dependencies import set_idempotent_request
 from graphmem_api.idempotency import IdempotentResponder, fingerprint, read_idempotency_key
 from graphmem_api.openapi import add_common_docs
@@ -42,6 +43,9 @@ class AuthenticatedRoute(APIRoute):
     database_seconds: ClassVar[float] = 30.0
     """Seconds that the database may work for one request; one that does not answer at all is given up much sooner."""
 
+    outage_seconds: ClassVar[float] = 0.0
+    """Seconds for which a key that was valid is accepted while the database is unavailable."""
+
     is_tenant_wide: ClassVar[bool] = False
     """Whether responses are stored for the tenant, so that erasing a user does not erase them."""
 
@@ -62,7 +66,7 @@ class AuthenticatedRoute(APIRoute):
                 allow_unstorable_text=not self.is_write,
             )
             with limit_database_time(self.database_seconds):
-                caller = await authorize(request, self.permission)
+                caller = await authorize(request, self.permission, self.read_token, outage_seconds=self.outage_seconds)
                 body = await self._read_body(request)
                 key = read_idempotency_key(request) if self.is_write else None
                 if key is None:
@@ -70,6 +74,11 @@ class AuthenticatedRoute(APIRoute):
                 return await self._run_idempotently(request, caller, key, body, handle)
 
         return handle_authorized
+
+    @staticmethod
+    def read_token(request: Request) -> str:
+        """Return the key that a request sends; raise Unauthenticated without one."""
+        return read_bearer_token(request)
 
     @staticmethod
     def max_body_bytes(settings: Settings) -> int:
@@ -177,3 +186,22 @@ class SecretWriteRoute(AdminWriteRoute):
     """Creates or removes keys and webhooks; stored responses, which may hold a secret, are encrypted."""
 
     encrypted, is_tenant_wide = True, True
+
+
+class ChatRoute(AuthenticatedRoute):
+    """Passes a call on to a provider of models; the key may be where clients of providers send theirs."""
+
+    permission = Permission.WRITE
+    outage_seconds = 3600.0  # the call goes on without memory
+
+    @staticmethod
+    def read_token(request: Request) -> str:
+        """Return the key in `X-Graphmem-Key`, else the one in the place of the provider's."""
+        received = request.headers
+        key = received.get(headers.GRAPHMEM_KEY) or received.get("x-api-key") or received.get("api-key")
+        return key.strip() if key and key.strip() else read_bearer_token(request)
+
+    @staticmethod
+    def max_body_bytes(settings: Settings) -> int:
+        """Return the size limit of requests to models, in bytes."""
+        return settings.max_chat_bytes

@@ -22,6 +22,8 @@ from graphmem.app.health import ReadinessCheck, StorageMeter, Sweep, WarmUp, att
 from graphmem.changes.feed import ChangeService, ChangeStore
 from graphmem.changes.sender import WebhookSender
 from graphmem.changes.webhooks import WATCH_SECONDS, WEBHOOK_JOB, WebhookDelivery, WebhookService, WebhookStore
+from graphmem.chats.service import ChatService
+from graphmem.chats.upstream import UpstreamService
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.batch_planning import ColdMemoryPolicy
 from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, NIGHTLY_STAGE_JOB, ConsolidationJob, Discovery
@@ -181,6 +183,8 @@ class Services:
         self.storage = StorageMeter(graph)
         self.waiting = JobWaiting(graph, jobs)
         self.messages = MessageService(self.inbox, episodes, jobs, self.waiting, settings.extraction)
+        self.chats = ChatService(self.contexts, self.messages, episodes, UserStore(graph), clock)
+        self.upstream = UpstreamService(settings)
         rollbacks = RunRollback(graph, facts, runs, clock, settings.rollback_days)
         self.consolidations = ConsolidationService(
             consolidation.discovery, runs, consolidation.executor, rollbacks, jobs, self.waiting, clock
@@ -277,6 +281,8 @@ class Services:
                 await sweep.stop()
                 await deliveries.stop()
                 await services.webhook_sender.aclose()
+                await services.chats.close()
+                await services.upstream.aclose()
                 # Side by side: where the database is unavailable, each waits for it.
                 await asyncio.gather(services.contexts.close(), services.retrieval.close())
 

@@ -6,13 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from graphmem.chats.context_block import make_context_block
 from graphmem.runtime.errors import GraphmemError
 
 if TYPE_CHECKING:
     from graphmem.client import AsyncClient
-
-OPENING, CLOSING = "<graphmem_context>", "</graphmem_context>"
-"""Tags around a context in a prompt, by which an adapter finds its own context again."""
 
 DEFAULT_TOKEN_BUDGET = 1000
 """Tokens of a context in a prompt, unless the caller says otherwise."""
@@ -34,11 +32,11 @@ class AgentMemory:
     token_budget: int = DEFAULT_TOKEN_BUDGET
 
     async def build_context(self, question: str) -> str:
-        """Return what is known that may help with a question, between `OPENING` and `CLOSING`."""
+        """Return what is known that may help with a question, as a block by which an adapter finds it again."""
         response = await self.client.context(
             self.user_id, question, session_id=self.session_id, token_budget=self.token_budget
         )
-        return f"{OPENING}\n{response.preamble}\n{CLOSING}"
+        return make_context_block(response.preamble)
 
     async def search_memory(self, query: str) -> str:
         """Search what is known about the user by meaning.
@@ -65,8 +63,3 @@ class AgentMemory:
         """Store turns, each a role and a text, from which memories are extracted in the background."""
         if messages := [{"role": role, "content": text} for role, text in turns]:
             await self.client.add_messages(self.user_id, messages, session_id=self.session_id)
-
-
-def is_context(text: str) -> bool:
-    """Return whether a text is a context that `build_context` returned."""
-    return text.startswith(OPENING) and text.rstrip().endswith(CLOSING)

@@ -22,7 +22,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from graphmem.integrations.agent_memory import AgentMemory, is_context
+from graphmem.chats.context_block import is_context_block
+from graphmem.integrations.agent_memory import AgentMemory
 
 
 def memory_toolset(memory: AgentMemory) -> FunctionToolset[Any]:
@@ -81,5 +82,7 @@ def _question_of(message: ModelMessage) -> str:
 def _without_context(message: ModelMessage) -> ModelMessage:
     if not isinstance(message, ModelRequest):
         return message
-    parts = [part for part in message.parts if not (isinstance(part, SystemPromptPart) and is_context(part.content))]
+    parts = [
+        part for part in message.parts if not (isinstance(part, SystemPromptPart) and is_context_block(part.content))
+    ]
     return message if len(parts) == len(message.parts) else replace(message, parts=parts)

@@ -23,6 +23,8 @@ SECRET_VARIABLES = {
     "jobs_url": "GRAPHMEM_JOBS_URL",
     "cache_url": "GRAPHMEM_CACHE_URL",
     "openai_api_key": "OPENAI_API_KEY",
+    "upstream_openai_key": "GRAPHMEM_UPSTREAM_OPENAI_KEY",
+    "upstream_anthropic_key": "GRAPHMEM_UPSTREAM_ANTHROPIC_KEY",
 }
 """The settings that may hold a secret, with their environment variables."""
 
@@ -268,6 +270,31 @@ class Settings(BaseSettings):
         "tenants without one have `general`.",
     )
     timezone: str = Field("UTC", description="IANA zone of schedules and of users without their own.")
+
+    # Calls of models that are passed on
+    upstream_openai_url: str | None = Field(
+        None,
+        description="Address of the provider that `/openai/v1` passes calls on to, with its `/v1`; absent with a key "
+        "set: that of OpenAI.",
+    )
+    upstream_openai_key: SecretStr | None = Field(None, description="Key of that provider, which no caller sees.")
+    upstream_anthropic_url: str | None = Field(
+        None,
+        description="Address of the provider that `/anthropic` passes calls on to; absent with a key set: that of "
+        "Anthropic.",
+    )
+    upstream_anthropic_key: SecretStr | None = Field(None, description="Key of that provider, which no caller sees.")
+    upstream_caller_keys: bool = Field(
+        False,
+        description="Whether a caller may use a key of the provider of their own, with that of graphmem in "
+        "`X-Graphmem-Key`.",
+    )
+    upstream_timeout: float = Field(
+        600, gt=0, description="Seconds in which a provider must send the next part of an answer."
+    )
+    max_chat_bytes: int = Field(
+        64 * 1024 * 1024, ge=1024, description="Largest request to a model, in bytes; it may hold images."
+    )
 
     # Webhooks
     webhook_delivery: bool = Field(True, description="Whether workers deliver changes to webhooks.")

@@ -17,7 +17,7 @@ from limits import RateLimitItemPerMinute
 from pydantic import SecretStr
 
 from graphmem.neo4j.driver import Graph, Row
-from graphmem.runtime.errors import NotFound, Unauthenticated
+from graphmem.runtime.errors import DatabaseUnavailable, NotFound, Unauthenticated
 from graphmem.runtime.times import MIN_TIME, Clock
 from graphmem.tenants.access import (
     ApiKey,
@@ -108,6 +108,12 @@ class KeyCache:
         found[key_hash] = _LookUp(key, started)
         return key
 
+    def last_valid(self, key_hash: str, max_age: float) -> ApiKey | None:
+        """Return the key that the last look-up of a hash found, unless that is more than `max_age` seconds ago."""
+        cached = self._valid.get(key_hash)
+        is_usable = cached and cached.time > max(self._expired_before, time.monotonic() - max_age)
+        return cached.key if cached and is_usable else None
+
     def clear(self) -> None:
         """Use no result of a look-up that has started before now."""
         self._expired_before = time.monotonic()
@@ -158,10 +164,11 @@ class KeyService:
             hash_key(bootstrap_key.get_secret_value()) if bootstrap_key and bootstrap_key.get_secret_value() else None
         )
 
-    async def authenticate(self, secret: str, client: str = "") -> ApiKey:
+    async def authenticate(self, secret: str, client: str = "", *, outage_seconds: float = 0.0) -> ApiKey:
         """Return the key of a secret that a client, named by its address, has sent.
 
-        A key that another process revokes is accepted for up to `KEY_TTL_SECONDS` more. Raises Unauthenticated for an
+        A key that another process revokes is accepted for up to `KEY_TTL_SECONDS` more; while the database is
+        unavailable, one that was valid less than `outage_seconds` ago is accepted. Raises Unauthenticated for an
         invalid key, and RateLimited for a client that sends many; keys that have been valid before are never throttled.
         """
         key_hash = hash_key(secret)
@@ -176,7 +183,12 @@ class KeyService:
             )
         if not self._cache.is_known(key_hash):
             await self._failures.check(_client_key(client))
-        key = await self._cache.get(key_hash, lambda: self._store.find_by_hash(key_hash))
+        try:
+            key = await self._cache.get(key_hash, lambda: self._store.find_by_hash(key_hash))
+        except DatabaseUnavailable:
+            key = self._cache.last_valid(key_hash, outage_seconds)
+            if key is None:
+                raise
         if key is None:
             await self._failures.hit(_client_key(client))
             raise Unauthenticated("The key is unknown or revoked: send a valid one as `Authorization: Bearer <key>`.")

@@ -55,7 +55,7 @@ class ReadState:
 
 
 class UserStore:
-    """Lists users, and reads their states."""
+    """Lists users, reads their states, and tells their lives apart."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -84,6 +84,11 @@ class UserStore:
         """Return the states of the groups that a user reads."""
         found = await self._graph.fetch_value("users.get_states", group_ids=owner.readable_group_ids)
         return ReadState(owner, tuple(map(GroupState._make, found)))
+
+    async def get_life(self, owner: Owner) -> str | None:
+        """Return the random id of a user's life, which ends when they are forgotten; None for an unknown user."""
+        rows = await self._graph.fetch("users.get_life", group_id=owner.group_id)
+        return str(rows[0]["life"]) if rows else None
 
 
 _CURSOR: Cursor[str] = Cursor(StorableText)

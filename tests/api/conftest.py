@@ -17,8 +17,10 @@ from graphmem.app.bootstrap import Services
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.access import ApiKeyIn, KeyRole
+from tests.provider_server import ProviderServer
 
 FIRST_KEY = "first-" + uuid.uuid4().hex
+PROVIDER_KEY = "sk-of-the-operator"
 BODY_LIMIT = 200_000
 
 Caller = Callable[..., Awaitable[httpx.AsyncClient]]
@@ -43,13 +45,17 @@ def delivers_webhooks() -> bool:
 
 
 @pytest.fixture(scope="package")
-async def settings(database: Settings, delivers_webhooks: bool) -> Settings:
+async def settings(database: Settings, delivers_webhooks: bool, provider: ProviderServer) -> Settings:
     return database.model_copy(
         update={
             "api_key": SecretStr(FIRST_KEY),
             "max_body_bytes": BODY_LIMIT,
             "webhook_delivery": delivers_webhooks,
             "webhook_allow_private": True,
+            "upstream_openai_url": f"{provider.url}/v1",
+            "upstream_openai_key": SecretStr(PROVIDER_KEY),
+            "upstream_anthropic_url": provider.url,
+            "upstream_anthropic_key": SecretStr(PROVIDER_KEY),
         }
     )
 

@@ -59,6 +59,9 @@ ROUTE_EXISTS = "a method at all"
 SERVER_ROUTES = {"/healthz", "/readyz", "/metrics", "/v1/memories"}
 """Routes for operators, and a second form of another route."""
 
+PASSED_ON = ("/openai/", "/anthropic/")
+"""Routes for the clients of providers."""
+
 
 @pytest.fixture(scope="module")
 def api() -> FastAPI:
@@ -114,7 +117,7 @@ async def test_every_route_and_parameter_has_an_operation(api: FastAPI) -> None:
         (method.upper(), path): _route_parameters(document, route)
         for path, methods in document["paths"].items()
         for method, route in methods.items()
-        if path not in SERVER_ROUTES
+        if path not in SERVER_ROUTES and not path.startswith(PASSED_ON)
     }
     client = RecordingClient()
     for name in METHODS:

@@ -3,6 +3,7 @@
 from graphmem_api.routes import (
     admin,
     changes,
+    chats,
     context,
     declared_types,
     docs,
@@ -40,6 +41,7 @@ ROUTERS = (
     jobs.write_router,
     context.router,
     context.write_router,
+    chats.router,
     export.router,
     importing.router,
     forget.router,

@@ -21,6 +21,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/anthropic/v1/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Message of Anthropic, with memory
+         * @description Pass a request for a message on with the context for the user's last message, and store what both say.
+         */
+        post: operations["anthropic_messages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/anthropic/v1/messages/count_tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tokens of a request to Anthropic
+         * @description Count the tokens of a request as it is, without a context.
+         */
+        post: operations["anthropic_count_tokens"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/anthropic/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Models of the provider of Anthropic's protocol
+         * @description List the models of the provider, as programs do that let their user choose one.
+         */
+        get: operations["anthropic_models"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -55,6 +115,66 @@ export interface paths {
         get: operations["metrics"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/openai/v1/chat/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Chat completion of OpenAI, with memory
+         * @description Pass a chat completion on with the context for the user's last message, and store what both say.
+         */
+        post: operations["openai_chat_completions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/openai/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Models of the provider of OpenAI's protocol
+         * @description List the models of the provider, as programs do that let their user choose one.
+         */
+        get: operations["openai_models"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/openai/v1/responses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Response of OpenAI, with memory
+         * @description Pass a request for a response on with the context for the user's last message, and store what both say.
+         */
+        post: operations["openai_responses"];
         delete?: never;
         options?: never;
         head?: never;
@@ -6579,6 +6699,173 @@ export interface operations {
             };
         };
     };
+    anthropic_messages: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Tokens that the context in the system prompt may have. */
+                "x-graphmem-budget"?: number;
+                /** @description The field that the call is about. */
+                "x-graphmem-domain"?: string | null;
+                /** @description Whether no turn is stored and no retrieval counted. */
+                "x-graphmem-read-only"?: boolean;
+                /**
+                 * @description The session in which the turns are stored; absent: one for each conversation.
+                 * @example monday
+                 */
+                "x-graphmem-session"?: string | null;
+                /**
+                 * @description Whose memory it is, as UTF-8; absent: the user that the body names, or that of the key.
+                 * @example ada
+                 */
+                "x-graphmem-user"?: string | null;
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "claude-sonnet-4-5",
+                 *       "max_tokens": 500,
+                 *       "messages": [
+                 *         {
+                 *           "role": "user",
+                 *           "content": "What shall I cook tonight?"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description The answer of the provider, as it was sent; its errors too. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "msg_9f2",
+                     *       "type": "message",
+                     *       "role": "assistant",
+                     *       "model": "claude-sonnet-4-5",
+                     *       "content": [
+                     *         {
+                     *           "type": "text",
+                     *           "text": "Since you are allergic to peanuts: a lemon risotto."
+                     *         }
+                     *       ],
+                     *       "stop_reason": "end_turn",
+                     *       "stop_sequence": null,
+                     *       "usage": {
+                     *         "input_tokens": 148,
+                     *         "output_tokens": 12
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                    "text/event-stream": string;
+                };
+            };
+        };
+    };
+    anthropic_count_tokens: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "claude-sonnet-4-5",
+                 *       "messages": [
+                 *         {
+                 *           "role": "user",
+                 *           "content": "What shall I cook tonight?"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description The answer of the provider, as it was sent; its errors too. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "input_tokens": 14
+                     *     }
+                     */
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    anthropic_models: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer of the provider, as it was sent; its errors too. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "type": "model",
+                     *           "id": "claude-sonnet-4-5",
+                     *           "display_name": "Claude Sonnet 4.5",
+                     *           "created_at": "2026-06-01T00:00:00Z"
+                     *         }
+                     *       ],
+                     *       "has_more": false,
+                     *       "first_id": "claude-sonnet-4-5",
+                     *       "last_id": "claude-sonnet-4-5"
+                     *     }
+                     */
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
     healthz: {
         parameters: {
             query?: never;
@@ -6624,6 +6911,209 @@ export interface operations {
                 content: {
                     /** @example graphmem_http_requests_total{method="GET",status="200"} 12.0 */
                     "text/plain": string;
+                };
+            };
+        };
+    };
+    openai_chat_completions: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Tokens that the context in the system prompt may have. */
+                "x-graphmem-budget"?: number;
+                /** @description The field that the call is about. */
+                "x-graphmem-domain"?: string | null;
+                /** @description Whether no turn is stored and no retrieval counted. */
+                "x-graphmem-read-only"?: boolean;
+                /**
+                 * @description The session in which the turns are stored; absent: one for each conversation.
+                 * @example monday
+                 */
+                "x-graphmem-session"?: string | null;
+                /**
+                 * @description Whose memory it is, as UTF-8; absent: the user that the body names, or that of the key.
+                 * @example ada
+                 */
+                "x-graphmem-user"?: string | null;
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "gpt-4.1-mini",
+                 *       "messages": [
+                 *         {
+                 *           "role": "user",
+                 *           "content": "What shall I cook tonight?"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description The answer of the provider, as it was sent; its errors too. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "chatcmpl-9f2",
+                     *       "object": "chat.completion",
+                     *       "created": 1780300800,
+                     *       "model": "gpt-4.1-mini",
+                     *       "choices": [
+                     *         {
+                     *           "index": 0,
+                     *           "message": {
+                     *             "role": "assistant",
+                     *             "content": "Since you are allergic to peanuts: a lemon risotto."
+                     *           },
+                     *           "finish_reason": "stop"
+                     *         }
+                     *       ],
+                     *       "usage": {
+                     *         "prompt_tokens": 148,
+                     *         "completion_tokens": 12,
+                     *         "total_tokens": 160
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                    "text/event-stream": string;
+                };
+            };
+        };
+    };
+    openai_models: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer of the provider, as it was sent; its errors too. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "object": "list",
+                     *       "data": [
+                     *         {
+                     *           "id": "gpt-4.1-mini",
+                     *           "object": "model",
+                     *           "created": 1780300800,
+                     *           "owned_by": "openai"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    openai_responses: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Tokens that the context in the system prompt may have. */
+                "x-graphmem-budget"?: number;
+                /** @description The field that the call is about. */
+                "x-graphmem-domain"?: string | null;
+                /** @description Whether no turn is stored and no retrieval counted. */
+                "x-graphmem-read-only"?: boolean;
+                /**
+                 * @description The session in which the turns are stored; absent: one for each conversation.
+                 * @example monday
+                 */
+                "x-graphmem-session"?: string | null;
+                /**
+                 * @description Whose memory it is, as UTF-8; absent: the user that the body names, or that of the key.
+                 * @example ada
+                 */
+                "x-graphmem-user"?: string | null;
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "gpt-4.1-mini",
+                 *       "input": "What shall I cook tonight?"
+                 *     }
+                 */
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description The answer of the provider, as it was sent; its errors too. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "resp_9f2",
+                     *       "object": "response",
+                     *       "created_at": 1780300800,
+                     *       "status": "completed",
+                     *       "model": "gpt-4.1-mini",
+                     *       "output": [
+                     *         {
+                     *           "id": "msg_9f2",
+                     *           "type": "message",
+                     *           "role": "assistant",
+                     *           "status": "completed",
+                     *           "content": [
+                     *             {
+                     *               "type": "output_text",
+                     *               "text": "Since you are allergic to peanuts: a lemon risotto.",
+                     *               "annotations": []
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "usage": {
+                     *         "input_tokens": 148,
+                     *         "output_tokens": 12,
+                     *         "total_tokens": 160
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                    "text/event-stream": string;
                 };
             };
         };

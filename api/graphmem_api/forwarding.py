@@ -1,0 +1,80 @@
+"""Requests and answers that are passed on as they are: their headers, and their bytes as they come."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+
+import httpx
+from fastapi.responses import StreamingResponse
+
+from graphmem.chats.answer_reader import PassingAnswer
+from graphmem.chats.upstream import CREDENTIAL_HEADERS
+from graphmem_api import headers
+
+_HOP_BY_HOP = frozenset(
+    {
+        "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
+        "transfer-encoding", "upgrade",
+    }
+)  # fmt: skip
+"""Headers of one connection, not of the message."""
+
+_NOT_SENT_ON = _HOP_BY_HOP | {
+    *CREDENTIAL_HEADERS, "accept-encoding", "content-length", "cookie", "expect", "forwarded", "host", "via",
+    "x-real-ip", headers.REQUEST_ID.lower(),
+}  # fmt: skip
+"""Headers of a request that are for this server, or are made anew."""
+
+_NOT_SENT_BACK = _HOP_BY_HOP | {"alt-svc", "date", "server", "set-cookie", "strict-transport-security"}
+"""Headers of a response that speak of the provider's host, which is not the one that the caller asked."""
+
+_OWN_PREFIXES = ("x-graphmem-", "x-forwarded-")
+
+
+class BrokenAnswer(Exception):
+    """A provider ended its connection in the middle of an answer."""
+
+
+def forwarded_request_headers(received: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of a request that a provider gets; its answer is not compressed, so that it can be read."""
+    named = {name.strip().lower() for name in received.get("connection", "").split(",")}
+    kept = {
+        name: value
+        for name, value in received.items()
+        if name not in _NOT_SENT_ON and name not in named and not name.startswith(_OWN_PREFIXES)
+    }
+    return {**kept, "accept-encoding": "identity"}
+
+
+def forward_response(
+    response: httpx.Response, passing: PassingAnswer | None, added: Mapping[str, str]
+) -> StreamingResponse:
+    """Return the response of a provider, whose bytes are read while they pass."""
+    forwarded = StreamingResponse(_relay(response, passing), response.status_code)
+    forwarded.raw_headers = [
+        (name.encode("latin-1"), value.encode("latin-1"))
+        for name, value in (*_response_headers(response.headers.multi_items()), *added.items())
+    ]
+    return forwarded
+
+
+def _response_headers(received: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+    for name, value in received:
+        if name == headers.REQUEST_ID.lower():
+            yield headers.UPSTREAM_REQUEST_ID.lower(), value
+        elif name not in _NOT_SENT_BACK:
+            yield name, value
+
+
+async def _relay(response: httpx.Response, passing: PassingAnswer | None) -> AsyncIterator[bytes]:
+    try:
+        async for data in response.aiter_raw():
+            if passing:
+                passing.feed(data)
+            yield data
+    except httpx.HTTPError as error:
+        raise BrokenAnswer(str(error) or type(error).__name__) from error
+    finally:
+        if passing:
+            passing.end()
+        await response.aclose()

@@ -1,0 +1,263 @@
+"""Calls of models in the protocols of their providers: passed on with a context, and their turns stored."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from graphmem.app.bootstrap import Services
+from graphmem.chats.answer_reader import AnswerReader, PassingAnswer
+from graphmem.chats.chat_completions import ChatCompletionsProtocol
+from graphmem.chats.failures import ChatFailure
+from graphmem.chats.messages import MessagesProtocol
+from graphmem.chats.protocol import ChatProtocol, ChatRequest
+from graphmem.chats.responses import ResponsesProtocol
+from graphmem.chats.service import DEFAULT_CHAT_BUDGET, ChatOptions, ServedCall
+from graphmem.chats.upstream import CREDENTIAL_HEADERS, UpstreamProtocol
+from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.field_types import Domain, Id
+from graphmem.tenants.access import ApiKey
+from graphmem.tenants.owners import Owner, make_owner
+from graphmem_api import headers, route_classes
+from graphmem_api.auth import IN_PROCESS_CALLER, Caller, require_access
+from graphmem_api.dependencies import ServicesDep
+from graphmem_api.forwarding import forward_response, forwarded_request_headers
+from graphmem_api.openapi import Responses, openapi_problem
+
+router = APIRouter(route_class=route_classes.ChatRoute, tags=["chats"])
+
+OPENAI_PATH, ANTHROPIC_PATH = "/openai/v1", "/anthropic/v1"
+"""What clients of the providers are given as their base URL: the second one without its `/v1`."""
+
+_THREADED_BYTES = 256 * 1024
+"""Bodies from this size on, in bytes, are parsed and written in a thread, so that other requests go on."""
+
+_ANY_OBJECT = {"type": "object", "additionalProperties": True}
+
+NOT_CONFIGURED: Responses = {501: openapi_problem(501, "No provider is configured.")}
+
+
+def _describe_answer(*, streams: bool) -> Responses:
+    content: dict[str, Any] = {"application/json": {"schema": _ANY_OBJECT}}
+    if streams:
+        content["text/event-stream"] = {"schema": {"type": "string"}}
+    answer = {"description": "The answer of the provider, as it was sent; its errors too.", "content": content}
+    return {200: answer, **NOT_CONFIGURED}
+
+
+def _describe_body(*required: str) -> dict[str, Any]:
+    schema = {**_ANY_OBJECT, "required": list(required)}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+class ChatHeaders(BaseModel):
+    """How a call uses the memory, in headers of which the provider gets none."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    x_graphmem_user: Id | None = Field(
+        None, description="Whose memory it is, as UTF-8; absent: the user that the body names, or that of the key."
+    )
+    x_graphmem_session: Id | None = Field(
+        None, description="The session in which the turns are stored; absent: one for each conversation."
+    )
+    x_graphmem_domain: Domain | None = Field(None, description="The field that the call is about.")
+    x_graphmem_budget: int = Field(
+        DEFAULT_CHAT_BUDGET, ge=1, le=100_000, description="Tokens that the context in the system prompt may have."
+    )
+    x_graphmem_read_only: bool = Field(False, description="Whether no turn is stored and no retrieval counted.")
+
+    @field_validator("x_graphmem_user", "x_graphmem_session", "x_graphmem_domain", mode="before")
+    @classmethod
+    def _decode(cls, value: object) -> object:
+        """Return the text of a header, which may be UTF-8: HTTP itself knows Latin-1 only."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return value.encode("latin-1").decode("utf-8")
+        except (UnicodeEncodeError, UnicodeDecodeError):
+            return value
+
+    @property
+    def options(self) -> ChatOptions:
+        """The options of the call."""
+        return ChatOptions(
+            session_id=self.x_graphmem_session,
+            token_budget=self.x_graphmem_budget,
+            domain=self.x_graphmem_domain,
+            read_only=self.x_graphmem_read_only,
+        )
+
+
+GivenHeaders = Annotated[ChatHeaders, Header()]
+
+
+@router.post(
+    OPENAI_PATH + "/chat/completions",
+    summary="Chat completion of OpenAI, with memory",
+    operation_id="openai_chat_completions",
+    response_class=Response,
+    responses=_describe_answer(streams=True),
+    openapi_extra=_describe_body("model", "messages"),
+)
+async def chat_completions(request: Request, caller: Caller, services: ServicesDep, given: GivenHeaders) -> Response:
+    """Pass a chat completion on with the context for the user's last message, and store what both say."""
+    return await _pass_on_chat(request, caller, services, given, UpstreamProtocol.OPENAI, ChatCompletionsProtocol())
+
+
+@router.post(
+    OPENAI_PATH + "/responses",
+    summary="Response of OpenAI, with memory",
+    operation_id="openai_responses",
+    response_class=Response,
+    responses=_describe_answer(streams=True),
+    openapi_extra=_describe_body("model", "input"),
+)
+async def responses(request: Request, caller: Caller, services: ServicesDep, given: GivenHeaders) -> Response:
+    """Pass a request for a response on with the context for the user's last message, and store what both say."""
+    return await _pass_on_chat(request, caller, services, given, UpstreamProtocol.OPENAI, ResponsesProtocol())
+
+
+@router.post(
+    ANTHROPIC_PATH + "/messages",
+    summary="Message of Anthropic, with memory",
+    operation_id="anthropic_messages",
+    response_class=Response,
+    responses=_describe_answer(streams=True),
+    openapi_extra=_describe_body("model", "messages", "max_tokens"),
+)
+async def messages(request: Request, caller: Caller, services: ServicesDep, given: GivenHeaders) -> Response:
+    """Pass a request for a message on with the context for the user's last message, and store what both say."""
+    return await _pass_on_chat(request, caller, services, given, UpstreamProtocol.ANTHROPIC, MessagesProtocol())
+
+
+@router.post(
+    ANTHROPIC_PATH + "/messages/count_tokens",
+    summary="Tokens of a request to Anthropic",
+    operation_id="anthropic_count_tokens",
+    response_class=Response,
+    responses=_describe_answer(streams=False),
+    openapi_extra=_describe_body("model", "messages"),
+)
+async def count_tokens(request: Request, services: ServicesDep) -> Response:
+    """Count the tokens of a request as it is, without a context."""
+    return await _pass_on(request, services, UpstreamProtocol.ANTHROPIC, await request.body(), {}, None)
+
+
+@router.get(
+    OPENAI_PATH + "/models",
+    summary="Models of the provider of OpenAI's protocol",
+    operation_id="openai_models",
+    response_class=Response,
+    responses=_describe_answer(streams=False),
+)
+async def openai_models(request: Request, services: ServicesDep) -> Response:
+    """List the models of the provider, as programs do that let their user choose one."""
+    return await _pass_on(request, services, UpstreamProtocol.OPENAI, None, {}, None)
+
+
+@router.get(
+    ANTHROPIC_PATH + "/models",
+    summary="Models of the provider of Anthropic's protocol",
+    operation_id="anthropic_models",
+    response_class=Response,
+    responses=_describe_answer(streams=False),
+)
+async def anthropic_models(request: Request, services: ServicesDep) -> Response:
+    """List the models of the provider, as programs do that let their user choose one."""
+    return await _pass_on(request, services, UpstreamProtocol.ANTHROPIC, None, {}, None)
+
+
+async def _pass_on_chat(
+    request: Request,
+    caller: ApiKey,
+    services: Services,
+    given: ChatHeaders,
+    upstream: UpstreamProtocol,
+    protocol: ChatProtocol,
+) -> Response:
+    """Pass a call on: with memory where a user speaks in it, else as it is."""
+    services.upstream.find(upstream)  # before anything is read: without a provider there is nothing to do
+    content = await request.body()
+    body, said = None, ChatRequest(())
+    with services.chats.failures.noted(ChatFailure.READ):
+        body = await _in_thread_if_long(len(content), json.loads, content)
+        said = protocol.read_request(body) if isinstance(body, dict) else said
+    if not said.is_dialogue:
+        return await _pass_on(request, services, upstream, content, {}, None)
+    owner = _find_owner(caller, given.x_graphmem_user, said)
+    call = await services.chats.begin(owner, said, given.options, _secret_of(request))
+    if call.context is None:
+        added = {headers.MEMORY: "unavailable"}
+    else:
+        added = {headers.CONTEXT_ID: call.context.id}
+        if call.context.block:
+            extended = protocol.add_context(body, call.context.block)
+            content = await _in_thread_if_long(len(content), _to_bytes, extended)
+    return await _pass_on(request, services, upstream, content, added, (protocol, call))
+
+
+async def _pass_on(
+    request: Request,
+    services: Services,
+    protocol: UpstreamProtocol,
+    content: bytes | None,
+    added: Mapping[str, str],
+    call: tuple[ChatProtocol, ServedCall] | None,
+) -> Response:
+    """Pass a request on to its provider; return the answer, which is read while it passes."""
+    upstream = services.upstream.find(protocol)
+    sent = forwarded_request_headers(request.headers)
+    is_callers_own = services.upstream.accepts_caller_keys and headers.GRAPHMEM_KEY in request.headers
+    own = {name: request.headers[name] for name in CREDENTIAL_HEADERS if is_callers_own and name in request.headers}
+    sent |= own or upstream.credentials(request.headers)
+    tail = request.url.path.removeprefix(f"/{protocol}").removeprefix(
+        "/v1" if protocol is UpstreamProtocol.OPENAI else ""
+    )
+    query = f"?{request.url.query}" if request.url.query else ""
+    response = await services.upstream.send(request.method, f"{upstream.url}{tail}{query}", sent, content)
+    passing = None
+    if call and response.is_success:
+        spoken, served = call
+        reader = AnswerReader(spoken, response.headers.get("content-type", ""))
+        passing = PassingAnswer(reader, services.chats.failures, lambda answer: services.chats.store(served, answer))
+    return forward_response(response, passing, added)
+
+
+def _find_owner(caller: ApiKey, given: str | None, said: ChatRequest) -> Owner:
+    """Return the user of a call: the one in the header, the one that the body names, or the only one of the key.
+
+    Raises InvalidInput where none of them names one, Forbidden for one that the key has no access to.
+    """
+    only = caller.users[0] if caller.users and len(caller.users) == 1 else None
+    user_id = given or said.user_id or only
+    if user_id is None:
+        raise InvalidInput(
+            "The call does not say whose memory it uses: send X-Graphmem-User, name the user in the body, or use a key "
+            "of one user.",
+            errors=[{"loc": ["header", "X-Graphmem-User"], "msg": "is missing"}],
+        )
+    require_access(caller, user_id)
+    return make_owner(caller.tenant, user_id)
+
+
+def _secret_of(request: Request) -> bytes:
+    """Return what keys the ids of a caller's messages: the same for all calls with one key."""
+    if IN_PROCESS_CALLER in request.scope:
+        return b"graphmem in process"
+    return hashlib.sha256(route_classes.ChatRoute.read_token(request).encode("utf-8", "surrogatepass")).digest()
+
+
+async def _in_thread_if_long(size: int, work: Any, value: Any) -> Any:
+    return await asyncio.to_thread(work, value) if size > _THREADED_BYTES else work(value)
+
+
+def _to_bytes(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, separators=(",", ":")).encode()

@@ -1,0 +1,1 @@
+"""Chats with models in the protocols of their providers: what is asked, the context that is added, what is stored."""

@@ -1,0 +1,91 @@
+"""Reading an answer while its bytes pass, streamed or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from graphmem.chats.failures import ChatFailure, ChatFailures
+from graphmem.chats.protocol import ChatAnswer, ChatProtocol
+
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
+"""Bytes of an answer that are read; a longer one is passed on and not stored."""
+
+_EVENT_STREAM = "text/event-stream"
+
+
+class AnswerReader:
+    """Reads the answer to one request: `feed` takes its bytes as they come, `finish` returns what they said."""
+
+    def __init__(self, protocol: ChatProtocol, content_type: str) -> None:
+        self._protocol = protocol
+        self._is_stream = content_type.partition(";")[0].strip().lower() == _EVENT_STREAM
+        self._answer = ChatAnswer()
+        self._unread = bytearray()
+        self._size = 0
+
+    def feed(self, data: bytes) -> None:
+        """Read the next bytes."""
+        self._size += len(data)
+        if self._size > MAX_ANSWER_BYTES:
+            self._unread.clear()
+            return
+        self._unread += data
+        if self._is_stream and b"\n" in data:
+            *lines, rest = self._unread.split(b"\n")
+            self._unread = rest
+            for line in lines:
+                self._read_line(bytes(line))
+
+    def finish(self) -> ChatAnswer | None:
+        """Return the answer; None for one that broke off, cannot be read or is too long."""
+        if self._size > MAX_ANSWER_BYTES:
+            return None
+        if not self._is_stream:
+            body = _parse_object(bytes(self._unread))
+            self._answer = self._protocol.read_answer(body) if body else self._answer
+        return self._answer if self._answer.is_complete else None
+
+    def _read_line(self, line: bytes) -> None:
+        """Read a line of the stream: each event of these protocols has its JSON in one line."""
+        field, _, value = line.rstrip(b"\r").partition(b":")
+        if field == b"data" and (event := _parse_object(value)):
+            self._protocol.read_event(event, self._answer)
+
+
+def _parse_object(data: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+class PassingAnswer:
+    """Reads an answer that passes, and hands it over at its end; what fails is noted and does not stop the answer.
+
+    `on_answer` is called once, with None for an answer that broke off or cannot be read.
+    """
+
+    def __init__(
+        self, reader: AnswerReader, failures: ChatFailures, on_answer: Callable[[ChatAnswer | None], None]
+    ) -> None:
+        self._reader: AnswerReader | None = reader
+        self._failures = failures
+        self._on_answer: Callable[[ChatAnswer | None], None] | None = on_answer
+
+    def feed(self, data: bytes) -> None:
+        """Read the next bytes."""
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            with self._failures.noted(ChatFailure.ANSWER):
+                reader.feed(data)
+                self._reader = reader
+
+    def end(self) -> None:
+        """Hand over the answer, the first time."""
+        on_answer, self._on_answer = self._on_answer, None
+        if on_answer is not None:
+            with self._failures.noted(ChatFailure.ANSWER):
+                on_answer(self._reader.finish() if self._reader else None)

@@ -1,0 +1,183 @@
+"""The memory of the calls that the service passes on: a context before a call, its turns stored after it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from graphmem.chats.conversation import ConversationIds, messages_to_store, question_of
+from graphmem.chats.failures import ChatFailure, ChatFailures
+from graphmem.chats.protocol import ChatAnswer, ChatRequest
+from graphmem.chats.recent import ChatCall, ChatContext, RecentChats, RecentResponse
+from graphmem.context.models import ContextRequest
+from graphmem.context.service import ContextService
+from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.conversations.session import MessagesIn
+from graphmem.ingestion.inbox import MessageService
+from graphmem.neo4j.availability import limit_database_time
+from graphmem.runtime.errors import Unavailable
+from graphmem.runtime.field_types import Domain, Id
+from graphmem.runtime.metrics import CHAT_FAILURES
+from graphmem.runtime.process import read_text
+from graphmem.runtime.times import Clock
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.users import UserStore
+from graphmem.text.token_counts import count_tokens
+
+DEFAULT_CHAT_BUDGET = 1_000
+"""Tokens of a context in a system prompt, unless the caller says otherwise."""
+
+CONTEXT_SECONDS = 5.0
+"""Seconds that a call waits for its context."""
+
+STORE_SECONDS = 30.0
+"""Seconds that the database may work to store the turns of a call."""
+
+STORE_PAUSES = (1.0, 5.0, 30.0)
+"""Seconds before each further try to store turns while a dependency is unavailable."""
+
+PREVIOUS_SECONDS = 1.0
+"""Seconds that a call waits until the turns of the one before it are stored, where its question is among them."""
+
+CLOSING_SECONDS = 5.0
+"""Seconds in which turns that are not stored yet are stored when the service ends."""
+
+
+class ChatOptions(BaseModel):
+    """How a call uses the memory of its user.
+
+    Turns are stored in the session `session_id`; without one, in a session for each conversation. With `read_only` none
+    is stored and no retrieval counted.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    session_id: Id | None = None
+    token_budget: int = Field(DEFAULT_CHAT_BUDGET, ge=1, le=100_000)
+    domain: Domain | None = None
+    read_only: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class ServedCall(ChatCall):
+    """A call of a user, who had the `life` at its start: None for one who was not known."""
+
+    owner: Owner
+    options: ChatOptions
+    ids: ConversationIds
+    previous: RecentResponse | None
+    life: str | None = field(default=None, repr=False)
+
+    @property
+    def asked_id(self) -> str | None:
+        """The id of the user's turn that the call answers."""
+        if self.request.asked:
+            return self.ids.asked_id(self.session_id, self.request)
+        return self.previous.asked_id if self.previous else None
+
+
+class ChatService:
+    """Adds contexts to calls and stores their turns, without ever failing a call."""
+
+    def __init__(
+        self, contexts: ContextService, messages: MessageService, episodes: EpisodeStore, users: UserStore, clock: Clock
+    ) -> None:
+        self._contexts = contexts
+        self._messages = messages
+        self._episodes = episodes
+        self._users = users
+        self._clock = clock
+        self._recent = RecentChats()
+        self._storing: dict[tuple[str, str], asyncio.Task[None]] = {}
+        for kind in ChatFailure:
+            CHAT_FAILURES.labels(kind.value)  # shown from the start, as 0
+        self.failures = ChatFailures(lambda kind: CHAT_FAILURES.labels(kind.value).inc())
+
+    async def begin(self, owner: Owner, request: ChatRequest, options: ChatOptions, secret: bytes) -> ServedCall:
+        """Return the call of a request with its context, or without one where it cannot be had in time.
+
+        Ids are keyed by the `secret`, so that they do not tell what was said.
+        """
+        ids = ConversationIds(secret)
+        previous = self._recent.find_response(owner.group_id, request)
+        session_id = options.session_id or (previous.session_id if previous else None)
+        session_id = session_id or ids.session_id(owner.user_id, request, self._clock().date())
+        call = ServedCall(request, session_id, owner=owner, options=options, ids=ids, previous=previous)
+        with self.failures.noted(ChatFailure.CONTEXT):
+            async with asyncio.timeout(CONTEXT_SECONDS):
+                call.life, call.context = await asyncio.gather(self._users.get_life(owner), self._build_context(call))
+        return call
+
+    async def _build_context(self, call: ServedCall) -> ChatContext:
+        question = question_of(call.request)
+        if call.request.asked is None:
+            question = await self._load_question(call)
+        tokens = await read_text(len(question or ""), lambda: count_tokens(question or ""))
+        request = ContextRequest(
+            question=question,
+            session_id=call.session_id,
+            domain=call.options.domain,
+            token_budget=call.options.token_budget + tokens,
+            recent_messages=False,  # the caller sends them to the model
+        )
+        # The requests that follow results of tools ask the same again, which is no further retrieval.
+        reinforce = not call.options.read_only and not call.request.is_continued
+        context = await self._contexts.build(call.owner, request, reinforce=reinforce)
+        return ChatContext.make(context.context_id, context.preamble)
+
+    async def _load_question(self, call: ServedCall) -> str | None:
+        """Return the stored question of a call whose turns the provider keeps; None where it is not known."""
+        if call.asked_id is None:
+            return None
+        if storing := self._storing.get((call.owner.group_id, call.session_id)):
+            await asyncio.wait([storing], timeout=PREVIOUS_SECONDS)
+        messages = await self._episodes.load_messages(call.owner, [call.asked_id])
+        return question_of(ChatRequest.of_text(messages[0].content)) if messages else None
+
+    def store(self, call: ServedCall, answer: ChatAnswer | None) -> None:
+        """Store the turns of a call in the background, after those of its session that are being stored."""
+        if answer and answer.response_id:
+            response = RecentResponse(call.session_id, asked_id=call.asked_id)
+            self._recent.remember_response(call.owner.group_id, answer.response_id, response)
+        messages = messages_to_store(call.ids, call.session_id, call.request, answer)
+        if call.options.read_only or not messages:
+            return
+        place = (call.owner.group_id, call.session_id)
+        batch = MessagesIn.model_validate(
+            {"session_id": call.session_id, "messages": messages, "domain": call.options.domain}
+        )
+        task = asyncio.create_task(self._store_after(self._storing.get(place), call, batch))
+        self._storing[place] = task
+        task.add_done_callback(lambda done: self._storing.pop(place) if self._storing.get(place) is done else None)
+
+    async def _store_after(self, previous: asyncio.Task[None] | None, call: ServedCall, batch: MessagesIn) -> None:
+        if previous is not None:
+            await asyncio.wait([previous])
+        with self.failures.noted(ChatFailure.STORE):
+            for pause in (*STORE_PAUSES, None):
+                try:
+                    with limit_database_time(STORE_SECONDS):
+                        await self._store(call, batch)
+                    return
+                except Unavailable:
+                    if pause is None:
+                        raise
+                    await asyncio.sleep(pause)
+
+    async def _store(self, call: ServedCall, batch: MessagesIn) -> None:
+        """Store turns, unless their user was forgotten since the call began."""
+        if call.life is None or await self._users.get_life(call.owner) == call.life:
+            await self._messages.add(call.owner, batch)
+
+    async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - an end, not an error
+        """Wait until the turns of all calls are stored, or for `timeout` seconds."""
+        if self._storing:
+            await asyncio.wait([*self._storing.values()], timeout=timeout)
+
+    async def close(self) -> None:
+        """Store what is not stored yet, for a short time."""
+        await self.flush(CLOSING_SECONDS)
+        for task in self._storing.values():
+            task.cancel()

@@ -1,0 +1,189 @@
+"""The memory of one user for the calls of a chat model: a context before a call, its turns stored after it.
+
+Whatever fails here is logged once, until it works again, and counted; the call goes on without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from graphmem.chats.conversation import ConversationIds, messages_to_store, question_of
+from graphmem.chats.failures import ChatFailure, ChatFailures
+from graphmem.chats.protocol import ChatAnswer, ChatRequest
+from graphmem.chats.recent import ChatCall, ChatContext, RecentChats, RecentResponse
+from graphmem.text.token_counts import count_tokens
+
+if TYPE_CHECKING:
+    from graphmem.client import AsyncClient, Client
+    from graphmem.context.models import ContextResponse
+
+CONTEXT_SECONDS = 5.0
+"""Seconds that a call waits for its context."""
+
+CLOSING_SECONDS = 30.0
+"""Seconds that closing a client waits for turns that are not stored yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMemoryOptions:
+    """Whose memory it is, and how it is used.
+
+    Turns are stored in the session `session_id`; without one, in a session for each conversation. A context has
+    `token_budget` tokens at most. With `read_only` no turns are stored.
+    """
+
+    user_id: str
+    session_id: str | None
+    token_budget: int
+    domain: str | None
+    read_only: bool
+
+
+class _ChatMemory:
+    """What a blocking and an asynchronous memory have in common."""
+
+    def __init__(self, options: ChatMemoryOptions) -> None:
+        self.options = options
+        self.failures = ChatFailures()
+        self._ids = ConversationIds(secrets.token_bytes())
+        self._recent = RecentChats()
+
+    def begin(self, request: ChatRequest) -> ChatCall:
+        """Return the call of a request."""
+        user_id = self.options.user_id
+        session_id = self.options.session_id
+        if session_id is None and (previous := self._recent.find_response(user_id, request)):
+            session_id = previous.session_id
+        return ChatCall(request, session_id or self._ids.session_id(user_id, request, datetime.now(UTC).date()))
+
+    def _find_context(self, call: ChatCall) -> ChatContext | None:
+        return self._recent.find_context(self.options.user_id, call)
+
+    def _context_arguments(self, call: ChatCall) -> dict[str, Any]:
+        question = question_of(call.request)
+        return {
+            "question": question,
+            "session_id": call.session_id,
+            "domain": self.options.domain,
+            "token_budget": self.options.token_budget + count_tokens(question or ""),
+            "recent_messages": False,  # the caller sends them to the model
+        }
+
+    def _remember_context(self, call: ChatCall, response: ContextResponse) -> ChatContext:
+        context = ChatContext.make(response.context_id, response.preamble)
+        self._recent.remember_context(self.options.user_id, call, context)
+        return context
+
+    def _messages(self, call: ChatCall, answer: ChatAnswer | None) -> list[dict[str, Any]]:
+        if answer and answer.response_id:
+            response = RecentResponse(call.session_id, call.context)
+            self._recent.remember_response(self.options.user_id, answer.response_id, response)
+        return [] if self.options.read_only else messages_to_store(self._ids, call.session_id, call.request, answer)
+
+    def _message_arguments(self, call: ChatCall) -> dict[str, Any]:
+        return {"session_id": call.session_id, "domain": self.options.domain}
+
+
+class BlockingChatMemory(_ChatMemory):
+    """The memory of one user for a blocking client; turns are stored in a thread, in the order of their calls.
+
+    A program that ends waits for the turns that are not stored yet. `asks` builds contexts, `stores` stores turns.
+    """
+
+    def __init__(self, options: ChatMemoryOptions, asks: Client, stores: Client, *, owns_clients: bool) -> None:
+        super().__init__(options)
+        self._asks, self._stores, self._owns_clients = asks, stores, owns_clients
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="graphmem-turns")
+        self._unstored: set[Future[None]] = set()
+
+    def add_context(self, call: ChatCall) -> None:
+        """Give a call its context, unless it cannot be had."""
+        call.context = self._find_context(call)
+        if call.context is None:
+            with self.failures.noted(ChatFailure.CONTEXT):
+                response = self._asks.context(self.options.user_id, **self._context_arguments(call))
+                call.context = self._remember_context(call, response)
+
+    def store(self, call: ChatCall, answer: ChatAnswer | None) -> None:
+        """Store the turns of a call in the background."""
+        if messages := self._messages(call, answer):
+            future = self._thread.submit(self._store, call, messages)
+            self._unstored.add(future)
+            future.add_done_callback(self._unstored.discard)
+
+    def _store(self, call: ChatCall, messages: list[dict[str, Any]]) -> None:
+        with self.failures.noted(ChatFailure.STORE):
+            self._stores.add_messages(self.options.user_id, messages, **self._message_arguments(call))
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until the turns of all calls are stored, or for `timeout` seconds."""
+        wait([*self._unstored], timeout)
+
+    def close(self) -> None:
+        """Store what is not stored yet, and close what was opened here."""
+        self.flush(CLOSING_SECONDS)
+        self._thread.shutdown(wait=False)
+        if self._owns_clients:
+            self._asks.close()
+            self._stores.close()
+
+
+class AsyncChatMemory(_ChatMemory):
+    """The memory of one user for an asynchronous client; turns are stored by tasks, in the order of their calls.
+
+    A task that is cancelled, as at the end of `asyncio.run`, stores its turns all the same.
+    """
+
+    def __init__(
+        self, options: ChatMemoryOptions, asks: AsyncClient, stores: AsyncClient, *, owns_clients: bool
+    ) -> None:
+        super().__init__(options)
+        self._asks, self._stores, self._owns_clients = asks, stores, owns_clients
+        self._order = asyncio.Lock()
+        self._unstored: set[asyncio.Task[None]] = set()
+
+    async def add_context(self, call: ChatCall) -> None:
+        """Give a call its context, unless it cannot be had in time."""
+        call.context = self._find_context(call)
+        if call.context is None:
+            with self.failures.noted(ChatFailure.CONTEXT):
+                async with asyncio.timeout(CONTEXT_SECONDS):
+                    response = await self._asks.context(self.options.user_id, **self._context_arguments(call))
+                call.context = self._remember_context(call, response)
+
+    def store(self, call: ChatCall, answer: ChatAnswer | None) -> None:
+        """Store the turns of a call in the background."""
+        if messages := self._messages(call, answer):
+            task = asyncio.create_task(self._store_to_the_end(call, messages))
+            self._unstored.add(task)
+            task.add_done_callback(self._unstored.discard)
+
+    async def _store_to_the_end(self, call: ChatCall, messages: list[dict[str, Any]]) -> None:
+        with self.failures.noted(ChatFailure.STORE):
+            try:
+                async with self._order:
+                    await self._store(call, messages)
+            except asyncio.CancelledError:
+                # The event loop is about to end. What was stored already is recognised by its ids.
+                async with asyncio.timeout(CLOSING_SECONDS):
+                    await self._store(call, messages)
+
+    async def _store(self, call: ChatCall, messages: list[dict[str, Any]]) -> None:
+        await self._stores.add_messages(self.options.user_id, messages, **self._message_arguments(call))
+
+    async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as of the blocking one
+        """Wait until the turns of all calls are stored, or for `timeout` seconds."""
+        if self._unstored:
+            await asyncio.wait([*self._unstored], timeout=timeout)
+
+    async def aclose(self) -> None:
+        """Store what is not stored yet, and close what was opened here."""
+        await self.flush(CLOSING_SECONDS)
+        if self._owns_clients:
+            await self._asks.aclose()
+            await self._stores.aclose()

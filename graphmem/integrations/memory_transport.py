@@ -1,0 +1,204 @@
+"""Transports that put memory between the client of a provider and its own HTTP client.
+
+Requests to a model get a context and their answers are read while they pass; everything else passes as it is. The
+methods, types, retries and streams of the client stay those of its package, which sees a transport like any other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any
+
+import httpx
+import httpx2
+
+from graphmem.chats.answer_reader import AnswerReader, PassingAnswer
+from graphmem.chats.failures import ChatFailure, ChatFailures
+from graphmem.chats.protocol import ChatProtocol, ChatRequest
+from graphmem.chats.recent import ChatContext
+from graphmem.integrations.chat_memory import AsyncChatMemory, BlockingChatMemory
+
+CONTEXT_ID_HEADER = "x-graphmem-context-id"
+"""Header of a response with the id of its context, by which the answer can be rated."""
+
+MEMORY_HEADER = "x-graphmem-memory"
+"""Header of a response that is `unavailable` where the model was called without memory."""
+
+SIGNED_SCHEME = "AWS4-HMAC-SHA256"
+"""Scheme of an `Authorization` that signs the body of a request."""
+
+
+class _MemoryTransport:
+    """What a blocking and an asynchronous transport have in common: requests and responses of either library."""
+
+    _inner: Any
+    _library: Any
+    _protocols: Sequence[ChatProtocol]
+    _failures: ChatFailures
+
+    def _client_options(self) -> dict[str, Any]:
+        """Return what a client of this transport takes over from the inner one, which does the rest."""
+        inner = self._inner
+        return {
+            "transport": self,
+            "base_url": inner.base_url,
+            "headers": inner.headers,
+            "params": inner.params,
+            "cookies": inner.cookies,
+            "timeout": inner.timeout,
+        }
+
+    def _find_protocol(self, request: Any) -> ChatProtocol | None:
+        path = request.url.path.rstrip("/")
+        if request.method != "POST":
+            return None
+        return next((protocol for protocol in self._protocols if path.endswith(protocol.path)), None)
+
+    def _read(
+        self, protocol: ChatProtocol, headers: Mapping[str, str], content: bytes
+    ) -> tuple[dict[str, Any], ChatRequest] | None:
+        """Return the body of a request and what it says; None for one without a turn of the user."""
+        with self._failures.noted(ChatFailure.READ):
+            if headers.get("authorization", "").startswith(SIGNED_SCHEME):
+                raise ValueError("its signature covers its body, which must stay as it is")
+            body = json.loads(content)
+            request = protocol.read_request(body)
+            return (body, request) if request.is_dialogue else None
+        return None
+
+    def _rewrite(self, request: Any, body: Mapping[str, Any]) -> Any:
+        headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"content-length"]
+        content = json.dumps(body, separators=(",", ":")).encode()
+        return self._library.Request(
+            request.method, request.url, headers=headers, content=content, extensions=request.extensions
+        )
+
+    def _respond(self, response: Any, stream: Any, context: ChatContext | None = None, *, told: bool = False) -> Any:
+        headers = [*response.headers.raw]
+        if context:
+            headers.append((CONTEXT_ID_HEADER.encode(), context.id.encode()))
+        elif told:
+            headers.append((MEMORY_HEADER.encode(), b"unavailable"))
+        return self._library.Response(
+            response.status_code, headers=headers, stream=stream, extensions=response.extensions
+        )
+
+    def _add_context(
+        self, request: Any, protocol: ChatProtocol, body: Mapping[str, Any], context: ChatContext | None
+    ) -> Any:
+        """Return the request with its context, whose answer is not compressed so that it can be read."""
+        request.headers["Accept-Encoding"] = "identity"
+        if not context or not context.block:
+            return request
+        return self._rewrite(request, protocol.add_context(body, context.block))
+
+
+class PassingStream(httpx.SyncByteStream, httpx2.SyncByteStream):
+    """The bytes of a response, read while they pass."""
+
+    def __init__(self, response: Any, passing: PassingAnswer | None) -> None:
+        self._response = response
+        self._passing = passing
+
+    def __iter__(self) -> Iterator[bytes]:
+        for data in self._response.iter_raw():
+            if self._passing:
+                self._passing.feed(data)
+            yield data
+
+    def close(self) -> None:
+        """Close the response; its answer is complete or has broken off."""
+        self._response.close()
+        if self._passing:
+            self._passing.end()
+
+
+class PassingAsyncStream(httpx.AsyncByteStream, httpx2.AsyncByteStream):
+    """The bytes of an asynchronous response, read while they pass."""
+
+    def __init__(self, response: Any, passing: PassingAnswer | None) -> None:
+        self._response = response
+        self._passing = passing
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for data in self._response.aiter_raw():
+            if self._passing:
+                self._passing.feed(data)
+            yield data
+
+    async def aclose(self) -> None:
+        """Close the response; its answer is complete or has broken off."""
+        await self._response.aclose()
+        if self._passing:
+            self._passing.end()
+
+
+class BlockingMemoryTransport(_MemoryTransport, httpx.BaseTransport, httpx2.BaseTransport):
+    """Sends requests with the HTTP client of a provider's client, those to a model with memory."""
+
+    def __init__(self, inner: Any, protocols: Sequence[ChatProtocol], memory: BlockingChatMemory) -> None:
+        self._inner, self._protocols, self.memory = inner, protocols, memory
+        self._library = httpx2 if isinstance(inner, httpx2.Client) else httpx
+        self._failures = memory.failures
+
+    def make_client(self) -> Any:
+        """Return an HTTP client that sends with this transport."""
+        return self._library.Client(**self._client_options())
+
+    def handle_request(self, request: Any) -> Any:
+        """Send a request; return its response, whose stream is read while it passes."""
+        protocol = self._find_protocol(request)
+        read = self._read(protocol, request.headers, request.read()) if protocol else None
+        if protocol is None or read is None:
+            response = self._inner.send(request, stream=True)
+            return self._respond(response, PassingStream(response, None))
+        body, said = read
+        call = self.memory.begin(said)
+        self.memory.add_context(call)
+        response = self._inner.send(self._add_context(request, protocol, body, call.context), stream=True)
+        passing = None
+        if response.is_success:
+            reader = AnswerReader(protocol, response.headers.get("content-type", ""))
+            passing = PassingAnswer(reader, self._failures, lambda answer: self.memory.store(call, answer))
+        return self._respond(response, PassingStream(response, passing), call.context, told=True)
+
+    def close(self) -> None:
+        """Store what is not stored yet, and close the HTTP client."""
+        self.memory.close()
+        self._inner.close()
+
+
+class AsyncMemoryTransport(_MemoryTransport, httpx.AsyncBaseTransport, httpx2.AsyncBaseTransport):
+    """Sends requests with the HTTP client of a provider's asynchronous client, those to a model with memory."""
+
+    def __init__(self, inner: Any, protocols: Sequence[ChatProtocol], memory: AsyncChatMemory) -> None:
+        self._inner, self._protocols, self.memory = inner, protocols, memory
+        self._library = httpx2 if isinstance(inner, httpx2.AsyncClient) else httpx
+        self._failures = memory.failures
+
+    def make_client(self) -> Any:
+        """Return an HTTP client that sends with this transport."""
+        return self._library.AsyncClient(**self._client_options())
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Send a request; return its response, whose stream is read while it passes."""
+        protocol = self._find_protocol(request)
+        read = self._read(protocol, request.headers, await request.aread()) if protocol else None
+        if protocol is None or read is None:
+            response = await self._inner.send(request, stream=True)
+            return self._respond(response, PassingAsyncStream(response, None))
+        body, said = read
+        call = self.memory.begin(said)
+        await self.memory.add_context(call)
+        response = await self._inner.send(self._add_context(request, protocol, body, call.context), stream=True)
+        passing = None
+        if response.is_success:
+            reader = AnswerReader(protocol, response.headers.get("content-type", ""))
+            passing = PassingAnswer(reader, self._failures, lambda answer: self.memory.store(call, answer))
+        return self._respond(response, PassingAsyncStream(response, passing), call.context, told=True)
+
+    async def aclose(self) -> None:
+        """Store what is not stored yet, and close the HTTP client."""
+        await self.memory.aclose()
+        await self._inner.aclose()

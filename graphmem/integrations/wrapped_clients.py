@@ -1,0 +1,143 @@
+"""Memory for the clients of providers: `client = wrap_openai(OpenAI(), user="mara")`, and `wrap_anthropic`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from graphmem.chats.chat_completions import ChatCompletionsProtocol
+from graphmem.chats.messages import MessagesProtocol
+from graphmem.chats.protocol import ChatProtocol
+from graphmem.chats.responses import ResponsesProtocol
+from graphmem.integrations.agent_memory import DEFAULT_TOKEN_BUDGET
+from graphmem.integrations.chat_memory import (
+    CONTEXT_SECONDS,
+    AsyncChatMemory,
+    BlockingChatMemory,
+    ChatMemoryOptions,
+)
+from graphmem.integrations.memory_transport import AsyncMemoryTransport, BlockingMemoryTransport
+from graphmem.runtime.errors import ConfigurationError, InvalidInput
+
+if TYPE_CHECKING:
+    import anthropic
+    import openai
+
+    from graphmem.client import AsyncClient, Client
+
+AnthropicClient = TypeVar("AnthropicClient", bound="anthropic.Anthropic | anthropic.AsyncAnthropic")
+OpenAIClient = TypeVar("OpenAIClient", bound="openai.OpenAI | openai.AsyncOpenAI")
+
+URL_VARIABLE, KEY_VARIABLE = "GRAPHMEM_URL", "GRAPHMEM_API_KEY"
+"""Environment variables with the address of the server and its key, as hooks read them."""
+
+_OPENAI = (ChatCompletionsProtocol(), ResponsesProtocol())
+_ANTHROPIC = (MessagesProtocol(),)
+
+
+def wrap_openai(
+    client: OpenAIClient,
+    *,
+    user: str,
+    session: str | None = None,
+    budget: int = DEFAULT_TOKEN_BUDGET,
+    domain: str | None = None,
+    read_only: bool = False,
+    memory: Client | AsyncClient | None = None,
+) -> OpenAIClient:
+    """Return a client like the one given that knows what graphmem knows about a user.
+
+    Before a chat completion or a response, the context for the user's last message is added to the system prompt, with
+    `budget` tokens at most. After it, what the user and the model said is stored in the background, in `session` or in
+    a session for each conversation; with `read_only` nothing is. Memories of `domain` are preferred, and it is that of
+    what is stored. Where graphmem does not answer, the model is called without it.
+
+    `memory` is a client of graphmem, blocking or asynchronous as `client` is; absent, one for `GRAPHMEM_URL` with the
+    key in `GRAPHMEM_API_KEY`. Raises ConfigurationError without a key, InvalidInput for a client of the other kind.
+    """
+    options = _make_options(user, session, budget, domain, read_only)
+    wrapped: OpenAIClient = _wrap(client, _OPENAI, options, memory)
+    return wrapped
+
+
+def wrap_anthropic(
+    client: AnthropicClient,
+    *,
+    user: str,
+    session: str | None = None,
+    budget: int = DEFAULT_TOKEN_BUDGET,
+    domain: str | None = None,
+    read_only: bool = False,
+    memory: Client | AsyncClient | None = None,
+) -> AnthropicClient:
+    """Return a client like the one given that knows what graphmem knows about a user, as `wrap_openai` does.
+
+    Before a message, the context for the user's last one is added to the system prompt; after it, the turns are stored.
+    Clients of Bedrock and Vertex call their models without memory.
+    """
+    options = _make_options(user, session, budget, domain, read_only)
+    wrapped: AnthropicClient = _wrap(client, _ANTHROPIC, options, memory)
+    return wrapped
+
+
+def memory_of(client: Any) -> BlockingChatMemory | AsyncChatMemory:
+    """Return the memory of a wrapped client: `flush` waits for what it stores, `failures.count` counts what failed."""
+    transport = _transport_of(client)
+    if transport is None:
+        raise InvalidInput("The client has no memory: wrap it first.")
+    return transport.memory
+
+
+def _transport_of(client: Any) -> BlockingMemoryTransport | AsyncMemoryTransport | None:
+    transport = getattr(getattr(client, "_client", None), "_transport", None)
+    return transport if isinstance(transport, BlockingMemoryTransport | AsyncMemoryTransport) else None
+
+
+def _make_options(
+    user: str, session: str | None, budget: int, domain: str | None, read_only: bool
+) -> ChatMemoryOptions:
+    if not user.strip():
+        raise InvalidInput("A client needs the user whose memory it has: give it as `user`.")
+    return ChatMemoryOptions(user, session, budget, domain, read_only)
+
+
+def _wrap(
+    client: Any,
+    protocols: Sequence[ChatProtocol],
+    options: ChatMemoryOptions,
+    memory: Client | AsyncClient | None,
+) -> Any:
+    from graphmem.client import AsyncClient, Client
+
+    if _transport_of(client):
+        raise InvalidInput("The client has a memory already: wrap the one that has none.")
+    inner = client._client
+    if hasattr(inner, "aclose"):
+        if memory is not None and not isinstance(memory, AsyncClient):
+            raise InvalidInput(
+                "An asynchronous client needs an asynchronous memory: give an AsyncClient or GraphMemory."
+            )
+        asks, stores = (memory, memory) if memory else _open_clients(AsyncClient)
+        transport: Any = AsyncMemoryTransport(
+            inner, protocols, AsyncChatMemory(options, asks, stores, owns_clients=memory is None)
+        )
+    else:
+        if memory is not None and not isinstance(memory, Client):
+            raise InvalidInput("A blocking client needs a blocking memory: give a Client.")
+        asks, stores = (memory, memory) if memory else _open_clients(Client)
+        transport = BlockingMemoryTransport(
+            inner, protocols, BlockingChatMemory(options, asks, stores, owns_clients=memory is None)
+        )
+    return client.with_options(http_client=transport.make_client())
+
+
+def _open_clients(kind: Any) -> tuple[Any, Any]:
+    """Return a client that asks once and in time, and one that is patient."""
+    key = os.environ.get(KEY_VARIABLE)
+    if not key:
+        raise ConfigurationError(f"graphmem has no key: set {KEY_VARIABLE}, or give a client as `memory`.")
+    from graphmem.client.async_client import DEFAULT_SERVER_URL
+
+    url = os.environ.get(URL_VARIABLE) or DEFAULT_SERVER_URL
+    return kind(key, url, timeout=CONTEXT_SECONDS, attempts=1), kind(key, url)

@@ -1,0 +1,385 @@
+"""Calls of models through the service, by the clients of the providers: what is sent on, sent back, and stored."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import anthropic
+import httpx
+import openai
+import pytest
+from graphmem_api.app import create_app
+from pydantic import SecretStr
+
+from graphmem.app.bootstrap import Services
+from graphmem.chats.context_block import CLOSING, OPENING
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import Owner
+from graphmem.text.token_counts import count_tokens
+from tests.api.conftest import PROVIDER_KEY, Caller, serve_app
+from tests.provider_server import Answer, ProviderServer
+
+CHAT = "/openai/v1/chat/completions"
+QUESTION: Any = [{"role": "user", "content": "Where do I live?"}]
+ASK = {"model": "m", "messages": QUESTION}
+AS_MARA = {"X-Graphmem-User": "mara"}
+AS_NOBODY = {"X-Graphmem-User": f"u{uuid.uuid4().hex}", "X-Graphmem-Read-Only": "1"}
+
+Connect = Callable[..., openai.AsyncOpenAI]
+
+
+@asynccontextmanager
+async def serving(settings: Settings, **changed: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """Serve with other settings, and yield a client with the first key."""
+    settings = settings.model_copy(update=changed)
+    assert settings.api_key
+    key = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}"}
+    async with (
+        Services.open(settings, worker=False) as services,
+        serve_app(create_app(services, settings)) as address,
+        httpx.AsyncClient(base_url=address, headers=key) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+async def connect(address: str, agent: httpx.AsyncClient) -> AsyncIterator[Connect]:
+    """Make a client of OpenAI whose base URL is the service, with the key of an agent."""
+    async with AsyncExitStack() as stack:
+
+        def make(caller: httpx.AsyncClient = agent, **options: Any) -> openai.AsyncOpenAI:
+            key = caller.headers["authorization"].partition(" ")[2]
+            client = openai.AsyncOpenAI(
+                api_key=key, base_url=f"{address}/openai/v1", max_retries=0, **{"default_headers": AS_MARA, **options}
+            )
+            stack.push_async_callback(client.close)
+            return client
+
+        yield make
+
+
+@pytest.fixture
+async def lund(agent: httpx.AsyncClient) -> None:
+    """Mara lives in Lund."""
+    saved = await agent.post("/v1/users/mara/memories", json={"memories": [{"content": "Mara lives in Lund."}]})
+    saved.raise_for_status()
+
+
+@pytest.fixture
+def turns(agent: httpx.AsyncClient, services: Services) -> Callable[..., Awaitable[list[list[tuple[str, str]]]]]:
+    """Return what was said in each session, the oldest session first, once all is stored."""
+
+    async def list_turns(user: str = "mara") -> list[list[tuple[str, str]]]:
+        await services.chats.flush()
+        sessions = (await agent.get(f"/v1/users/{user}/sessions")).json()["items"]
+        found = []
+        for session in reversed(sessions):
+            messages = await agent.get(f"/v1/users/{user}/sessions/{session['session_id']}/messages")
+            found.append([(message["role"], message["content"]) for message in messages.json()["items"]])
+        return found
+
+    return list_turns
+
+
+async def read(stream: openai.AsyncStream[Any]) -> str:
+    """Return what the rest of a stream says."""
+    return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+
+
+@pytest.mark.usefixtures("lund")
+async def test_a_chat_completion_gets_a_context_and_its_turns_are_stored(
+    connect: Connect, agent: httpx.AsyncClient, provider: ProviderServer, turns: Any
+) -> None:
+    provider.prepare("In Lund.", "Yes.")
+    system: Any = {"role": "system", "content": "Be brief."}
+    raw = await connect().chat.completions.with_raw_response.create(
+        model="m", messages=[system, *QUESTION], extra_body={"of_later": {"a": [1]}}, extra_query={"beta": "true"}
+    )
+    assert raw.parse().choices[0].message.content == "In Lund."
+    sent = provider.received[0]
+    assert sent.system.startswith("Be brief.\n\n<graphmem_context>")
+    assert "Mara lives in Lund." in sent.system
+    assert (sent.body["of_later"], sent.body["messages"][1:], sent.query) == ({"a": [1]}, QUESTION, "beta=true")
+    more: Any = [{"role": "assistant", "content": "In Lund."}, {"role": "user", "content": "In Sweden?"}]
+    await connect().chat.completions.create(model="m", messages=[system, *QUESTION, *more])
+    assert await turns() == [
+        [
+            ("user", "Where do I live?"), ("assistant", "In Lund."),
+            ("user", "In Sweden?"), ("assistant", "Yes."),
+        ]
+    ]  # fmt: skip
+    context_id = raw.headers["x-graphmem-context-id"]
+    rated = await agent.post(f"/v1/users/mara/context/{context_id}/feedback", json={"score": 5})
+    assert rated.json()["credited"]
+
+
+async def test_the_provider_gets_its_own_key_and_no_header_of_ours(connect: Connect, provider: ProviderServer) -> None:
+    provider.prepare("Hello.")
+    client = connect(default_headers={**AS_MARA, "OpenAI-Organization": "org-1", "X-Forwarded-For": "10.0.0.1"})
+    raw = await client.chat.completions.with_raw_response.create(model="m", messages=QUESTION)
+    (sent,) = provider.received
+    assert sent.headers["authorization"] == f"Bearer {PROVIDER_KEY}"
+    assert (sent.headers["openai-organization"], sent.headers["accept-encoding"]) == ("org-1", "identity")
+    assert not [name for name in sent.headers if name.startswith(("x-graphmem", "x-forwarded", "cookie"))]
+    assert client.api_key not in json.dumps([sent.headers, sent.body])
+    assert (raw.headers["x-of-provider"], raw.headers["x-upstream-request-id"][:4]) == ("kept", "req_")
+
+
+@pytest.mark.usefixtures("lund")
+async def test_a_stream_comes_as_it_is_sent(connect: Connect, provider: ProviderServer, turns: Any) -> None:
+    provider.prepare("Slowly it comes.")
+    provider.gate.clear()
+    pieces: list[str | None] = []
+    async for chunk in await connect().chat.completions.create(model="m", messages=QUESTION, stream=True):
+        pieces.append(chunk.choices[0].delta.content)
+        if pieces[-1] == "Slowly ":
+            provider.gate.set()  # the rest is not sent before
+    assert "".join(filter(None, pieces)) == "Slowly it comes."
+    assert "Mara lives in Lund." in provider.received[0].system
+    assert await turns() == [[("user", "Where do I live?"), ("assistant", "Slowly it comes.")]]
+
+
+@pytest.mark.usefixtures("lund")
+async def test_calls_of_tools_pass_and_the_question_keeps_its_context(
+    connect: Connect, provider: ProviderServer, turns: Any
+) -> None:
+    provider.prepare(Answer("I look.", calls_tool=True), "It rains in Lund.")
+    client = connect()
+    first = await client.chat.completions.create(model="m", messages=QUESTION)
+    assert first.choices[0].message.tool_calls
+    said: Any = first.choices[0].message.model_dump(exclude_none=True)
+    result: Any = {"role": "tool", "tool_call_id": "call_1", "content": "Rain, of which nothing is stored."}
+    await client.chat.completions.create(model="m", messages=[*QUESTION, said, result])
+    assert "Mara lives in Lund." in provider.received[1].system
+    assert await turns() == [
+        [("user", "Where do I live?"), ("assistant", "I look."), ("assistant", "It rains in Lund.")]
+    ]
+
+
+async def test_the_user_comes_from_the_header_the_body_or_the_key(
+    caller: Caller, provider: ProviderServer, turns: Any
+) -> None:
+    provider.prepare(*["Yes."] * 4)
+    everybody = await caller("agent")
+    only_ines = await caller("agent", users=["ines"])
+    two = await caller("agent", users=["ines", "ada"])
+
+    async def status(key: httpx.AsyncClient, header: str | None = None, body: str | None = None) -> int:
+        sent = {"X-Graphmem-User": header} if header else {}
+        answer = await key.post(CHAT, json=ASK | ({"user": body} if body else {}), headers=sent)
+        return answer.status_code
+
+    assert await status(everybody, header="mara", body="other") == 200
+    assert await status(everybody, body="ada") == 200
+    assert await status(only_ines) == 200
+    assert await status(everybody) == 422
+    assert await status(two) == 422
+    assert await status(only_ines, header="mara") == 403
+    assert await status(only_ines, body="mara") == 403
+    assert await status(await caller("analyst"), header="mara") == 403
+    assert await status(httpx.AsyncClient(base_url=everybody.base_url), header="mara") == 401
+    for user in ("mara", "ada", "ines"):
+        assert await turns(user) == [[("user", "Where do I live?"), ("assistant", "Yes.")]], user
+    assert await turns("other") == []
+    named = await everybody.post(CHAT, json=ASK, headers=[(b"x-graphmem-user", "用户".encode())])
+    assert named.status_code == 200
+    assert len(await turns("用户")) == 1
+
+
+async def test_headers_say_how_the_memory_is_used(
+    agent: httpx.AsyncClient, provider: ProviderServer, services: Services, turns: Any
+) -> None:
+    memories = [{"content": f"Mara grows the tomato variety number {number}."} for number in range(40)]
+    (await agent.post("/v1/users/mara/memories", json={"memories": memories})).raise_for_status()
+    ask = {"model": "m", "messages": [{"role": "user", "content": "Which tomatoes do I grow?"}]}
+    provider.prepare("Many.", "Many.", "Many.")
+    await agent.post(CHAT, json=ask, headers={**AS_MARA, "X-Graphmem-Budget": "2000", "X-Graphmem-Read-Only": "true"})
+    await agent.post(CHAT, json=ask, headers={**AS_MARA, "X-Graphmem-Budget": "60", "X-Graphmem-Session": "s"})
+    small, large = (count_tokens(provider.received[index].system) for index in (1, 0))
+    assert small <= 60 + count_tokens(OPENING + CLOSING) < large
+    await agent.post(CHAT, json=ask, headers={**AS_MARA, "X-Graphmem-Session": "s", "X-Graphmem-Domain": "Garden"})
+    await services.chats.flush()
+    stored = (await agent.get("/v1/users/mara/sessions/s/messages")).json()["items"]
+    assert [(message["content"], message["domain"]) for message in stored][:2] == [
+        ("Which tomatoes do I grow?", None), ("Many.", None),
+    ]  # fmt: skip
+    assert len(await turns()) == 1
+    refused = await agent.post(CHAT, json=ask, headers={**AS_MARA, "X-Graphmem-Budget": "many"})
+    assert (refused.status_code, refused.json()["errors"][0]["loc"]) == (422, ["header", "x-graphmem-budget"])
+
+
+async def test_errors_of_the_provider_arrive_as_they_are(
+    agent: httpx.AsyncClient, provider: ProviderServer, turns: Any
+) -> None:
+    body = {"error": {"message": "slow down", "type": "rate", "code": "busy"}}
+    provider.prepare(Answer(status=429, body=body), Answer(status=400, body=body))
+    busy = await agent.post(CHAT, json=ASK, headers=AS_MARA)
+    assert (busy.status_code, busy.json(), busy.headers["retry-after-ms"]) == (429, body, "1")
+    assert (await agent.post(CHAT, json={**ASK, "stream": True}, headers=AS_MARA)).json() == body
+    assert await turns() == []
+
+
+async def test_what_is_not_understood_is_passed_on(agent: httpx.AsyncClient, provider: ProviderServer) -> None:
+    provider.prepare("Hello.", "Hello.")
+    odd = {"model": "m", "messages": [{"role": "system", "content": "Say hello."}], "n": 1.50, "big": 2**70}
+    answer = await agent.post(CHAT, json=odd)
+    assert answer.status_code == 200
+    assert provider.received[0].body == odd
+    assert not [name for name in answer.headers if name.startswith("x-graphmem")]
+    assert (await agent.get("/openai/v1/models")).json()["data"][0]["id"] == "m"
+    assert provider.received[1].path == "/v1/models"
+
+
+async def test_an_answer_that_breaks_off_breaks_off_for_the_caller(
+    connect: Connect, provider: ProviderServer, turns: Any
+) -> None:
+    provider.prepare(Answer("It breaks off in the middle of it.", breaks_off=True), Answer("Never.", drops=True))
+    assert await read(await connect().chat.completions.create(model="m", messages=QUESTION, stream=True))
+    dropped = await connect().chat.completions.create(model="m", messages=QUESTION, stream=True)
+    with pytest.raises(openai.APIConnectionError):
+        await read(dropped)
+    assert await turns() == [[("user", "Where do I live?")]]
+
+
+async def test_a_caller_who_leaves_ends_the_call(connect: Connect, provider: ProviderServer, turns: Any) -> None:
+    provider.prepare("Slowly it comes.")
+    provider.gate.clear()
+    async with await connect().chat.completions.create(model="m", messages=QUESTION, stream=True) as stream:
+        async for chunk in stream:
+            if chunk.choices[0].delta.content:
+                break
+    for _ in range(100):
+        if found := await turns():
+            break
+        await asyncio.sleep(0.05)
+    provider.gate.set()
+    assert found == [[("user", "Where do I live?")]]
+
+
+async def test_nothing_is_stored_of_a_user_who_is_forgotten_meanwhile(
+    connect: Connect, agent: httpx.AsyncClient, provider: ProviderServer, services: Services, tenant: str, turns: Any
+) -> None:
+    (await agent.post("/v1/users/mara/memories", json={"memories": [{"content": "x y z"}]})).raise_for_status()
+    provider.prepare("Slowly it comes.")
+    provider.gate.clear()
+    stream = await connect().chat.completions.create(model="m", messages=QUESTION, stream=True)
+    owner = Owner(tenant, "mara")
+    assert (await services.forgetting.forget(owner)).residue == 0
+    provider.gate.set()
+    assert await read(stream) == "Slowly it comes."
+    assert await turns() == []
+    assert owner not in await services.chats._users.list_owners(tenant)
+
+
+async def test_without_a_provider_the_answer_says_what_to_set(settings: Settings) -> None:
+    async with serving(settings, upstream_openai_url=None, upstream_openai_key=None) as client:
+        answer = await client.post(CHAT, json=ASK, headers=AS_NOBODY)
+    assert (answer.status_code, answer.json()["title"]) == (501, "Not configured")
+    assert "GRAPHMEM_UPSTREAM_OPENAI_KEY" in answer.json()["detail"]
+
+
+async def test_a_provider_that_is_away_is_a_503(settings: Settings) -> None:
+    async with serving(settings, upstream_openai_url="http://127.0.0.1:9/v1") as client:
+        answer = await client.post(CHAT, json=ASK, headers=AS_NOBODY)
+    assert (answer.status_code, answer.json()["title"]) == (503, "Unavailable")
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_a_callers_own_key_is_passed_on_where_it_may_be(
+    settings: Settings, provider: ProviderServer, allowed: bool
+) -> None:
+    provider.prepare("Hello.", "Hello.", "Hello.")
+    changed = {"upstream_caller_keys": allowed, "upstream_openai_key": SecretStr("sk-ours")}
+    async with serving(settings, **changed) as client:
+        ours = client.headers.pop("authorization")
+        key = {"X-Graphmem-Key": ours.partition(" ")[2]}
+        both = {**key, "Authorization": "Bearer sk-theirs"}
+        for given in (both, key, {"Authorization": ours}):
+            assert (await client.post(CHAT, json=ASK, headers={**AS_NOBODY, **given})).status_code == 200
+        wrong = await client.post(CHAT, json=ASK, headers={**AS_NOBODY, **both, "X-Graphmem-Key": "gm_wrong"})
+        assert wrong.status_code == 401
+    keys = [request.headers["authorization"] for request in provider.received]
+    assert keys == ["Bearer sk-theirs" if allowed else "Bearer sk-ours", "Bearer sk-ours", "Bearer sk-ours"]
+
+
+@pytest.mark.usefixtures("lund")
+async def test_responses_keep_their_session_and_their_context(
+    connect: Connect, provider: ProviderServer, turns: Any
+) -> None:
+    provider.prepare(Answer(calls_tool=True), "It rains in Lund.", "Yes.", "Right.")
+    client = connect()
+    result: Any = {"type": "function_call_output", "call_id": "call_1", "output": "Rain."}
+    first = await client.responses.create(model="m", input="Where do I live?", instructions="Be brief.")
+    second = await client.responses.create(model="m", input=[result], previous_response_id=first.id)
+    assert second.output_text == "It rains in Lund."
+    async with client.responses.stream(model="m", input="In Sweden?", previous_response_id=second.id) as stream:
+        assert (await stream.get_final_response()).output_text == "Yes."
+    assert provider.received[0].system.startswith("Be brief.\n\n<graphmem_context>")
+    assert all("Mara lives in Lund." in request.system for request in provider.received)
+    assert provider.received[1].body["input"] == [result]
+    texts = [("user", "Where do I live?"), ("assistant", "It rains in Lund."), ("user", "In Sweden?")]
+    assert await turns() == [[*texts, ("assistant", "Yes.")]]
+    await client.responses.create(model="m", input="In Europe?", conversation="conv_1")
+    assert await turns() == [[*texts, ("assistant", "Yes.")], [("user", "In Europe?"), ("assistant", "Right.")]]
+
+
+@pytest.mark.usefixtures("lund")
+async def test_messages_of_anthropic_stream_and_call_tools(
+    address: str, agent: httpx.AsyncClient, provider: ProviderServer, turns: Any
+) -> None:
+    provider.prepare(Answer("I look.", calls_tool=True), "It rains in Lund.", "", "")
+    key = agent.headers["authorization"].partition(" ")[2]
+    tools: Any = [{"name": "get_weather", "input_schema": {"type": "object"}}]
+    call: dict[str, Any] = {"model": "m", "max_tokens": 100, "metadata": {"user_id": "mara"}, "tools": tools}
+    async with anthropic.AsyncAnthropic(api_key=key, base_url=f"{address}/anthropic", max_retries=0) as client:
+        async with client.messages.stream(**call, messages=QUESTION, system="Be brief.") as stream:
+            first = await stream.get_final_message()
+        said: Any = {"role": "assistant", "content": first.content}
+        result: Any = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "Rain."}
+        raw = await client.messages.with_raw_response.create(
+            **call, messages=[*QUESTION, said, {"role": "user", "content": [result]}]
+        )
+        await client.messages.count_tokens(model="m", messages=QUESTION)
+        await client.models.list()
+    assert raw.headers["x-graphmem-context-id"]
+    assert raw.headers["request-id"] == raw.headers["x-upstream-request-id"]
+    sent = provider.received
+    assert [request.path for request in sent] == [
+        "/v1/messages",
+        "/v1/messages",
+        "/v1/messages/count_tokens",
+        "/v1/models",
+    ]
+    assert sent[0].system.startswith("Be brief.\n\n<graphmem_context>")
+    assert "Mara lives in Lund." in sent[1].system
+    assert sent[2].body == {"model": "m", "messages": QUESTION}
+    assert {request.headers["authorization"] for request in sent} == {f"Bearer {PROVIDER_KEY}"}
+    assert {request.headers["anthropic-version"] for request in sent}
+    assert await turns() == [
+        [("user", "Where do I live?"), ("assistant", "I look."), ("assistant", "It rains in Lund.")]
+    ]
+
+
+async def test_the_key_may_be_where_clients_of_anthropic_send_theirs(
+    address: str, agent: httpx.AsyncClient, provider: ProviderServer
+) -> None:
+    provider.prepare("Hello.")
+    key = agent.headers["authorization"].partition(" ")[2]
+    async with httpx.AsyncClient(base_url=address, headers={"x-api-key": key, **AS_NOBODY}) as client:
+        answer = await client.post("/anthropic/v1/messages", json={**ASK, "max_tokens": 10})
+    assert answer.json()["content"][0]["text"] == "Hello."
+    (sent,) = provider.received
+    assert sent.headers["x-api-key"] == PROVIDER_KEY
+    assert "authorization" not in sent.headers
+
+
+async def test_errors_of_anthropic_arrive_as_they_are(agent: httpx.AsyncClient, provider: ProviderServer) -> None:
+    body = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    provider.prepare(Answer(status=529, body=body))
+    answer = await agent.post("/anthropic/v1/messages", json={**ASK, "max_tokens": 10}, headers=AS_NOBODY)
+    assert (answer.status_code, answer.json()) == (529, body)
