@@ -17,6 +17,7 @@ from graphmem.context.answer_lines import (
     order_answers,
     quote_line,
     repeats_question,
+    says_something,
     without_repetitions,
 )
 from graphmem.context.conversation_summary import to_single_line, truncate_at_word
@@ -35,7 +36,14 @@ from graphmem.context.models import (
     RelatedSession,
 )
 from graphmem.context.preamble import AnswerLine, PreambleContent, PreambleLine, PreambleSection, pack_preamble
-from graphmem.context.relevance import ExcerptWords, JustSaid, is_in_scope, match_domains, semantic_score
+from graphmem.context.relevance import (
+    ExcerptWords,
+    JustSaid,
+    content_words,
+    is_in_scope,
+    match_domains,
+    semantic_score,
+)
 from graphmem.conversations.session import MessageRole
 from graphmem.memories.memory import Memory, MemoryType, Scope
 from graphmem.memories.new_memory import is_temporary_state
@@ -107,12 +115,14 @@ def compose_context(request: ContextRequest, material: ContextMaterial, profile:
     profile_memories = [
         memory for memory in _base_layer(snapshot, request.session_id) if memory.id not in contradicted_ids
     ]
-    said_at = material.message_times if request.sources else None
-    answers = _answer_lines(request, material, fitting, contradicted, profile)
+    bullets = memory_bullets(
+        [*(hit.memory for hit in fitting), *profile_memories], material.message_times if request.sources else None
+    )
+    answers = _answer_lines(request, material, fitting, contradicted, bullets, profile)
     content = PreambleContent(
         answers=answers,
-        profile=memory_bullets(profile_memories, said_at),
-        relevant=memory_bullets([hit.memory for hit in fitting], said_at),
+        profile=[bullets[memory.id] for memory in profile_memories],
+        relevant=[bullets[hit.memory.id] for hit in fitting],
         top=max(0, request.top - count_chosen(answers, fitting)),
         style_instructions=_style_lines(request, snapshot, profile),
         citation=PreambleLine("citation", CITATION_INSTRUCTION),
@@ -193,29 +203,34 @@ def _answer_lines(
     material: ContextMaterial,
     fitting: Sequence[SearchHit],
     contradicted: Sequence[Memory],
+    bullets: Mapping[str, PreambleLine],
     profile: ProductProfile,
 ) -> list[AnswerLine]:
-    """Return the facts and parts of messages that may answer the question, best first, as many as may fit."""
+    """Return the facts and parts of messages that may answer the question, best first, as many as may fit.
+
+    `bullets` are the lines of the memories, by id.
+    """
     if request.question is None or not request.top:
         return []
-    words = ExcerptWords(request.question)
+    words, asked = ExcerptWords(request.question), content_words(request.question)
     excluded = {message.id for message in material.snapshot.messages}
     excluded.update(key for memory in contradicted for key in memory.source.message_ids)
+    quotable = material.quotable.keys() - excluded
     summaries = " ".join(session.summary for session in material.related) if material.refers_to_past else ""
-    messages = [
+    messages = (
         hit
         for hit in material.messages
-        if hit.message.id in material.quotable.keys() - excluded
+        if hit.message.id in quotable
+        and says_something(hit, words)
+        and not repeats_question(hit, asked)
         and to_single_line(hit.content) not in summaries
-        and not repeats_question(hit, request.question)
         and not is_temporary_state(hit.content, profile.temporary_states)
-    ]
+    )
     quote_limit = max(MIN_QUOTE_TOKENS, min(MAX_QUOTE_TOKENS, request.token_budget // QUOTES_PER_BUDGET))
-    said_at = material.message_times if request.sources else None
     lines: list[tuple[str, AnswerLine]] = []
-    for hit in limit_memories(order_answers(words, fitting, messages), request.top):
+    for hit in limit_memories(order_answers(fitting, messages), request.top):
         if isinstance(hit, SearchHit):
-            (line,) = memory_bullets([hit.memory], said_at)
+            line = bullets[hit.memory.id]
             lines.append((hit.content, AnswerLine(PreambleSection.MEMORIES, len(lines), line)))
         else:
             text = words.excerpt(material.quotable[hit.message.id], quote_limit)
