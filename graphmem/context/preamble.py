@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -92,7 +92,7 @@ class PreambleContent:
     relevant: Sequence[PreambleLine] = ()
     top: int = 10
     style_instructions: Sequence[PreambleLine] = ()
-    past_sessions: Sequence[PreambleLine] = ()
+    past_sessions: Iterable[PreambleLine] = ()
     messages: Sequence[PreambleLine] = ()
     citation: PreambleLine | None = None
     summarize_omitted: Callable[[int], str] = lambda shown: ""
