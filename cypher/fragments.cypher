@@ -18,14 +18,14 @@ r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
 
 // fragment: is_quotable
 // True for a message `m` that had no secret, and of which no memory is deleted or superseded as of two times.
-m.redacted IS NULL AND all(memory_id IN COLLECT {
+m.redacted IS NULL AND NOT EXISTS {
   UNWIND m.entity_edges AS uuid
-  MATCH ()-[r:RELATES_TO {uuid: uuid}]->() WHERE r.group_id = m.group_id AND r.known_from <= known_at
-  RETURN DISTINCT r.memory_id
-} WHERE EXISTS {
-  MATCH ()-[r:RELATES_TO {group_id: m.group_id, memory_id: memory_id}]->()
-  WHERE r.known_from <= known_at AND r.known_to > known_at AND (r.superseded_by IS NULL OR r.retired OR r.valid_to > valid_at)
-})
+  MATCH ()-[stated:RELATES_TO {uuid: uuid}]->() WHERE stated.group_id = m.group_id AND stated.known_from <= known_at
+    AND NOT EXISTS {
+      MATCH ()-[r:RELATES_TO {group_id: m.group_id, memory_id: stated.memory_id}]->()
+      WHERE r.known_from <= known_at AND r.known_to > known_at AND (r.superseded_by IS NULL OR r.retired OR r.valid_to > valid_at)
+    }
+}
 
 // fragment: matches_filters
 // True for a version `r` whose attributes match the filters; null and empty lists filter nothing.
@@ -87,6 +87,11 @@ RETURN collect(p {.*}) AS patterns
 // The times of a version `r`, in the order of `TIME_FIELDS`.
 [at IN [r.created_at, r.first_created_at, r.updated_at, r.last_accessed_at, r.valid_at, r.invalid_at, r.claimed_invalid_at,
         r.expired_at, r.expires_at] | at.epochSeconds * 1000000 + at.microsecond]
+
+// fragment: retrieval_state
+// What retrievals have changed of a version `r`; its times are when it was last read and when the memory was first known.
+[r.memory_id, r.version, r.strength, r.decay_rate, r.confidence, r.access_count,
+ [at IN [r.last_accessed_at, r.first_created_at] | at.epochSeconds * 1000000 + at.microsecond]]
 
 // fragment: fact_version
 // A version `r` with all its properties but the vector and the shadow bounds.

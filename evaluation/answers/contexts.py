@@ -18,9 +18,10 @@ from graphmem.app.components import (
     open_components,
     running_database,
 )
-from graphmem.context.builder import ContextBuilder, RelatedSessionStore, SnapshotCache
+from graphmem.context.builder import ContextBuilder, SnapshotCache
 from graphmem.context.models import ContextRequest
 from graphmem.context.store import ContextStore
+from graphmem.context.surroundings import SurroundingsStore
 from graphmem.runtime.settings import Settings
 from graphmem.search.models import SearchQuery
 from graphmem.tenants.owners import Owner
@@ -116,7 +117,7 @@ class ContextSource:
         store = ContextStore(components.graph, components.clock)
         snapshots = SnapshotCache(store, components.clock)
         self._builder = ContextBuilder(
-            store, RelatedSessionStore(components.graph, components.clock), snapshots, self._search, components.profiles
+            store, SurroundingsStore(components.graph, components.clock), snapshots, self._search, components.profiles
         )
 
     @asynccontextmanager

@@ -38,10 +38,10 @@ from graphmem.consolidation.service import (
     schedule_maintenance,
     schedule_nightly_consolidation,
 )
-from graphmem.context.builder import RelatedSessionStore
 from graphmem.context.learning import OBSERVATION_JOB, ContextLearner, ObservationPayload
 from graphmem.context.service import ContextService
 from graphmem.context.store import ContextStore
+from graphmem.context.surroundings import SurroundingsStore
 from graphmem.context.usage import ContextUsage, ContextUseStore
 from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.inbox import Inbox, MessageService
@@ -141,7 +141,7 @@ class Services:
         self.context_usage = ContextUsage(context_uses, facts, clock, settings.context_days)
         self.contexts = ContextService(
             context_store,
-            RelatedSessionStore(graph, clock),
+            SurroundingsStore(graph, clock),
             retrieval.search,
             retrieval.reinforcement,
             profiles,

@@ -7,9 +7,10 @@ of. Summaries of conversations come last: they name many topics and state little
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
+from itertools import chain
 
 from graphmem.context import cues
 from graphmem.context.conversation_summary import to_single_line
@@ -41,16 +42,14 @@ MIN_SHARED_WORDS = 0.5
 MAX_REPEATED_WORDS = 0.8
 """Share of the content words of a line that an earlier line has, from which it repeats that one."""
 
-_ECHO_WORDS = frozenset(content_words(" ".join(cues.ECHO)))
+_ECHO_WORDS = content_words(" ".join(cues.ECHO))
 
 SUMMARIES = frozenset({MemoryType.CONVERSATION_SUMMARY, MemoryType.CONVERSATION_TOPIC})
 """Types of memories that say what was talked about."""
 
 
-def order_answers(
-    words: ExcerptWords, facts: Sequence[SearchHit], messages: Sequence[MessageHit]
-) -> Iterator[SearchHit | MessageHit]:
-    """Yield the facts and messages that may answer a question with these words; both are given best first."""
+def order_answers(facts: Sequence[SearchHit], messages: Iterable[MessageHit]) -> Iterator[SearchHit | MessageHit]:
+    """Yield the facts that may answer a question, and messages between them; both are given best first."""
     relevant = [hit for hit in facts if hit.score >= MIN_FIT]
     stating = [hit for hit in relevant if hit.memory.type not in SUMMARIES]
     fitting = [hit for hit in stating if hit.score >= FIT_SCORE][:MAX_FACTS]
@@ -59,7 +58,7 @@ def order_answers(
     others = _without(stating, fitting)
     others += [hit for hit in relevant if hit.memory.type in SUMMARIES]
     yield from fitting
-    yield from _interleave(others, (hit for hit in messages if says_something(hit, words)))
+    yield from _interleave(others, messages)
 
 
 def limit_memories(hits: Iterable[SearchHit | MessageHit], limit: int) -> Iterator[SearchHit | MessageHit]:
@@ -86,12 +85,14 @@ def count_chosen(lines: Sequence[AnswerLine], hits: Sequence[SearchHit]) -> int:
 def without_repetitions(texts: Iterable[tuple[str, AnswerLine]]) -> list[AnswerLine]:
     """Return lines without those whose text repeats most of an earlier one."""
     kept: list[AnswerLine] = []
-    said: list[set[str]] = []
+    lines_by_word: dict[str, list[int]] = defaultdict(list)
     for text, answer in texts:
-        words = set(content_words(text))
-        if words and any(len(words & other) >= MAX_REPEATED_WORDS * len(words) for other in said):
+        words = content_words(text)
+        shared = Counter(chain.from_iterable(lines_by_word.get(word, ()) for word in words))
+        if words and max(shared.values(), default=0) >= MAX_REPEATED_WORDS * len(words):
             continue
-        said.append(words)
+        for word in words:
+            lines_by_word[word].append(len(kept))
         kept.append(answer)
     return kept
 
@@ -104,9 +105,12 @@ def says_something(hit: MessageHit, words: ExcerptWords) -> bool:
     return shared > 0 and (hit.cosine >= MIN_SIMILARITY or shared >= MIN_SHARED_WORDS * words.count)
 
 
-def repeats_question(hit: MessageHit, question: str) -> bool:
-    """Return whether a message says hardly more than the question: an earlier one, or the echo in a reply to one."""
-    words, asked = set(content_words(hit.message.content)), set(content_words(question))
+def repeats_question(hit: MessageHit, asked: Set[str]) -> bool:
+    """Return whether a message says hardly more than a question with these content words.
+
+    It is an earlier question, or the echo of one in a reply.
+    """
+    words = content_words(hit.message.content)
     if hit.message.role is MessageRole.ASSISTANT:
         words -= _ECHO_WORDS
     return len(words & asked) >= MAX_REPEATED_WORDS * len(words)
@@ -123,7 +127,7 @@ def _without(hits: Sequence[SearchHit], chosen: Sequence[SearchHit]) -> list[Sea
     return [hit for hit in hits if hit.memory.id not in chosen_ids]
 
 
-def _interleave(facts: Sequence[SearchHit], messages: Iterator[MessageHit]) -> Iterator[SearchHit | MessageHit]:
+def _interleave(facts: Sequence[SearchHit], messages: Iterable[MessageHit]) -> Iterator[SearchHit | MessageHit]:
     """Yield a message, then some facts, then a message, and so on, until there are none of both."""
     taken = 0
     for message in messages:
@@ -136,14 +140,15 @@ def _interleave(facts: Sequence[SearchHit], messages: Iterator[MessageHit]) -> I
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
 
-def memory_bullets(memories: Sequence[Memory], said_at: Mapping[str, datetime] | None) -> list[PreambleLine]:
-    """Return one `- ` bullet for each memory, with when it held where its text does not say it.
+def memory_bullets(memories: Iterable[Memory], said_at: Mapping[str, datetime] | None) -> dict[str, PreambleLine]:
+    """Return one `- ` bullet for each memory, by its id, with when it held where its text does not say it.
 
     With `said_at`, the times of messages by id, a bullet also says when and in which session the memory was said.
     """
-    return [
-        PreambleLine(memory.id, f"- {to_single_line(memory.content)}{_notes(memory, said_at)}") for memory in memories
-    ]
+    return {
+        key: PreambleLine(key, f"- {to_single_line(memory.content)}{_notes(memory, said_at)}")
+        for key, memory in {memory.id: memory for memory in memories}.items()
+    }
 
 
 def quote_line(message: Message, text: str) -> PreambleLine:

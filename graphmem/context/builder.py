@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Protocol
 
 from cachetools import TTLCache
 
-from graphmem.context.composition import BuiltContext, ContextMaterial, compose_context
-from graphmem.context.hints import is_quotable
-from graphmem.context.models import ContextRequest, ContextSnapshot, RelatedSession
+from graphmem.context.composition import (
+    BuiltContext,
+    ContextMaterial,
+    PackedContext,
+    complete_context,
+    pack_context,
+    select_quotes,
+)
+from graphmem.context.models import ContextRequest, ContextSnapshot
 from graphmem.context.preamble import ensure_question_fits
 from graphmem.context.relevance import (
     content_word_prefixes,
@@ -21,14 +27,11 @@ from graphmem.context.relevance import (
     semantic_score,
 )
 from graphmem.context.store import ContextStore
-from graphmem.conversations.session import TICKET_KEY
-from graphmem.memories.filters import FactFilters, known_at_or_now
-from graphmem.memories.memory import Memory
+from graphmem.context.surroundings import SessionSearch, SurroundingsStore
 from graphmem.memories.new_memory import is_temporary_state
-from graphmem.neo4j.driver import Graph, Row, to_json
 from graphmem.runtime.metrics import SEMANTIC_SEARCH_LATENCY, HitRate
-from graphmem.runtime.times import MAX_TIME, Clock
-from graphmem.search.models import SearchHit, SearchQuery, SearchResponse
+from graphmem.runtime.times import Clock
+from graphmem.search.models import MessageHit, SearchHit, SearchQuery, SearchResponse
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import ProductProfile, TenantProfiles
 
@@ -83,71 +86,6 @@ class SnapshotCache:
         return sum(key[0] == owner.group_id for key in self._entries)
 
 
-class RelatedSessionStore:
-    """Finds sessions by words, weights and tickets."""
-
-    def __init__(self, graph: Graph, clock: Clock) -> None:
-        self._graph = graph
-        self._clock = clock
-
-    async def find_related_sessions(
-        self,
-        owner: Owner,
-        *,
-        excluded_session_id: str | None,
-        weights: Mapping[str, float],
-        words: Sequence[str],
-        limit: int,
-        valid_as_of: datetime | None = None,
-        known_as_of: datetime | None = None,
-        may_quote: Callable[[str], bool] = lambda text: True,
-    ) -> list[RelatedSession]:
-        """Return other sessions, best first: by the weight of their id plus the share of words in their description.
-
-        Sessions that changed after one of the two times are left out. One without a summary is described by its first
-        user messages that `may_quote` permits: none that had a secret, none of which a memory is deleted or superseded.
-        """
-        filters = FactFilters(valid_at=valid_as_of or self._clock(), known_at=known_at_or_now(known_as_of))
-        rows = await self._graph.fetch(
-            "context.find_related_sessions",
-            group_id=owner.group_id,
-            excluded_session_id=excluded_session_id,
-            weights=dict(weights),
-            words=list(words),
-            limit=limit,
-            updated_until=min(filter(None, (valid_as_of, known_as_of)), default=MAX_TIME),
-            **filters.as_of_params,
-        )
-        return [_related_session(row, may_quote) for row in rows]
-
-    async def find_ticket_sessions(self, owner: Owner, ticket_ids: Sequence[str], *, limit: int) -> list[str]:
-        """Return the ids of sessions about tickets, the latest first; ticket ids are in lower case."""
-        values: list[str | int] = [value for ticket_id in ticket_ids for value in (ticket_id, f"#{ticket_id}")]
-        values += [int(ticket_id) for ticket_id in ticket_ids if ticket_id.isdecimal()]
-        rows = await self._graph.fetch(
-            "context.find_ticket_sessions",
-            group_id=owner.group_id,
-            marked=[f"#{ticket_id}" for ticket_id in ticket_ids],
-            fields=[to_json({TICKET_KEY: value})[1:-1] for value in values],
-            limit=limit,
-        )
-        return [row["session_id"] for row in rows]
-
-
-def _related_session(row: Row, may_quote: Callable[[str], bool]) -> RelatedSession:
-    stored = row["session"]
-    return RelatedSession(
-        session_id=stored["session_id"],
-        title=stored["title"],
-        summary=stored["summary"] or " / ".join(" ".join(text.split()) for text in row["said"] if may_quote(text)),
-        topic_tags=list(stored["topic_tags"]),
-        started_at=row["first_at"] or stored["created_at"],
-        last_message_at=row["last_at"] or stored["updated_at"],
-        message_count=stored["message_count"],
-        relevance_score=round(row["score"], 4),
-    )
-
-
 MIN_SEARCH_LIMIT = 30
 """Memories searched at least, since not all of them fit the context."""
 
@@ -168,9 +106,6 @@ MAX_QUESTION_WORDS = 12
 
 MIN_WORD_LENGTH = 4
 """Letters of such a word at least."""
-
-MIN_RELATIVE_SCORE = 0.5
-"""Share of the best related session's score that every other one reaches."""
 
 TICKET_WEIGHT = 3.0
 """Weight of a session about a ticket that the question names; more than hits and words together."""
@@ -199,13 +134,13 @@ class ContextBuilder:
     def __init__(
         self,
         store: ContextStore,
-        sessions: RelatedSessionStore,
+        surroundings: SurroundingsStore,
         snapshots: SnapshotCache,
         searcher: MemorySearcher,
         profiles: TenantProfiles,
     ) -> None:
         self._store = store
-        self._sessions = sessions
+        self._surroundings = surroundings
         self._snapshots = snapshots
         self._searcher = searcher
         self._profiles = profiles
@@ -213,40 +148,47 @@ class ContextBuilder:
     async def build(self, owner: Owner, request: ContextRequest) -> BuiltContext:
         """Return the context for a request; raise InvalidInput when the question alone exceeds the budget."""
         ensure_question_fits(request.question_text, request.token_budget)
-        ticket_sessions = await self._find_ticket_sessions(owner, request)
-        refers_to_past = bool(ticket_sessions) or refers_to_past_session(request.question_text)
         message_limit = max(MIN_MESSAGES, min(MAX_MESSAGES, request.token_budget // TOKENS_PER_MESSAGE))
         product = self._profiles.for_tenant(owner.tenant)
-        snapshot, found = await asyncio.gather(
+        snapshot, found, ticket_sessions = await asyncio.gather(
             self._load_snapshot(owner, request, message_limit),
             self._search(owner, request),
+            self._find_ticket_sessions(owner, request),
         )
         if request.domain is None and snapshot.session:
             request = request.model_copy(update={"domain": snapshot.session.domain})
-        found = await self._add_hits_of_domain(owner, request, found)
-        quotable, related, message_times, profile = await asyncio.gather(
-            self._store.load_quotable_messages(
-                owner,
-                [hit.message.id for hit in found.messages],
-                valid_as_of=request.valid_as_of,
-                known_as_of=request.known_as_of,
-            ),
-            self._find_related_sessions(
-                owner, request, product, found if refers_to_past else _without_messages(found), ticket_sessions
-            ),
-            self._load_message_times(owner, request, snapshot, found.results),
-            self._load_profile(owner, request, snapshot),
+        hits = await self._add_hits_of_domain(owner, request, found.results)
+        refers_to_past = bool(ticket_sessions) or refers_to_past_session(request.question_text)
+        quotes = select_quotes(request, snapshot, found.messages, product)
+        dated = [*(hit.memory for hit in hits), *snapshot.profile] if request.sources else []
+        surroundings = await self._surroundings.load(
+            owner,
+            _relate_sessions(request, product, hits, found.messages if refers_to_past else [], ticket_sessions),
+            message_ids=[hit.message.id for hit in quotes],
+            dated_ids=[message_id for memory in dated for message_id in memory.source.message_ids],
+            valid_as_of=request.valid_as_of,
+            known_as_of=request.known_as_of,
         )
-        material = ContextMaterial(
-            snapshot=replace(snapshot, profile=profile),
-            hits=found.results,
-            related=related,
-            message_times=message_times,
-            refers_to_past=refers_to_past,
-            messages=found.messages,
-            quotable=quotable,
+        material = ContextMaterial(snapshot, hits, quotes, surroundings, refers_to_past)
+        packed = pack_context(request, material, product)
+        return await self._complete(owner, request, material, packed)
+
+    async def _complete(
+        self, owner: Owner, request: ContextRequest, material: ContextMaterial, packed: PackedContext
+    ) -> BuiltContext:
+        """Return the context with what its memories and hints show of now: strength, access count, when it was said.
+
+        Hits have the strength of now; the profile is that of the snapshot, which may be old.
+        """
+        hit_ids = {hit.memory.id for hit in material.hits}
+        of_profile = [memory for memory in packed.memories if memory.id not in hit_ids]
+        current, said_at = await self._surroundings.load_shown(
+            owner, [] if request.is_past else of_profile, [] if request.sources else packed.named.message_ids
         )
-        return compose_context(request, material, product)
+        packed = replace(packed, memories=[current.get(memory.id, memory) for memory in packed.memories])
+        return complete_context(
+            request, material, packed, material.surroundings.said_at if request.sources else said_at
+        )
 
     async def _load_snapshot(self, owner: Owner, request: ContextRequest, message_limit: int) -> ContextSnapshot:
         if not request.is_past:
@@ -259,12 +201,6 @@ class ContextBuilder:
             known_as_of=request.known_as_of,
         )
 
-    async def _load_profile(self, owner: Owner, request: ContextRequest, snapshot: ContextSnapshot) -> list[Memory]:
-        """Return the memories of the profile with the strength and access count of now: the snapshot may be old."""
-        if request.is_past:
-            return [*snapshot.profile]
-        return [*(await self._store.load_retrieval_states(owner, snapshot.profile)).values()]
-
     async def _search(self, owner: Owner, request: ContextRequest) -> SearchResponse:
         """Search memories and messages for the question; without one nothing is found."""
         if request.question is None:
@@ -272,7 +208,9 @@ class ContextBuilder:
         with SEMANTIC_SEARCH_LATENCY.time():
             return await self._searcher.search(owner, _to_query(request, request.question, include_messages=True))
 
-    async def _add_hits_of_domain(self, owner: Owner, request: ContextRequest, found: SearchResponse) -> SearchResponse:
+    async def _add_hits_of_domain(
+        self, owner: Owner, request: ContextRequest, found: Sequence[SearchHit]
+    ) -> Sequence[SearchHit]:
         """Search within the domain of the context as well, where too few hits belong to it.
 
         Without a question, the hits are the most important memories of the domain.
@@ -280,15 +218,15 @@ class ContextBuilder:
         if request.question is None:
             return await self._list_domain_memories(owner, request)
         wanted = min(MIN_DOMAIN_HITS, request.top)
-        if request.domain is None or sum(hit.memory.domain == request.domain for hit in found.results) >= wanted:
+        if request.domain is None or sum(hit.memory.domain == request.domain for hit in found) >= wanted:
             return found
         within = {"domain": request.domain, "limit": max(1, request.top)}
         with SEMANTIC_SEARCH_LATENCY.time():
             inside = await self._searcher.search(owner, _to_query(request, request.question).model_copy(update=within))
-        hits = {hit.memory.id: hit for hit in [*inside.results, *found.results]}
-        return found.model_copy(update={"results": sorted(hits.values(), key=lambda hit: -hit.score)})
+        hits = {hit.memory.id: hit for hit in [*inside.results, *found]}
+        return sorted(hits.values(), key=lambda hit: -hit.score)
 
-    async def _list_domain_memories(self, owner: Owner, request: ContextRequest) -> SearchResponse:
+    async def _list_domain_memories(self, owner: Owner, request: ContextRequest) -> list[SearchHit]:
         memories = (
             await self._store.list_domain_memories(
                 owner, request.domain, request.top, valid_as_of=request.valid_as_of, known_as_of=request.known_as_of
@@ -296,65 +234,42 @@ class ContextBuilder:
             if request.domain and request.top
             else []
         )
-        return SearchResponse(results=[SearchHit(memory=memory, score=0.0) for memory in memories], took_ms=0.0)
-
-    async def _find_related_sessions(
-        self,
-        owner: Owner,
-        request: ContextRequest,
-        product: ProductProfile,
-        found: SearchResponse,
-        ticket_sessions: Sequence[str],
-    ) -> list[RelatedSession]:
-        """Find the sessions of named tickets, those that hits come from, and those whose description shares words.
-
-        Hits weigh by their rank. Of a session without a summary, what held only at its moment is not quoted.
-        """
-        weights = dict.fromkeys(ticket_sessions, TICKET_WEIGHT)
-        memory_sessions = [
-            hit.memory.source.session_id for hit in found.results if semantic_score(hit) > MIN_SOURCE_SCORE
-        ]
-        for ranking in (memory_sessions, [hit.message.session_id for hit in found.messages]):
-            for rank, session_id in enumerate(ranking, 1):
-                if session_id:
-                    weights[session_id] = weights.get(session_id, 0.0) + 1 / rank
-        words = [word for word in content_word_prefixes(request.question_text) if len(word) >= MIN_WORD_LENGTH]
-        sessions = await self._sessions.find_related_sessions(
-            owner,
-            excluded_session_id=request.session_id,
-            weights=weights,
-            words=words[:MAX_QUESTION_WORDS],
-            limit=MAX_RELATED_SESSIONS,
-            valid_as_of=request.valid_as_of,
-            known_as_of=request.known_as_of,
-            may_quote=lambda text: not is_temporary_state(text, product.temporary_states),
-        )
-        return [
-            session
-            for session in sessions
-            if session.relevance_score >= MIN_RELATIVE_SCORE * sessions[0].relevance_score
-        ]
+        return [SearchHit(memory=memory, score=0.0) for memory in memories]
 
     async def _find_ticket_sessions(self, owner: Owner, request: ContextRequest) -> list[str]:
         """Return the ids of other sessions about the tickets that the question names."""
         ticket_ids = find_ticket_ids(request.question_text)
         if not ticket_ids:
             return []
-        sessions = await self._sessions.find_ticket_sessions(owner, ticket_ids, limit=MAX_RELATED_SESSIONS)
+        sessions = await self._surroundings.find_ticket_sessions(owner, ticket_ids, limit=MAX_RELATED_SESSIONS)
         return [session_id for session_id in sessions if session_id != request.session_id]
 
-    async def _load_message_times(
-        self, owner: Owner, request: ContextRequest, snapshot: ContextSnapshot, hits: Sequence[SearchHit]
-    ) -> dict[str, datetime]:
-        """Return when the messages of memories were said: of those that hints name, of all if sources are asked for."""
-        memories = [hit.memory for hit in hits if request.sources or is_quotable(hit)]
-        memories += snapshot.profile if request.sources else []
-        message_ids = [message_id for memory in memories for message_id in memory.source.message_ids]
-        return await self._store.fetch_message_times(owner, message_ids) if message_ids else {}
 
+def _relate_sessions(
+    request: ContextRequest,
+    product: ProductProfile,
+    hits: Sequence[SearchHit],
+    messages: Sequence[MessageHit],
+    ticket_sessions: Sequence[str],
+) -> SessionSearch:
+    """Return which sessions are related: those of named tickets, those that hits come from, and those that share words.
 
-def _without_messages(found: SearchResponse) -> SearchResponse:
-    return found.model_copy(update={"messages": []})
+    Hits weigh by their rank. Of a session without a summary, what held only at its moment is not quoted.
+    """
+    weights = dict.fromkeys(ticket_sessions, TICKET_WEIGHT)
+    memory_sessions = [hit.memory.source.session_id for hit in hits if semantic_score(hit) > MIN_SOURCE_SCORE]
+    for ranking in (memory_sessions, [hit.message.session_id for hit in messages]):
+        for rank, session_id in enumerate(ranking, 1):
+            if session_id:
+                weights[session_id] = weights.get(session_id, 0.0) + 1 / rank
+    words = [word for word in content_word_prefixes(request.question_text) if len(word) >= MIN_WORD_LENGTH]
+    return SessionSearch(
+        excluded_id=request.session_id,
+        weights=weights,
+        words=words[:MAX_QUESTION_WORDS],
+        limit=MAX_RELATED_SESSIONS,
+        may_quote=lambda text: not is_temporary_state(text, product.temporary_states),
+    )
 
 
 def _to_query(request: ContextRequest, question: str, *, include_messages: bool = False) -> SearchQuery:

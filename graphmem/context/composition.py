@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 from typing import TypedDict
@@ -17,12 +17,14 @@ from graphmem.context.answer_lines import (
     order_answers,
     quote_line,
     repeats_question,
+    says_something,
     without_repetitions,
 )
 from graphmem.context.conversation_summary import to_single_line, truncate_at_word
 from graphmem.context.hints import (
     CITATION_INSTRUCTION,
     HintSources,
+    NamedMemories,
     build_hints,
     collect_goals,
     format_date,
@@ -33,9 +35,24 @@ from graphmem.context.models import (
     ContextResponse,
     ContextSnapshot,
     RelatedSession,
+    Surroundings,
 )
-from graphmem.context.preamble import AnswerLine, PreambleContent, PreambleLine, PreambleSection, pack_preamble
-from graphmem.context.relevance import ExcerptWords, JustSaid, is_in_scope, match_domains, semantic_score
+from graphmem.context.preamble import (
+    AnswerLine,
+    PackedPreamble,
+    PreambleContent,
+    PreambleLine,
+    PreambleSection,
+    pack_preamble,
+)
+from graphmem.context.relevance import (
+    ExcerptWords,
+    JustSaid,
+    content_words,
+    is_in_scope,
+    match_domains,
+    semantic_score,
+)
 from graphmem.conversations.session import MessageRole
 from graphmem.memories.memory import Memory, MemoryType, Scope
 from graphmem.memories.new_memory import is_temporary_state
@@ -76,25 +93,53 @@ class BuiltContext:
 
 @dataclass(frozen=True, slots=True)
 class ContextMaterial:
-    """What a context is composed from.
-
-    `messages` were found for the question; `quotable` are the texts of those that may be quoted, `message_times` when
-    messages were said, both by id.
-    """
+    """What a context is composed from; `quotes` are messages that may say something about the question."""
 
     snapshot: ContextSnapshot
     hits: Sequence[SearchHit]
-    related: Sequence[RelatedSession]
-    message_times: Mapping[str, datetime]
+    quotes: Sequence[MessageHit]
+    surroundings: Surroundings
     refers_to_past: bool
-    messages: Sequence[MessageHit] = ()
-    quotable: Mapping[str, str] = field(default_factory=dict)
 
 
-def compose_context(request: ContextRequest, material: ContextMaterial, profile: ProductProfile) -> BuiltContext:
-    """Return the context for a request; raise InvalidInput when the question alone exceeds the budget."""
-    snapshot = material.snapshot
-    candidates = {memory.id: memory for memory in [*(hit.memory for hit in material.hits), *snapshot.profile]}
+@dataclass(frozen=True, slots=True)
+class PackedContext:
+    """The preamble, the memories in it, and the hits among these.
+
+    `named` are the memories that hints name, `left_out` those that the user contradicts.
+    """
+
+    preamble: PackedPreamble
+    memories: Sequence[Memory]
+    recalled: Sequence[SearchHit]
+    named: NamedMemories
+    left_out: Sequence[Memory]
+
+
+def select_quotes(
+    request: ContextRequest, snapshot: ContextSnapshot, hits: Sequence[MessageHit], profile: ProductProfile
+) -> list[MessageHit]:
+    """Return the messages found that may say something about the question and that the context has not anyway."""
+    if request.question is None or not request.top:
+        return []
+    words, asked = ExcerptWords(request.question), content_words(request.question)
+    present = {message.id for message in snapshot.messages}
+    return [
+        hit
+        for hit in hits
+        if hit.message.id not in present
+        and says_something(hit, words)
+        and not repeats_question(hit, asked)
+        and not is_temporary_state(hit.content, profile.temporary_states)
+    ]
+
+
+def pack_context(request: ContextRequest, material: ContextMaterial, profile: ProductProfile) -> PackedContext:
+    """Return what the context for a request says; raise InvalidInput when the question alone exceeds the budget."""
+    snapshot, surroundings = material.snapshot, material.surroundings
+    candidates: dict[str, Memory] = {}
+    for memory in (*(hit.memory for hit in material.hits), *snapshot.profile):
+        candidates.setdefault(memory.id, memory)
     contradicted = _select_contradicted(request, material, candidates)
     contradicted_ids = {memory.id for memory in contradicted}
     domains = match_domains(request.question_text, request.domain, material.hits)
@@ -107,29 +152,44 @@ def compose_context(request: ContextRequest, material: ContextMaterial, profile:
     profile_memories = [
         memory for memory in _base_layer(snapshot, request.session_id) if memory.id not in contradicted_ids
     ]
-    said_at = material.message_times if request.sources else None
-    answers = _answer_lines(request, material, fitting, contradicted, profile)
+    bullets = memory_bullets(
+        [*(hit.memory for hit in fitting), *profile_memories], surroundings.said_at if request.sources else None
+    )
+    answers = _answer_lines(request, material, fitting, contradicted, bullets)
     content = PreambleContent(
         answers=answers,
-        profile=memory_bullets(profile_memories, said_at),
-        relevant=memory_bullets([hit.memory for hit in fitting], said_at),
+        profile=[bullets[memory.id] for memory in profile_memories],
+        relevant=[bullets[hit.memory.id] for hit in fitting],
         top=max(0, request.top - count_chosen(answers, fitting)),
         style_instructions=_style_lines(request, snapshot, profile),
         citation=PreambleLine("citation", CITATION_INSTRUCTION),
-        past_sessions=[_past_session_line(session) for session in material.related] if material.refers_to_past else [],
+        past_sessions=map(_past_session_line, surroundings.sessions) if material.refers_to_past else (),
         **_conversation_lines(request, snapshot),
     )
-    packed = pack_preamble(request.question_text, content, request.token_budget)
-    memories = [candidates[key] for key in packed.memory_keys]
-    included_ids = set(packed.memory_keys)
+    preamble = pack_preamble(request.question_text, content, request.token_budget)
+    included_ids = set(preamble.memory_keys)
     recalled = [hit for hit in fitting if hit.memory.id in included_ids]
+    return PackedContext(
+        preamble=preamble,
+        memories=[candidates[key] for key in preamble.memory_keys],
+        recalled=recalled,
+        named=NamedMemories.select(recalled),
+        left_out=contradicted,
+    )
+
+
+def complete_context(
+    request: ContextRequest, material: ContextMaterial, packed: PackedContext, said_at: Mapping[str, datetime]
+) -> BuiltContext:
+    """Return the context that says what was packed; `said_at` are when messages were said, by id."""
+    snapshot, related = material.snapshot, material.surroundings.sessions
     hint_sources = HintSources(
-        memories, recalled, material.related, contradicted, material.refers_to_past, material.message_times
+        packed.memories, packed.named, related, packed.left_out, material.refers_to_past, said_at
     )
     context = ContextResponse(
         context_id=str(uuid.uuid4()),
-        preamble=packed.preamble,
-        token_count=packed.token_count,
+        preamble=packed.preamble.preamble,
+        token_count=packed.preamble.token_count,
         conversation_summary=conversation_summary.build_conversation_summary(
             snapshot.session, snapshot.statistics, snapshot.messages
         ),
@@ -139,12 +199,12 @@ def compose_context(request: ContextRequest, material: ContextMaterial, profile:
         active_contexts=list(snapshot.items),
         user_preferences=list(snapshot.preferences),
         behavioral_patterns=list(snapshot.patterns),
-        related_sessions=list(material.related),
+        related_sessions=list(related),
         personalization_hints=build_hints(request, snapshot, hint_sources),
-        memories=memories,
+        memories=list(packed.memories),
     )
-    answering = [hit.memory for hit in recalled if hit.score >= FIT_SCORE]
-    return BuiltContext(context, answering[: request.top], packed.quote_keys)
+    answering = [hit.memory for hit in packed.recalled if hit.score >= FIT_SCORE]
+    return BuiltContext(context, answering[: request.top], packed.preamble.quote_keys)
 
 
 def _conversation_lines(request: ContextRequest, snapshot: ContextSnapshot) -> _ConversationLines:
@@ -193,32 +253,31 @@ def _answer_lines(
     material: ContextMaterial,
     fitting: Sequence[SearchHit],
     contradicted: Sequence[Memory],
-    profile: ProductProfile,
+    bullets: Mapping[str, PreambleLine],
 ) -> list[AnswerLine]:
-    """Return the facts and parts of messages that may answer the question, best first, as many as may fit."""
+    """Return the facts and parts of messages that may answer the question, best first, as many as may fit.
+
+    `bullets` are the lines of the memories, by id.
+    """
     if request.question is None or not request.top:
         return []
     words = ExcerptWords(request.question)
-    excluded = {message.id for message in material.snapshot.messages}
-    excluded.update(key for memory in contradicted for key in memory.source.message_ids)
-    summaries = " ".join(session.summary for session in material.related) if material.refers_to_past else ""
-    messages = [
-        hit
-        for hit in material.messages
-        if hit.message.id in material.quotable.keys() - excluded
-        and to_single_line(hit.content) not in summaries
-        and not repeats_question(hit, request.question)
-        and not is_temporary_state(hit.content, profile.temporary_states)
-    ]
+    sessions = material.surroundings.sessions if material.refers_to_past else ()
+    summaries = " ".join(session.summary for session in sessions)
+    quotable = material.surroundings.quotable.difference(
+        key for memory in contradicted for key in memory.source.message_ids
+    )
+    messages = (
+        hit for hit in material.quotes if hit.message.id in quotable and to_single_line(hit.content) not in summaries
+    )
     quote_limit = max(MIN_QUOTE_TOKENS, min(MAX_QUOTE_TOKENS, request.token_budget // QUOTES_PER_BUDGET))
-    said_at = material.message_times if request.sources else None
     lines: list[tuple[str, AnswerLine]] = []
-    for hit in limit_memories(order_answers(words, fitting, messages), request.top):
+    for hit in limit_memories(order_answers(fitting, messages), request.top):
         if isinstance(hit, SearchHit):
-            (line,) = memory_bullets([hit.memory], said_at)
+            line = bullets[hit.memory.id]
             lines.append((hit.content, AnswerLine(PreambleSection.MEMORIES, len(lines), line)))
         else:
-            text = words.excerpt(material.quotable[hit.message.id], quote_limit)
+            text = words.excerpt(hit.content, quote_limit)
             place = hit.message.timestamp.timestamp()
             lines.append((text, AnswerLine(PreambleSection.QUOTES, place, quote_line(hit.message, text))))
     return without_repetitions(lines)

@@ -117,13 +117,13 @@ def summarize_omitted_messages(
     if session and session.summary:
         through = session.summarized_through
         parts.append(to_single_line(session.summary))
-    excerpts = [
-        message_excerpt(message)
+    excerpted = [
+        message
         for message in hidden
         if message.position > through and message.role in (MessageRole.USER, MessageRole.ASSISTANT)
     ]
-    if excerpts:
-        parts.append(" · ".join(excerpts[-MAX_EXCERPTS:]))
+    if excerpted:
+        parts.append(" · ".join(map(message_excerpt, excerpted[-MAX_EXCERPTS:])))
     return ": ".join([parts[0], " ".join(parts[1:])]) if len(parts) > 1 else parts[0]
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from pydantic import JsonValue
 
@@ -98,24 +98,51 @@ POINTER_KEYS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
+class NamedMemories:
+    """The recalled memories that hints name with the date at which they were said, best first, few of each kind."""
+
+    clear: Sequence[Memory]
+    """Those that mean the same as the question."""
+
+    solutions: Sequence[Memory]
+    """Those of something recommended, and those that are clear and of something tried."""
+
+    @classmethod
+    def select(cls, hits: Sequence[SearchHit]) -> NamedMemories:
+        """Return those of the hits that the question recalled."""
+        clear = [hit.memory for hit in hits if semantic_score(hit) >= CLEAR_MATCH_SCORE]
+        clear_ids = {memory.id for memory in clear}
+        solutions = (
+            hit.memory
+            for hit in hits
+            if hit.memory.type is MemoryType.RECOMMENDATION
+            or (
+                hit.memory.id in clear_ids
+                and (cues.SOLUTION.search(hit.memory.content) or cues.TRIED.search(hit.memory.content))
+            )
+        )
+        return cls(clear[:MAX_PHRASES], [*islice(solutions, MAX_PHRASES)])
+
+    @property
+    def message_ids(self) -> list[str]:
+        """The messages whose times are their dates."""
+        return [key for memory in (*self.clear, *self.solutions) for key in memory.source.message_ids]
+
+
+@dataclass(frozen=True, slots=True)
 class HintSources:
     """What a context contains beside the snapshot.
 
-    `memories` are those in the preamble, `hits` those of them that the question recalled, `left_out` those that the
-    user contradicts; `message_times` are when messages were said, by id.
+    `memories` are those in the preamble, `named` those of them that hints name, `left_out` those that the user
+    contradicts; `message_times` are when messages were said, by id.
     """
 
     memories: Sequence[Memory]
-    hits: Sequence[SearchHit]
+    named: NamedMemories
     related: Sequence[RelatedSession]
     left_out: Sequence[Memory]
     refers_to_past: bool
     message_times: Mapping[str, datetime]
-
-
-def is_quotable(hit: SearchHit) -> bool:
-    """Return whether hints may name a hit with the date at which it was said."""
-    return semantic_score(hit) >= CLEAR_MATCH_SCORE or hit.memory.type is MemoryType.RECOMMENDATION
 
 
 def last_said_at(memory: Memory, message_times: Mapping[str, datetime]) -> datetime | None:
@@ -150,7 +177,7 @@ def build_hints(request: ContextRequest, snapshot: ContextSnapshot, sources: Hin
         successful_queries=_successful_queries(snapshot, intent),
         left_out=[memory.content for memory in sources.left_out],
         knowledge=KnowledgeHint(
-            sufficient=any(semantic_score(hit) >= CLEAR_MATCH_SCORE for hit in sources.hits),
+            sufficient=bool(sources.named.clear),
             pointers=_external_pointers(sources.memories),
         ),
     )
@@ -272,11 +299,10 @@ def _continuity_phrases(sources: HintSources) -> list[str]:
         about = f" about {truncate_at_word(session.title, TOPIC_CHARACTERS)}" if session.title else ""
         summary = truncate_at_word(session.summary, PHRASE_CHARACTERS)
         phrases.append(f"As we discussed on {format_date(session.started_at)}{about}: {summary}")
-    for hit in sources.hits:
-        if semantic_score(hit) >= CLEAR_MATCH_SCORE:
-            said = "I suggested" if hit.memory.type is MemoryType.RECOMMENDATION else "you mentioned"
-            said_at = last_said_at(hit.memory, sources.message_times) or hit.memory.created_at
-            phrases.append(f"As {said} before ({format_date(said_at)}): {hit.memory.content}")
+    for memory in sources.named.clear:
+        said = "I suggested" if memory.type is MemoryType.RECOMMENDATION else "you mentioned"
+        said_at = last_said_at(memory, sources.message_times) or memory.created_at
+        phrases.append(f"As {said} before ({format_date(said_at)}): {memory.content}")
     return [truncate_at_word(phrase, PHRASE_CHARACTERS + TOPIC_CHARACTERS) for phrase in phrases[:MAX_PHRASES]]
 
 
@@ -298,18 +324,13 @@ def _is_personal(memory: Memory) -> bool:
 def _past_solutions(sources: HintSources) -> list[PastSolution]:
     return [
         PastSolution(
-            memory_id=hit.memory.id,
-            content=hit.memory.content,
-            said_at=last_said_at(hit.memory, sources.message_times) or hit.memory.valid_at or hit.memory.created_at,
-            outcome=_outcome(hit.memory.content),
+            memory_id=memory.id,
+            content=memory.content,
+            said_at=last_said_at(memory, sources.message_times) or memory.valid_at or memory.created_at,
+            outcome=_outcome(memory.content),
         )
-        for hit in sources.hits
-        if hit.memory.type is MemoryType.RECOMMENDATION
-        or (
-            semantic_score(hit) >= CLEAR_MATCH_SCORE
-            and (cues.SOLUTION.search(hit.memory.content) or cues.TRIED.search(hit.memory.content))
-        )
-    ][:MAX_PHRASES]
+        for memory in sources.named.solutions
+    ]
 
 
 def _outcome(content: str) -> Outcome:

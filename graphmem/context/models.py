@@ -574,6 +574,15 @@ class ContextSnapshot:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The ids of the messages that may be quoted, related sessions, best first, and when messages were said, by id."""
+
+    quotable: frozenset[str] = frozenset()
+    sessions: Sequence[RelatedSession] = ()
+    said_at: Mapping[str, datetime] = field(default_factory=dict)
+
+
 def _is_valid(memory: Memory, now: datetime) -> bool:
     return not (
         (memory.valid_at and memory.valid_at > now)

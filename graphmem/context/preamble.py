@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -92,7 +92,7 @@ class PreambleContent:
     relevant: Sequence[PreambleLine] = ()
     top: int = 10
     style_instructions: Sequence[PreambleLine] = ()
-    past_sessions: Sequence[PreambleLine] = ()
+    past_sessions: Iterable[PreambleLine] = ()
     messages: Sequence[PreambleLine] = ()
     citation: PreambleLine | None = None
     summarize_omitted: Callable[[int], str] = lambda shown: ""
@@ -117,6 +117,8 @@ class _PreamblePacker:
     capacity: int
     used: int = 0
     chosen: list[tuple[PreambleSection, float, PreambleLine]] = field(default_factory=list)
+    begun: set[PreambleSection] = field(default_factory=set)
+    """The sections that have a line."""
     counted: dict[str, int] = field(default_factory=dict)
     """The tokens of texts that were counted: a line is tried for several shares."""
 
@@ -126,6 +128,7 @@ class _PreamblePacker:
         if self.used + cost > self.capacity * share:
             return False
         self.chosen.append((section, place, line))
+        self.begun.add(section)
         self.used += cost
         return True
 
@@ -142,10 +145,9 @@ class _PreamblePacker:
 
     def render(self) -> str:
         """Return the preamble, section by section."""
+        sections = ((section, self.lines_in(section)) for section in PreambleSection)
         return "\n\n".join(
-            "\n".join([section.value, *(line.text for line in self.lines_in(section))])
-            for section in PreambleSection
-            if self._has(section)
+            "\n".join([section.value, *(line.text for line in lines)]) for section, lines in sections if lines
         )
 
     def lines_in(self, section: PreambleSection) -> list[PreambleLine]:
@@ -155,16 +157,23 @@ class _PreamblePacker:
 
     def cost(self, section: PreambleSection, line: PreambleLine) -> int:
         """Return the tokens that a line adds, with the heading where it is the first of its section."""
-        heading_cost = 0 if self._has(section) else self._count(section.value) + 2
-        return self._count(line.text) + 1 + heading_cost
+        heading_cost = 0 if section in self.begun else self.count(section.value) + 2
+        return self.count(line.text) + 1 + heading_cost
 
-    def _count(self, text: str) -> int:
+    def count(self, text: str) -> int:
+        """Return the tokens of a text, which is counted once."""
         if text not in self.counted:
             self.counted[text] = count_tokens(text)
         return self.counted[text]
 
-    def _has(self, section: PreambleSection) -> bool:
-        return any(chosen_section is section for chosen_section, _, _ in self.chosen)
+    def fits_whole(self, section: PreambleSection, lines: Sequence[PreambleLine]) -> bool:
+        """Return whether a new section of these lines fits; lines are counted until it does not, from the last back."""
+        left = self.capacity - self.used - self.count(section.value) - 2
+        for line in reversed(lines):
+            left -= self.count(line.text) + 1
+            if left < 0:
+                return False
+        return left >= 0
 
 
 def ensure_question_fits(question: str, budget: int) -> int:
@@ -211,12 +220,12 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
     _add_lines(packer, PreambleSection.MEMORIES, relevant, 1.0, left)
     _add_lines(packer, PreambleSection.MEMORIES, profile)
     preamble = packer.render()
-    while packer.chosen and asked + count_tokens(preamble) > budget:
+    while packer.chosen and asked + packer.count(preamble) > budget:
         packer.chosen.pop()
         preamble = packer.render()
     return PackedPreamble(
         preamble=preamble,
-        token_count=asked + count_tokens(preamble),
+        token_count=asked + packer.count(preamble),
         memory_keys=[line.key for line in packer.lines_in(PreambleSection.MEMORIES)],
         quote_keys=[line.key for line in packer.lines_in(PreambleSection.QUOTES)],
         message_keys=[line.key for line in packer.lines_in(PreambleSection.MESSAGES)],
@@ -260,7 +269,7 @@ def _profile_share(packer: _PreamblePacker, own: Set[str]) -> float:
     """Return up to which share of the capacity the profile may be added, given the keys of its lines."""
     if not packer.capacity:
         return PROFILE_SHARE
-    present = sum(count_tokens(line.text) for line in packer.lines_in(PreambleSection.MEMORIES) if line.key in own)
+    present = sum(packer.count(line.text) for line in packer.lines_in(PreambleSection.MEMORIES) if line.key in own)
     missing = max(0.0, MIN_PROFILE_SHARE - present / packer.capacity)
     return max(PROFILE_SHARE, packer.used / packer.capacity + missing)
 
@@ -277,8 +286,8 @@ def _add_messages(packer: _PreamblePacker, messages: Sequence[PreambleLine], tok
     Where not all fit, messages before the newest are added up to `token_limit` tokens only, which leaves the rest to
     the digest. A newest message that is too long is truncated.
     """
-    whole = sum(count_tokens(line.text) + 1 for line in messages) + count_tokens(PreambleSection.MESSAGES.value) + 2
-    share = 1.0 if packer.used + whole <= packer.capacity else token_limit / max(1, packer.capacity)
+    fit = packer.fits_whole(PreambleSection.MESSAGES, messages)
+    share = 1.0 if fit else token_limit / max(1, packer.capacity)
     shown = 0
     for place in range(len(messages) - 1, -1, -1):
         line = messages[place]

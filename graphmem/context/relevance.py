@@ -10,8 +10,9 @@ from graphmem.context import cues
 from graphmem.memories.memory import Memory, MemoryType, Scope
 from graphmem.search.models import SearchHit
 from graphmem.text.normalising import normalise
+from graphmem.text.short_text_cache import cache_short_texts
 from graphmem.text.token_counts import count_tokens, truncate_to_tokens
-from graphmem.text.tokenising import split_words, stem, stem_prefix
+from graphmem.text.tokenising import split_words, stem_all, stem_prefix
 from graphmem.text.word_lists import WESTERN_LANGUAGES, load_words
 
 CLEAR_MATCH_SCORE = 0.65
@@ -36,9 +37,10 @@ _WORDS = load_words(*WESTERN_LANGUAGES)
 _STOP_WORDS = _WORDS.stop_words | _WORDS.topicless_words
 
 
-def content_words(text: str) -> list[str]:
-    """Return the distinct stems of the words that tell what a text is about, in order."""
-    return list(dict.fromkeys(map(stem, _find_content_words(text))))
+@cache_short_texts
+def content_words(text: str) -> frozenset[str]:
+    """Return the stems of the words that tell what a text is about."""
+    return frozenset(_find_content_words(text).values())
 
 
 def content_word_prefixes(text: str) -> list[str]:
@@ -101,7 +103,7 @@ class JustSaid:
     """What the user says in a question and in recent statements, as far as words show that it contradicts memories."""
 
     def __init__(self, question: str, recent_statements: Sequence[str] = ()) -> None:
-        self._question_words = set(content_words(question))
+        self._question_words = content_words(question)
         self._wants_change = cues.CHANGE.search(question) is not None
         self._abandoned = [words for text in (question, *recent_statements) for words in _extract_abandoned(text)]
 
@@ -116,16 +118,18 @@ class JustSaid:
         may_change = self._wants_change and is_changeable and semantic_score >= SAME_TOPIC_SCORE
         if not self._abandoned and not may_change:
             return False
-        content = set(content_words(memory.content))
+        content = content_words(memory.content)
         if memory.object:
-            content |= set(content_words(memory.object.name))
+            content |= content_words(memory.object.name)
         if any(abandoned <= content for abandoned in self._abandoned):
             return True
-        return may_change and not content - set(content_words(memory.subject.name)) <= self._question_words
+        return may_change and not content - content_words(memory.subject.name) <= self._question_words
 
 
-def _find_content_words(text: str) -> list[str]:
-    return [word for word in split_words(normalise(text)) if _STOP_WORDS.isdisjoint((word, stem(word)))]
+def _find_content_words(text: str) -> dict[str, str]:
+    """Return the words that tell what a text is about, in order, with their stems."""
+    words = [word for word in split_words(normalise(text)) if word not in _STOP_WORDS]
+    return {word: stem for word, stem in zip(words, stem_all(words), strict=True) if stem not in _STOP_WORDS}
 
 
 def _begin_alike(first: str, second: str) -> bool:
@@ -136,9 +140,9 @@ def _begin_alike(first: str, second: str) -> bool:
     )
 
 
-def _extract_abandoned(text: str) -> list[set[str]]:
+def _extract_abandoned(text: str) -> list[frozenset[str]]:
     matches = (match for pattern in cues.ABANDONED for match in pattern.finditer(text))
-    return [words for match in matches if (words := set(content_words(match["thing"])))]
+    return [words for match in matches if (words := content_words(match["thing"]))]
 
 
 CHARACTERS_PER_TOKEN = 4

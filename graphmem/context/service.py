@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphmem.context.builder import ContextBuilder, RelatedSessionStore, SnapshotCache
+from graphmem.context.builder import ContextBuilder, SnapshotCache
 from graphmem.context.conversation_summary import MAX_RECENT_MESSAGES
 from graphmem.context.hints import ReplyEvidence, enhance_reply
 from graphmem.context.models import (
@@ -21,6 +21,7 @@ from graphmem.context.models import (
 )
 from graphmem.context.relevance import refers_to_past_session
 from graphmem.context.store import ContextStore
+from graphmem.context.surroundings import SurroundingsStore
 from graphmem.context.usage import ContextUsage
 from graphmem.memories.reinforcement import ReinforcementBuffer
 from graphmem.runtime.errors import InvalidInput, NotFound
@@ -42,7 +43,7 @@ class ContextService:
     def __init__(
         self,
         store: ContextStore,
-        sessions: RelatedSessionStore,
+        surroundings: SurroundingsStore,
         search: HybridSearch,
         reinforcement: ReinforcementBuffer,
         profiles: TenantProfiles,
@@ -56,7 +57,7 @@ class ContextService:
         self._reinforcement = reinforcement
         self._profiles = profiles
         self._snapshots = SnapshotCache(store, clock)
-        self._builder = ContextBuilder(store, sessions, self._snapshots, search, profiles)
+        self._builder = ContextBuilder(store, surroundings, self._snapshots, search, profiles)
 
     async def build(self, owner: Owner, request: ContextRequest, *, reinforce: bool = True) -> ContextResponse:
         """Return the context for a request; raise InvalidInput when the question alone exceeds the budget.

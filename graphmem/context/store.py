@@ -37,7 +37,6 @@ from graphmem.memories.entity_store import entity_ref_from_node
 from graphmem.memories.fact_mapping import fact_from_row, memory_from_fact
 from graphmem.memories.filters import FactFilters, known_at_or_now
 from graphmem.memories.memory import Memory
-from graphmem.memories.reinforcement import load_retrieval_states
 from graphmem.neo4j.driver import Graph, Row, Transaction, to_json
 from graphmem.runtime.errors import NotFound
 from graphmem.runtime.times import MAX_TIME, Clock
@@ -415,10 +414,6 @@ class ContextStore:
             intents=[intent for intent in snapshot.intents if intent.created_at <= moment],
         )
 
-    async def load_retrieval_states(self, owner: Owner, memories: Sequence[Memory]) -> dict[str, Memory]:
-        """Return memories, by id, with the strength, confidence and access count that they have now."""
-        return await load_retrieval_states(self._graph, owner, memories, self._clock())
-
     async def list_domain_memories(
         self,
         owner: Owner,
@@ -479,33 +474,6 @@ class ContextStore:
         rows = await self._write_rows(owner, "context.delete_item", id=item_id)
         if not rows[0]["deleted"]:
             raise NotFound("There is no such context item.")
-
-    async def fetch_message_times(self, owner: Owner, message_ids: Sequence[str]) -> dict[str, datetime]:
-        """Return when messages were said, by id, without the unknown ones."""
-        rows = await self._graph.fetch(
-            "context.fetch_message_times",
-            group_ids=owner.readable_group_ids,
-            message_ids=list(dict.fromkeys(message_ids)),
-        )
-        return {row["message_id"]: row["at"] for row in rows}
-
-    async def load_quotable_messages(
-        self, owner: Owner, message_ids: Sequence[str], *, valid_as_of: datetime | None, known_as_of: datetime | None
-    ) -> dict[str, str]:
-        """Return the texts of messages that may be quoted, by id.
-
-        A message is left out if it had a secret, or if a memory that was taken from it is deleted or superseded as of
-        the two times.
-        """
-        if not message_ids:
-            return {}
-        (row,) = await self._graph.fetch(
-            "context.load_quotable_messages",
-            group_ids=owner.readable_group_ids,
-            message_ids=list(message_ids),
-            **FactFilters(valid_at=valid_as_of or self._clock(), known_at=known_at_or_now(known_as_of)).as_of_params,
-        )
-        return dict(row["found"])
 
     async def list_active_items(self, owner: Owner, session_id: str | None) -> list[ContextItem]:
         """Return the context items that have not expired, the latest first."""

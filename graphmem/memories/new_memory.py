@@ -222,8 +222,11 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_])|\n+")
 
 def is_temporary_state(text: str, rules: TemporaryStateRules) -> bool:
     """Return whether a sentence of the text states a condition of the moment and nothing lasting."""
+    folded = fold(text).text
+    if not rules.needed_pattern.search(folded):
+        return False
     lasting, temporary = rules.compiled
     return any(
         not lasting.search(sentence) and any(pattern.search(sentence) for pattern in temporary)
-        for sentence in _SENTENCE_END.split(fold(text).text)
+        for sentence in _SENTENCE_END.split(folded)
     )

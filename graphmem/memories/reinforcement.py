@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import structlog
 
 from graphmem.memories.decay import RetrievalCount, decayed_strength
-from graphmem.memories.fact_mapping import TIME_FIELDS
+from graphmem.memories.fact_mapping import STRENGTH_DECIMALS
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import Memory
 from graphmem.neo4j.driver import Graph
@@ -23,6 +23,9 @@ from graphmem.tenants.owners import Owner
 
 FLUSH_SECONDS = 2.0
 """Seconds between two writes of a buffer."""
+
+_STATE_TIME_FIELDS = ("last_accessed_at", "first_created_at")
+"""The times of the fragment `retrieval_state`, in its order."""
 
 V = TypeVar("V")
 
@@ -121,8 +124,18 @@ async def load_retrieval_states(
     known = {memory.id: memory for memory in memories}
     if not known:
         return {}
-    found = await graph.fetch_value("search.load_retrieval_states", group_ids=owner.readable_group_ids, ids=list(known))
-    for memory_id, version, *state in found:
+    states = await graph.fetch_value(
+        "search.load_retrieval_states", group_ids=owner.readable_group_ids, ids=list(known)
+    )
+    return with_retrieval_states(known.values(), states, now)
+
+
+def with_retrieval_states(
+    memories: Iterable[Memory], states: Iterable[Sequence[Any]], now: datetime
+) -> dict[str, Memory]:
+    """Return memories, by id, with the values of the fragment `retrieval_state` that are of the same version."""
+    known = {memory.id: memory for memory in memories}
+    for memory_id, version, *state in states:
         if known[memory_id].version == version:
             known[memory_id] = known[memory_id].model_copy(update=retrieval_update(state, now))
     return known
@@ -134,12 +147,12 @@ def retrieval_update(state: Sequence[Any], now: datetime) -> dict[str, Any]:
     `state` has the strength, the decay rate, the confidence, the access count and the times of its version.
     """
     strength, decay_rate, confidence, access_count, epochs = state
-    times = parse_times(TIME_FIELDS, epochs)
-    since = times["last_accessed_at"] or times["first_created_at"]
+    last_accessed_at, first_created_at = parse_times(_STATE_TIME_FIELDS, epochs).values()
+    since = last_accessed_at or first_created_at
     assert since is not None, "every version has the time of the first one"
     return {
-        "strength": decayed_strength(strength, decay_rate, (now - since) / timedelta(days=1)),
+        "strength": round(decayed_strength(strength, decay_rate, (now - since) / timedelta(days=1)), STRENGTH_DECIMALS),
         "confidence": confidence,
         "access_count": access_count,
-        "last_accessed_at": times["last_accessed_at"],
+        "last_accessed_at": last_accessed_at,
     }

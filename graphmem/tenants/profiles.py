@@ -67,13 +67,20 @@ class ContinuityPhrase(_ProfilePart):
 class TemporaryStateRules(_ProfilePart):
     """Patterns of sentences that state a condition of the moment; a sentence that matches `lasting` is no such state.
 
-    `{{name}}` in a pattern stands for the word list or part of that name.
+    A text without a match of `needed` has no such sentence. `{{name}}` in a pattern stands for the word list or part of
+    that name.
     """
 
+    needed: str
     lasting: str
     patterns: tuple[str, ...]
     parts: Mapping[str, str]
     words: Mapping[str, WordsByLanguage]
+
+    @cached_property
+    def needed_pattern(self) -> re.Pattern[str]:
+        """The pattern that finds something in every text with a temporary sentence."""
+        return self._compile(self.needed)
 
     @cached_property
     def compiled(self) -> tuple[re.Pattern[str], list[re.Pattern[str]]]:

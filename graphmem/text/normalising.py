@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-_SPACES = re.compile(r"\s+")
-
 _ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f]")
 """Combining diacritics, Hebrew points and Arabic vowel signs: marks that writers leave out.
 
@@ -19,7 +17,7 @@ The marks of other scripts, such as Japanese voicing marks and Devanagari vowel 
 
 def normalise(text: str) -> str:
     """Return `text` in NFKC, case-folded, with each run of white space as one space."""
-    return _SPACES.sub(" ", unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())).strip()
+    return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).split())
 
 
 def fold_accents(text: str) -> str:

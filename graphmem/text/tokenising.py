@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache, lru_cache
 
 import Stemmer
@@ -46,6 +47,12 @@ def stem(word: str, language: str = "en") -> str:
     """Return the Snowball stem of a case-folded word; a word of a language without a stemmer is its own stem."""
     stemmer = _stemmer(language)
     return str(stemmer.stemWord(word)) if stemmer else word
+
+
+def stem_all(words: Sequence[str], language: str = "en") -> list[str]:
+    """Return the stems of words as `stem` does, in one call, which is faster."""
+    stemmer = _stemmer(language)
+    return stemmer.stemWords(words) if stemmer else [*words]
 
 
 def stem_prefix(word: str) -> str:

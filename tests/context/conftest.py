@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from graphmem.app.bootstrap import Services
-from graphmem.context.builder import RelatedSessionStore
 from graphmem.context.learning import ContextLearner
 from graphmem.context.models import ContextRequest, ContextResponse
 from graphmem.context.service import ContextService
 from graphmem.context.store import ContextStore
+from graphmem.context.surroundings import SurroundingsStore
 from graphmem.context.usage import ContextUsage, ContextUseStore
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import Message, MessageIn, PreparedMessage
@@ -126,7 +126,7 @@ async def open_harness(
         memory_writer=MemoryWriter(facts, embedder, policy, profiles),
         store=store,
         contexts=ContextService(
-            store, RelatedSessionStore(graph, clock), search, reinforcement, profiles, policy, clock, usage
+            store, SurroundingsStore(graph, clock), search, reinforcement, profiles, policy, clock, usage
         ),
         learner=ContextLearner(store, episodes, lookup, policy, profiles, clock, usage),
         reinforcement=reinforcement,

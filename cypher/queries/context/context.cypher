@@ -123,44 +123,65 @@ MATCH (c:ContextItem) WHERE c.group_id = $group_id AND c.id = $id
 DETACH DELETE c
 RETURN count(*) AS deleted
 
-// name: fetch_message_times(group_ids, message_ids)
-// Fetch the times at which messages were said.
-UNWIND $group_ids AS group_id
-MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids
-RETURN m.message_id AS message_id, m.valid_at AS at
-
-// name: load_quotable_messages(group_ids, message_ids, {{as_of_params}})
-// Fetch the text of messages; not of one that had a secret, or of which a memory is deleted or superseded.
+// name: load_surroundings(group_id, group_ids, message_ids, dated_ids, excluded_session_id, weights, words, limit, updated_until, {{as_of_params}})
+// Fetch which messages may be quoted, when others were said, and the other sessions that are relevant to a question: those
+// that its hits come from, and those whose description shares its words.
+// Messages are looked up one by one: for a list of ids the planner may read all messages of the user.
 {{as_of_params}}
-UNWIND $group_ids AS group_id
-MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids AND {{is_quotable}}
-RETURN collect([m.message_id, m.content]) AS found
+CALL (valid_at, known_at) {
+  UNWIND $group_ids AS group_id
+  UNWIND $message_ids AS message_id
+  MATCH (m:Episodic {group_id: group_id, message_id: message_id}) WHERE {{is_quotable}}
+  RETURN collect(message_id) AS quotable
+}
+CALL () {
+  UNWIND $group_ids AS group_id
+  UNWIND $dated_ids AS message_id
+  MATCH (m:Episodic {group_id: group_id, message_id: message_id})
+  RETURN collect([message_id, m.valid_at.epochSeconds * 1000000 + m.valid_at.microsecond]) AS dated
+}
+CALL (valid_at, known_at) {
+  MATCH (s:Session) WHERE s.group_id = $group_id AND s.kind = 'conversation' AND s.updated_at <= $updated_until
+    AND ($excluded_session_id IS NULL OR s.session_id <> $excluded_session_id)
+  WITH valid_at, known_at, s, ' ' + toLower(coalesce(s.title, '') + ' ' + coalesce(s.summary, '') + ' ' +
+    reduce(all = '', tag IN s.topic_tags + s.intent_sequence | all + ' ' + replace(replace(tag, '_', ' '), '-', ' '))) AS text
+  WITH valid_at, known_at, s, coalesce($weights[s.session_id], 0.0) +
+    CASE WHEN size($words) = 0 THEN 0.0 ELSE toFloat(size([word IN $words WHERE text CONTAINS ' ' + word])) / size($words) END AS score
+  WHERE score > 0
+  WITH valid_at, known_at, s, score ORDER BY score DESC, s.updated_at DESC, s.session_id LIMIT $limit
+  RETURN collect([s {.session_id, .title, .summary, .topic_tags, .message_count}, score, [at IN [
+         head(COLLECT {
+           MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) WHERE m.position >= 0
+           RETURN m.valid_at ORDER BY m.valid_at LIMIT 1
+         }),
+         head(COLLECT {
+           MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) WHERE m.position >= 0
+           RETURN m.valid_at ORDER BY m.valid_at DESC LIMIT 1
+         }), s.created_at, s.updated_at] | at.epochSeconds * 1000000 + at.microsecond],
+         COLLECT {
+           MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) WHERE m.position >= 0 AND s.summary IS NULL
+           WITH m ORDER BY m.group_id, m.session_id, m.position
+           WHERE m.role = 'user' AND {{is_quotable}}
+           RETURN left(m.content, 400) LIMIT 4
+         }]) AS sessions
+}
+RETURN [quotable, dated, sessions] AS found
 
-// name: find_related_sessions(group_id, excluded_session_id, weights, words, limit, updated_until, {{as_of_params}})
-// Find other sessions relevant to a question: those that its hits come from, and those whose description shares its words.
-{{as_of_params}}
-MATCH (s:Session) WHERE s.group_id = $group_id AND s.kind = 'conversation' AND s.updated_at <= $updated_until
-  AND ($excluded_session_id IS NULL OR s.session_id <> $excluded_session_id)
-WITH valid_at, known_at, s, ' ' + toLower(coalesce(s.title, '') + ' ' + coalesce(s.summary, '') + ' ' +
-  reduce(all = '', tag IN s.topic_tags + s.intent_sequence | all + ' ' + replace(replace(tag, '_', ' '), '-', ' '))) AS text
-WITH valid_at, known_at, s, coalesce($weights[s.session_id], 0.0) +
-  CASE WHEN size($words) = 0 THEN 0.0 ELSE toFloat(size([word IN $words WHERE text CONTAINS ' ' + word])) / size($words) END AS score
-WHERE score > 0
-WITH valid_at, known_at, s, score ORDER BY score DESC, s.updated_at DESC, s.session_id LIMIT $limit
-RETURN s {.session_id, .title, .summary, .topic_tags, .message_count, .created_at, .updated_at} AS session, score,
-       head(COLLECT {
-         MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) WHERE m.position >= 0
-         RETURN m.valid_at ORDER BY m.valid_at LIMIT 1
-       }) AS first_at,
-       head(COLLECT {
-         MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) WHERE m.position >= 0
-         RETURN m.valid_at ORDER BY m.valid_at DESC LIMIT 1
-       }) AS last_at,
-       COLLECT {
-         MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id})
-         WHERE m.position >= 0 AND s.summary IS NULL AND m.role = 'user' AND {{is_quotable}}
-         RETURN left(m.content, 400) ORDER BY m.position LIMIT 4
-       } AS said
+// name: load_shown(group_ids, ids, dated_ids)
+// Fetch what retrievals have changed of the latest versions of memories, and when messages were said.
+CALL () {
+  UNWIND $group_ids AS group_id
+  UNWIND $ids AS id
+  MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: id}]->() WHERE r.expired_at IS NULL
+  RETURN collect({{retrieval_state}}) AS states
+}
+CALL () {
+  UNWIND $group_ids AS group_id
+  UNWIND $dated_ids AS message_id
+  MATCH (m:Episodic {group_id: group_id, message_id: message_id})
+  RETURN collect([message_id, m.valid_at.epochSeconds * 1000000 + m.valid_at.microsecond]) AS dated
+}
+RETURN [states, dated] AS found
 
 // name: find_ticket_sessions(group_id, marked, fields, limit)
 // Find the sessions about tickets, the latest first: by a field of their metadata, or by "#id" in their title or summary.

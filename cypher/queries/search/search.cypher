@@ -180,7 +180,7 @@ RETURN collect({{memory_columns}}) AS found
 UNWIND $group_ids AS group_id
 UNWIND $ids AS id
 MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: id}]->() WHERE r.expired_at IS NULL
-RETURN collect([r.memory_id, r.version, r.strength, r.decay_rate, r.confidence, r.access_count, {{fact_times}}]) AS found
+RETURN collect({{retrieval_state}}) AS found
 
 // name: list_entity_edges(entity_ids, group_ids, limit, {{as_of_params}})
 // Fetch the facts at the edges of entities as of two times, the most important first.

@@ -1,0 +1,132 @@
+"""What surrounds the hits of a question: messages that may be quoted, related sessions, and when messages were said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from graphmem.context.models import RelatedSession, Surroundings
+from graphmem.conversations.session import TICKET_KEY
+from graphmem.memories.filters import FactFilters, known_at_or_now
+from graphmem.memories.memory import Memory
+from graphmem.memories.reinforcement import with_retrieval_states
+from graphmem.neo4j.driver import Graph, to_json
+from graphmem.runtime.times import EPOCH, MAX_TIME, MICROSECOND, Clock, parse_times
+from graphmem.tenants.owners import Owner
+
+SESSION_TIME_FIELDS = ("first_at", "last_at", "created_at", "updated_at")
+"""The times of a related session in the order in which the query returns them."""
+
+
+MIN_RELATIVE_SCORE = 0.5
+"""Share of the best related session's score that every other one reaches."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSearch:
+    """Which sessions are related: by the weight of their id plus the share of words in their description.
+
+    One without a summary is described by its first user messages that `may_quote` permits.
+    """
+
+    excluded_id: str | None
+    weights: Mapping[str, float]
+    words: Sequence[str]
+    limit: int
+    may_quote: Callable[[str], bool]
+
+
+class SurroundingsStore:
+    """Reads what surrounds hits; every call names its user."""
+
+    def __init__(self, graph: Graph, clock: Clock) -> None:
+        self._graph = graph
+        self._clock = clock
+
+    async def load(
+        self,
+        owner: Owner,
+        sessions: SessionSearch,
+        *,
+        message_ids: Sequence[str],
+        dated_ids: Sequence[str],
+        valid_as_of: datetime | None,
+        known_as_of: datetime | None,
+    ) -> Surroundings:
+        """Return which messages may be quoted, the related sessions, and when the messages of `dated_ids` were said.
+
+        A message is not quoted if it had a secret, or if a memory that was taken from it is deleted or superseded as of
+        the two times. Sessions that changed after one of the times are left out.
+        """
+        filters = FactFilters(valid_at=valid_as_of or self._clock(), known_at=known_at_or_now(known_as_of))
+        quotable, dated, found = await self._graph.fetch_value(
+            "context.load_surroundings",
+            group_id=owner.group_id,
+            group_ids=owner.readable_group_ids,
+            message_ids=list(message_ids),
+            dated_ids=list(dict.fromkeys(dated_ids)),
+            excluded_session_id=sessions.excluded_id,
+            weights=dict(sessions.weights),
+            words=list(sessions.words),
+            limit=sessions.limit,
+            updated_until=min(filter(None, (valid_as_of, known_as_of)), default=MAX_TIME),
+            **filters.as_of_params,
+        )
+        related = [_related_session(columns, sessions.may_quote) for columns in found]
+        return Surroundings(
+            quotable=frozenset(quotable),
+            sessions=[
+                session
+                for session in related
+                if session.relevance_score >= MIN_RELATIVE_SCORE * related[0].relevance_score
+            ],
+            said_at=_times_by_id(dated),
+        )
+
+    async def load_shown(
+        self, owner: Owner, memories: Sequence[Memory], dated_ids: Sequence[str]
+    ) -> tuple[dict[str, Memory], dict[str, datetime]]:
+        """Return memories with the strength and access count of now, and when messages were said, each by id."""
+        if not memories and not dated_ids:
+            return {}, {}
+        states, dated = await self._graph.fetch_value(
+            "context.load_shown",
+            group_ids=owner.readable_group_ids,
+            ids=[memory.id for memory in memories],
+            dated_ids=list(dict.fromkeys(dated_ids)),
+        )
+        return with_retrieval_states(memories, states, self._clock()), _times_by_id(dated)
+
+    async def find_ticket_sessions(self, owner: Owner, ticket_ids: Sequence[str], *, limit: int) -> list[str]:
+        """Return the ids of sessions about tickets, the latest first; ticket ids are in lower case."""
+        values: list[str | int] = [value for ticket_id in ticket_ids for value in (ticket_id, f"#{ticket_id}")]
+        values += [int(ticket_id) for ticket_id in ticket_ids if ticket_id.isdecimal()]
+        rows = await self._graph.fetch(
+            "context.find_ticket_sessions",
+            group_id=owner.group_id,
+            marked=[f"#{ticket_id}" for ticket_id in ticket_ids],
+            fields=[to_json({TICKET_KEY: value})[1:-1] for value in values],
+            limit=limit,
+        )
+        return [row["session_id"] for row in rows]
+
+
+def _times_by_id(pairs: Sequence[tuple[str, int]]) -> dict[str, datetime]:
+    return {key: EPOCH + count * MICROSECOND for key, count in pairs}
+
+
+def _related_session(columns: Sequence[Any], may_quote: Callable[[str], bool]) -> RelatedSession:
+    stored, score, microseconds, said = columns
+    times = parse_times(SESSION_TIME_FIELDS, microseconds)
+    return RelatedSession(
+        session_id=stored["session_id"],
+        title=stored["title"],
+        summary=stored["summary"] or " / ".join(" ".join(text.split()) for text in said if may_quote(text)),
+        topic_tags=stored["topic_tags"],
+        started_at=times["first_at"] or times["created_at"],
+        last_message_at=times["last_at"] or times["updated_at"],
+        message_count=stored["message_count"],
+        relevance_score=round(score, 4),
+    )
