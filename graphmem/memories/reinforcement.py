@@ -137,11 +137,11 @@ def with_retrieval_states(
     known = {memory.id: memory for memory in memories}
     for memory_id, version, *state in states:
         if known[memory_id].version == version:
-            known[memory_id] = known[memory_id].model_copy(update=retrieval_update(state, now))
+            known[memory_id] = known[memory_id].model_copy(update=_to_update(state, now))
     return known
 
 
-def retrieval_update(state: Sequence[Any], now: datetime) -> dict[str, Any]:
+def _to_update(state: Sequence[Any], now: datetime) -> dict[str, Any]:
     """Return what retrievals have changed of a memory, as callers see it at `now`.
 
     `state` has the strength, the decay rate, the confidence, the access count and the times of its version.

@@ -15,7 +15,6 @@ from graphmem.memories.entity import EntityRef
 from graphmem.memories.fact_mapping import TIME_FIELDS, fact_from_row, memory_from_fact
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
-from graphmem.memories.reinforcement import retrieval_update
 from graphmem.runtime.times import MAX_TIME, to_micros
 from graphmem.search.models import FactCandidate
 from graphmem.search.resident.columns import Column, Members, Words, cosines, unit_vector
@@ -67,10 +66,11 @@ class ResidentFact:
         }
         return memory_from_fact(fact_from_row(row), refs, now)
 
-    def retrieval_update(self, now: datetime) -> dict[str, Any]:
-        """Return what retrievals have changed of it, as callers see it at `now`."""
-        state = [self.properties[name] for name in ("strength", "decay_rate", "confidence", "access_count")]
-        return retrieval_update([*state, self.times], now)
+    @property
+    def retrieval_state(self) -> list[Any]:
+        """The value of the fragment `retrieval_state`."""
+        names = ("memory_id", "version", "strength", "decay_rate", "confidence", "access_count")
+        return [*(self.properties[name] for name in names), [self.times[_ACCESSED], self.times[_CREATED]]]
 
 
 def rank_by_importance(fact: ResidentFact) -> tuple[float, int, str]:

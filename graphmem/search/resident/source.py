@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from graphmem.memories.entity import EntityRef, NamedEntity
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
+from graphmem.memories.reinforcement import with_retrieval_states
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import MICROSECOND, to_micros, utc_now
 from graphmem.search.models import EntityMemories, FactCandidate, MessageCandidate, MessageContent, SourceName
@@ -169,13 +170,9 @@ class ResidentSource:
 
     async def load_retrieval_states(self, memories: Iterable[Memory], now: datetime) -> dict[str, Memory]:
         """Return memories, by id, with the strength, confidence and access count that they have at `now`."""
-        known = {memory.id: memory for memory in memories}
-        for memory in list(known.values()):
-            believed = (copy.facts.believed(memory.id) for copy in self._copies)
-            for fact in believed:
-                if fact is not None and fact.properties["version"] == memory.version:
-                    known[memory.id] = memory.model_copy(update=fact.retrieval_update(now))
-        return known
+        known = list(memories)
+        believed = (copy.facts.believed(memory.id) for memory in known for copy in self._copies)
+        return with_retrieval_states(known, [fact.retrieval_state for fact in believed if fact is not None], now)
 
     def _find(self, uuid: str) -> ResidentFact | None:
         return next((fact for copy in self._copies if (fact := copy.facts.get(uuid)) is not None), None)
