@@ -8,8 +8,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
 	typescript site picture constraints bench-retrieval bench-habit bench-facts bench-scale bench-http bench-size bench-growth \
-	bench-context bench-model-calls bench-consolidation eval-extraction eval-consolidation eval-verification eval-precision eval-answers eval-secrets \
-	torture
+	bench-context bench-model-calls bench-consolidation eval-extraction eval-consolidation eval-verification eval-precision \
+	eval-answers eval-secrets torture
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18

@@ -128,9 +128,10 @@ async def fill(client: httpx.AsyncClient, memories: int, sessions: int) -> None:
 def make_body(path: str, question: str, number: int) -> dict[str, Any]:
     """Return a streamed request in the protocol of a path, as the beginning of a conversation of its own."""
     said = f"{question} ({number})"
+    body: dict[str, Any] = {"model": "m", "stream": True}
     if path.endswith("/responses"):
-        return {"model": "m", "stream": True, "input": said}
-    body: dict[str, Any] = {"model": "m", "stream": True, "messages": [{"role": "user", "content": said}]}
+        return {**body, "input": said}
+    body["messages"] = [{"role": "user", "content": said}]
     return {**body, "max_tokens": 100} if path.endswith("/messages") else body
 
 
