@@ -121,8 +121,8 @@ async def fill(client: httpx.AsyncClient, memories: int, sessions: int) -> None:
         messages = [
             {"role": "user" if turn % 2 == 0 else "assistant", "content": rng.choice(statements)} for turn in range(20)
         ]
-        body = {"session_id": f"session-{number}", "messages": messages, "extract": False}
-        (await client.post(f"/v1/users/{USER}/messages", json=body)).raise_for_status()
+        session = {"session_id": f"session-{number}", "messages": messages, "extract": False}
+        (await client.post(f"/v1/users/{USER}/messages", json=session)).raise_for_status()
 
 
 def make_body(path: str, question: str, number: int) -> dict[str, Any]:
