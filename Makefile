@@ -7,9 +7,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
-	typescript site picture constraints bench-retrieval bench-habit bench-facts bench-scale bench-http bench-active bench-size bench-growth \
-	bench-context bench-consolidation eval-extraction eval-consolidation eval-verification eval-precision eval-answers eval-secrets \
-	torture
+	typescript site picture constraints bench-retrieval bench-habit bench-facts bench-scale bench-http bench-active bench-size \
+	bench-growth bench-context bench-model-calls bench-consolidation eval-extraction eval-consolidation eval-verification \
+	eval-precision eval-answers eval-secrets torture
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -125,6 +125,10 @@ bench-growth: $(VENV)/.installed-dev ## Measure how much slower a small user get
 
 bench-context: $(VENV)/.installed-dev ## Measure how long a context takes for a user with much to remember
 	$(BIN)/python -m benches.bench_context
+
+bench-model-calls: OPTIONS ?=
+bench-model-calls: $(VENV)/.installed-dev ## Measure what the memory of a call of a model takes before its first token
+	$(BIN)/python -m benches.bench_model_calls $(OPTIONS)
 
 bench-consolidation: $(VENV)/.installed-dev ## Measure a night over ten thousand memories of one user, and undoing it
 	$(BIN)/python -m benches.bench_consolidation

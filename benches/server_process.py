@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,10 +31,13 @@ POLL_SECONDS = 0.02
 
 
 class ServerProcess:
-    """The HTTP API and the embedded Neo4j of one data folder; `key` is an admin key."""
+    """The HTTP API and the embedded Neo4j of one data folder; `key` is an admin key, `settings` are further ones."""
 
-    def __init__(self, data_dir: Path, python: Path = Path(sys.executable)) -> None:
+    def __init__(
+        self, data_dir: Path, python: Path = Path(sys.executable), settings: Mapping[str, str] | None = None
+    ) -> None:
         self.data_dir = data_dir
+        self._settings = dict(settings or {})
         self.key = secrets.token_hex(16)
         self._python = python
         self._port = find_free_port()
@@ -47,12 +51,13 @@ class ServerProcess:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of the process: no setting of the caller but where downloads are, no model, no schedule."""
+        """The environment of the process: of the caller only where downloads are, no model, no schedule."""
         return {
             **clean_environment(),
             "GRAPHMEM_DATA_DIR": str(self.data_dir),
             "GRAPHMEM_API_KEY": self.key,
             "GRAPHMEM_NIGHTLY": "false",
+            **self._settings,
         }
 
     @property
