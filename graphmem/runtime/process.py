@@ -41,14 +41,24 @@ _COLLECTION_THRESHOLD = 10_000
 """New objects between two collections: a search makes some thousands, of which hardly any is part of a cycle."""
 
 
+def put_off_collections() -> None:
+    """Collect no garbage until `settle`: a start imports modules, which stay, and collections would take a fifth of it.
+
+    Only a process of graphmem's own may call it.
+    """
+    gc.disable()
+
+
 def settle() -> None:
     """Return memory that only the start needed, and let collections pass over the objects that it left behind.
 
     Only a process of graphmem's own may call it: it concerns all objects of the process. Without it, a
-    full collection looks at half a million objects of imported modules, for a tenth of a second.
+    full collection looks at half a million objects of imported modules, for a tenth of a second. A further call looks
+    only at what is new since the last one.
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(_COLLECTION_THRESHOLD, *gc.get_threshold()[1:])
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):  # glibc keeps what is freed
         libc.malloc_trim(0)
