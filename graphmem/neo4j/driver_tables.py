@@ -1,4 +1,4 @@
-"""Tables that the Neo4j driver fills when it is imported, 28 MB of which graphmem reads hardly a word.
+"""Tables that the Neo4j driver fills when it is imported, 28 MB of which graphmem reads hardly an entry.
 
 The driver has no setting for them. `tests/neo4j/test_driver_tables.py` fails when another version of it has other ones.
 """
