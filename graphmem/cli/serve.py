@@ -17,7 +17,7 @@ from graphmem.cli.command import Output, Tenant, User, command, read_settings
 from graphmem.cli.local_server import new_secret, record_server
 from graphmem.cli.startup import open_services
 from graphmem.runtime.errors import ConfigurationError
-from graphmem.runtime.process import put_off_collections, settle
+from graphmem.runtime.process import prepare_server, settle
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -56,7 +56,7 @@ async def serve(
     worker: Annotated[bool, typer.Option(help="Also run jobs in this process.")] = True,
 ) -> None:
     """Serve the HTTP API, and MCP over HTTP at `/mcp`, until interrupted."""
-    put_off_collections()
+    prepare_server()
     from graphmem_api.app import create_app
 
     from graphmem.mcp.http import mount
@@ -118,7 +118,7 @@ async def run_worker(
     ] = None,
 ) -> None:
     """Run jobs until interrupted."""
-    put_off_collections()
+    prepare_server()
     from graphmem_api.app import create_worker_app
 
     settings = read_settings()
