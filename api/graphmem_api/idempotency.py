@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
-import hmac
 import json
 import logging
 import re
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from cryptography.fernet import Fernet, InvalidToken
 from fastapi import Request
 from fastapi.responses import Response
 
@@ -32,6 +29,9 @@ from graphmem.tenants.idempotency import (
     StoredResponse,
 )
 from graphmem_api import headers
+
+if TYPE_CHECKING:
+    from graphmem_api.response_cipher import ResponseCipher
 
 log = logging.getLogger(__name__)
 
@@ -75,12 +75,11 @@ def fingerprint(request: Request, caller: str, body: object) -> str:
 
 
 class IdempotentResponder:
-    """Runs a request, or replays its first response; with a `secret` stored responses are encrypted with it."""
+    """Runs a request, or replays its first response; with a `cipher` stored responses are encrypted."""
 
-    def __init__(self, store: IdempotencyStore, secret: str | None = None) -> None:
+    def __init__(self, store: IdempotencyStore, cipher: ResponseCipher | None = None) -> None:
         self._store = store
-        digest = hmac.digest(secret.encode(), b"graphmem idempotent answer", "sha256") if secret is not None else None
-        self._cipher = Fernet(base64.urlsafe_b64encode(digest)) if digest is not None else None
+        self._cipher = cipher
 
     async def respond(self, request: IdempotentRequest, run: Callable[[], Awaitable[Response]]) -> Response:
         """Return the first response to a request, from `run` or from the store.
@@ -137,7 +136,7 @@ class IdempotentResponder:
 
     def _to_stored_response(self, response: Response) -> StoredResponse:
         body = bytes(response.body)
-        text = self._cipher.encrypt(body).decode() if self._cipher else body.decode()
+        text = self._cipher.encrypt(body) if self._cipher else body.decode()
         own_headers = {name: value for name, value in response.headers.items() if name not in _HEADERS_OF_BODY}
         return StoredResponse(
             response.status_code, text, response.media_type, encrypted=self._cipher is not None, headers=own_headers
@@ -146,11 +145,10 @@ class IdempotentResponder:
     def _replay(self, stored: StoredResponse) -> Response:
         if stored.body is None:
             raise Gone("The first response to this Idempotency-Key has been erased since.")
-        body = stored.body.encode()
-        if stored.encrypted:
-            with suppress(InvalidToken):
-                if self._cipher is not None:
-                    return _replayed_response(stored, self._cipher.decrypt(body))
+        if not stored.encrypted:
+            return _replayed_response(stored, stored.body.encode())
+        body = self._cipher.decrypt(stored.body) if self._cipher else None
+        if body is None:
             raise IdempotencyConflict("This Idempotency-Key was used by another key: use a new one.")
         return _replayed_response(stored, body)
 

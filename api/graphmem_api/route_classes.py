@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fastapi import Request
 from fastapi.responses import Response
@@ -23,6 +23,9 @@ from graphmem_api.idempotency import IdempotentResponder, fingerprint, read_idem
 from graphmem_api.openapi import add_common_docs
 from graphmem_api.problems import respond_to_error
 from graphmem_api.request_body import StrictRequest
+
+if TYPE_CHECKING:
+    from graphmem_api.response_cipher import ResponseCipher
 
 LONG_DATABASE_SECONDS = 1800.0
 """Seconds of database work of a request over all data of a user, or of a tenant."""
@@ -114,9 +117,16 @@ class AuthenticatedRoute(APIRoute):
             contains_user_text=not self.is_tenant_wide,
         )
         set_idempotent_request(request, record)
-        secret = request.headers["authorization"] if self.encrypted else None
-        responder = IdempotentResponder(request.app.state.services.idempotency, secret)
+        cipher = _make_cipher(request) if self.encrypted else None
+        responder = IdempotentResponder(request.app.state.services.idempotency, cipher)
         return await responder.respond(record, lambda: _response_or_problem(request, handle))
+
+
+def _make_cipher(request: Request) -> ResponseCipher:
+    # Imported here: cryptography takes 7 MB, and few servers are asked to store a secret.
+    from graphmem_api.response_cipher import ResponseCipher
+
+    return ResponseCipher(request.headers["authorization"])
 
 
 async def _response_or_problem(request: Request, handle: Handler) -> Response:

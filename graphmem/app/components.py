@@ -27,7 +27,9 @@ from graphmem.models.embedder import (
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.sentence_transformers import CrossEncoderReranker
 from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.driver_tables import shrink_driver_tables
 from graphmem.neo4j.migrations import migrate
+from graphmem.runtime import process
 from graphmem.runtime.artifacts import DownloadProgress
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.extras import ensure_extras
@@ -106,6 +108,8 @@ async def open_graph(settings: Settings, progress: StartProgress | None = None) 
     Raises ConfigurationError or DatabaseUnavailable with what to do.
     """
     progress = progress or StartProgress()
+    if process.is_own():
+        shrink_driver_tables()
     async with running_database(settings, progress) as found:
         password = found.neo4j_password.get_secret_value() if found.neo4j_password else ""
         graph = Graph(str(found.neo4j_uri), found.neo4j_user, password, found.neo4j_database)

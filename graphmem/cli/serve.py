@@ -17,10 +17,12 @@ from graphmem.cli.command import Output, Tenant, User, command, read_settings
 from graphmem.cli.local_server import new_secret, record_server
 from graphmem.cli.startup import open_services
 from graphmem.runtime.errors import ConfigurationError
+from graphmem.runtime.process import prepare_server, settle
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from graphmem.app.bootstrap import Services
     from graphmem.runtime.settings import Settings
 
 
@@ -54,9 +56,9 @@ async def serve(
     worker: Annotated[bool, typer.Option(help="Also run jobs in this process.")] = True,
 ) -> None:
     """Serve the HTTP API, and MCP over HTTP at `/mcp`, until interrupted."""
+    prepare_server()
     from graphmem_api.app import create_app
 
-    from graphmem.app.health import attempt
     from graphmem.mcp.http import mount
 
     settings = read_settings(host=host, port=port)
@@ -71,7 +73,7 @@ async def serve(
             served = create_app(services, settings, secret)
             async with mount(served, services, settings):
                 with _recorded(settings, listener, secret):
-                    async with _in_background(attempt(services.warm_up.run)):
+                    async with _in_background(_warm_up(services)):
                         await _serve(served, listener)
 
 
@@ -116,6 +118,7 @@ async def run_worker(
     ] = None,
 ) -> None:
     """Run jobs until interrupted."""
+    prepare_server()
     from graphmem_api.app import create_worker_app
 
     settings = read_settings()
@@ -129,6 +132,14 @@ async def run_worker(
                 listener.listen()
                 output.note(f"graphmem serves {_base_url(listener)}/readyz")
                 await _serve(create_worker_app(services, settings), listener)
+
+
+async def _warm_up(services: Services) -> None:
+    """Make the first searches, and return the memory that only loading the embedding model needed."""
+    from graphmem.app.health import attempt
+
+    await attempt(services.warm_up.run)
+    settle()
 
 
 @asynccontextmanager
@@ -158,8 +169,6 @@ def _listen_socket(host: str, port: int, options: str) -> socket.socket:
 
 
 async def _wait_for_interrupt() -> None:
-    from graphmem.runtime.process import settle
-
     settle()
     interrupted = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -171,8 +180,6 @@ async def _wait_for_interrupt() -> None:
 async def _serve(served: FastAPI, listener: socket.socket) -> None:
     """Serve an application until interrupted."""
     from graphmem_api.app import make_uvicorn_server
-
-    from graphmem.runtime.process import settle
 
     host, port = listener.getsockname()[:2]
     server = make_uvicorn_server(served, host, port)

@@ -6,9 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError
-
 from graphmem.memories.declared_types import (
     DeclaredEntityType,
     DeclaredMemoryType,
@@ -43,6 +40,10 @@ class UndeclaredType(ValueError):
 
 def find_invalid_schemas(types: DeclaredTypesIn) -> Iterator[tuple[FieldPath, str]]:
     """Yield the attributes of declared types that are no JSON Schema."""
+    # Imported here and below: jsonschema takes 2.4 MB, and few tenants declare types.
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
     for section, declared_types in (("memory_types", types.memory_types), ("entity_types", types.entity_types)):
         for index, declared in enumerate(declared_types):
             try:
@@ -56,6 +57,9 @@ def find_attribute_problem(
     declared: DeclaredMemoryType | DeclaredEntityType, attributes: Mapping[str, Any]
 ) -> str | None:
     """Return what is wrong with the attributes of a type, in words that do not quote them; None when they fit."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import ValidationError
+
     error: ValidationError | None = next(Draft202012Validator(declared.attributes).iter_errors(dict(attributes)), None)
     if error is None:
         return None
