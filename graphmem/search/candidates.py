@@ -165,13 +165,12 @@ class DatabaseSource:
         """Return the cosines of messages with each vector, by id; those without a vector are left out."""
         return await self._vectors.similarities(self._owner, "messages", message_ids, vectors)
 
-    async def load_memories(self, uuids: Sequence[str], now: datetime) -> list[Memory]:
-        """Return versions as callers see them at `now`, in the order given; unknown ids are left out."""
+    async def load_memories(self, uuids: Sequence[str], now: datetime) -> dict[str, Memory]:
+        """Return versions as callers see them at `now`, by uuid; those that no longer exist are left out."""
         if not uuids:
-            return []
+            return {}
         found = await self._graph.fetch_value("search.load_memories", uuids=list(uuids))
-        memories = {columns[0]["uuid"]: _memory_from_columns(columns, now) for columns in found}
-        return [memories[uuid] for uuid in uuids if uuid in memories]
+        return {columns[0]["uuid"]: _memory_from_columns(columns, now) for columns in found}
 
     async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
         """Return the texts of messages within the times of the filters."""

@@ -153,7 +153,12 @@ class HybridSearch:
         replaces that of the query.
         """
         started = time.perf_counter()
-        async with self._prepare(owner, query) as search:
+        question = normalise_query(query.query)
+        source = await self._sources.open(owner)
+        if not source.state.groups:
+            took_ms = round((time.perf_counter() - started) * 1000, 3)
+            return SearchResponse(results=[], reranked=query.rerank, took_ms=took_ms)
+        async with self._prepare(source, question, query) as search:
             (facts, mentions), messages = await asyncio.gather(
                 self._find_facts(search),
                 self._find_messages(search) if query.include_messages else _find_nothing(),
@@ -175,18 +180,19 @@ class HybridSearch:
                 if scored.score >= (query.min_score or 0.0)
             ]
             best = fill_places(selected, leading_on, query.limit)
-            memories, (message_hits, evidence) = await asyncio.gather(
+            loaded, (message_hits, evidence) = await asyncio.gather(
                 search.source.load_memories([scored.fact.uuid for scored in best], search.now),
                 self._rank_messages(owner, search, ranked, messages, query.limit),
             )
+        best = [scored for scored in best if scored.fact.uuid in loaded]
         if query.reinforce:
             answers = {scored.fact.memory_id for scored in fitting}
-            self._reinforcement.record(owner, [memory for memory in memories if memory.id in answers])
+            self._reinforcement.record(owner, [memory for memory in loaded.values() if memory.id in answers])
         explanations = explain(best, facts, search.source.name) if query.explain else [None] * len(best)
         return SearchResponse(
             results=[
-                SearchHit(memory=memory, score=scored.score, explain=explanation)
-                for scored, memory, explanation in zip(best, memories, explanations, strict=True)
+                SearchHit(memory=loaded[scored.fact.uuid], score=scored.score, explain=explanation)
+                for scored, explanation in zip(best, explanations, strict=True)
             ],
             messages=message_hits,
             evidence=evidence[: EVIDENCE_PER_RESULT * query.limit],
@@ -203,7 +209,11 @@ class HybridSearch:
             known_as_of=query.known_as_of,
             graph=False,
         )
-        async with self._prepare(owner, searched) as search:
+        question = normalise_query(query.query)
+        source = await self._sources.open(owner)
+        if not source.state.groups:
+            return MessageSearchResponse(results=[])
+        async with self._prepare(source, question, searched) as search:
             messages = await self._find_messages(search)
             hits, _ = await self._rank_messages(owner, search, [], messages, query.limit)
         return MessageSearchResponse(results=hits)
@@ -211,15 +221,17 @@ class HybridSearch:
     # Preparing
 
     @asynccontextmanager
-    async def _prepare(self, owner: Owner, query: SearchQuery) -> AsyncIterator[PreparedSearch]:
+    async def _prepare(
+        self, source: CandidateSource, question: str, query: SearchQuery
+    ) -> AsyncIterator[PreparedSearch]:
         """Resolve the filters, and start to find named entities and times and to embed the question.
 
         Tasks that still run at the end, because another step failed, are cancelled.
         """
-        question, now = normalise_query(query.query), self._clock()
+        now = self._clock()
         topic = overview_topic(question, self._languages)
         text = question if topic is None else topic
-        source = await self._sources.open(owner)
+        owner = source.state.owner
         entity_ids = await self._entities.resolve_entity_ids(owner, query.entity) if query.entity else None
         needs_focus = query.semantic and query.include_messages
         finds_names = query.graph or needs_focus

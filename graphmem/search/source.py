@@ -57,8 +57,8 @@ class CandidateSource(Protocol):
     ) -> dict[str, list[float]]:
         """Return the cosines of messages with each vector, by id; those without a vector are left out."""
 
-    async def load_memories(self, uuids: Sequence[str], now: datetime) -> list[Memory]:
-        """Return versions as callers see them at `now`, in the order given; unknown ids are left out."""
+    async def load_memories(self, uuids: Sequence[str], now: datetime) -> dict[str, Memory]:
+        """Return versions as callers see them at `now`, by uuid; those that no longer exist are left out."""
 
     async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
         """Return the texts of messages within the times of the filters."""

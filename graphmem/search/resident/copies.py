@@ -68,6 +68,8 @@ class ResidentCopies:
     async def open(self, owner: Owner) -> CandidateSource:
         """Return a source that has everything written to the user before the call."""
         state = await self._users.get_state(owner)
+        if not state.groups:  # nobody has written anything, or all of it is being erased
+            return ResidentSource(state, ())
         copies = await self._find_copies(state.groups) if self._max_bytes else None
         if copies is None:
             return DatabaseSource(self._graph, self._vectors, state)
@@ -100,7 +102,7 @@ class ResidentCopies:
     async def _find_copies(self, groups: Sequence[GroupState]) -> list[GroupCopy] | None:
         """Return the copies of groups as of their states or later; None unless each group has one."""
         vectors = await self._graph.vector_state()
-        if vectors is None or vectors.next is not None or not groups:
+        if vectors is None or vectors.next is not None:
             return None
         found = [self._find_copy(group, vectors.model) for group in groups]
         self._hit_rate.count(is_hit=None not in found)

@@ -105,10 +105,10 @@ class ResidentSource:
             cosines |= copy.messages.similarities(wanted, units)
         return cosines
 
-    async def load_memories(self, uuids: Sequence[str], now: datetime) -> list[Memory]:
-        """Return versions as callers see them at `now`, in the order given; unknown ids are left out."""
-        found = (self._find(uuid) for uuid in uuids)
-        return [fact.to_memory(self._refs_of(fact), now) for fact in found if fact is not None]
+    async def load_memories(self, uuids: Sequence[str], now: datetime) -> dict[str, Memory]:
+        """Return versions as callers see them at `now`, by uuid; those that no longer exist are left out."""
+        found = {uuid: self._find(uuid) for uuid in uuids}
+        return {uuid: fact.to_memory(self._refs_of(fact), now) for uuid, fact in found.items() if fact is not None}
 
     async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
         """Return the texts of messages within the times of the filters."""
