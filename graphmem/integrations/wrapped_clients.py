@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from graphmem.chats.chat_completions import ChatCompletionsProtocol
 from graphmem.chats.messages import MessagesProtocol
@@ -81,7 +81,23 @@ def wrap_anthropic(
     return wrapped
 
 
-def memory_of(client: Any) -> BlockingChatMemory | AsyncChatMemory:
+class _BlockingClient(Protocol):
+    def close(self) -> None: ...
+
+
+class _AsynchronousClient(Protocol):
+    def close(self) -> Coroutine[Any, Any, None]: ...
+
+
+@overload
+def memory_of(client: _BlockingClient) -> BlockingChatMemory: ...
+
+
+@overload
+def memory_of(client: _AsynchronousClient) -> AsyncChatMemory: ...
+
+
+def memory_of(client: object) -> BlockingChatMemory | AsyncChatMemory:
     """Return the memory of a wrapped client: `flush` waits for what it stores, `failures.count` counts what failed."""
     transport = _transport_of(client)
     if transport is None:
@@ -89,7 +105,7 @@ def memory_of(client: Any) -> BlockingChatMemory | AsyncChatMemory:
     return transport.memory
 
 
-def _transport_of(client: Any) -> BlockingMemoryTransport | AsyncMemoryTransport | None:
+def _transport_of(client: object) -> BlockingMemoryTransport | AsyncMemoryTransport | None:
     transport = getattr(getattr(client, "_client", None), "_transport", None)
     return transport if isinstance(transport, BlockingMemoryTransport | AsyncMemoryTransport) else None
 
