@@ -97,7 +97,7 @@ def compose_context(request: ContextRequest, material: ContextMaterial, profile:
     candidates = {memory.id: memory for memory in [*(hit.memory for hit in material.hits), *snapshot.profile]}
     contradicted = _select_contradicted(request, material, candidates)
     contradicted_ids = {memory.id for memory in contradicted}
-    domains = match_domains(request.question_text, request.domain, material.hits)
+    domains = match_domains(request.question_text, request.requested_domains, material.hits)
     fitting = [
         hit
         for hit in material.hits

@@ -164,7 +164,7 @@ async def test_results_of_tools_continue_a_response(provider: ProviderServer, cl
 @pytest.mark.usefixtures("lund")
 async def test_an_asynchronous_client_does_the_same(provider: ProviderServer, client: AsyncClient) -> None:
     provider.prepare("In Lund.", "In Lund.", "In Lund.")
-    chat = wrap_openai(connect_async(provider), user="mara", memory=client, session="s", budget=200, domain="home")
+    chat = wrap_openai(connect_async(provider), user="mara", memory=client, session="s", budget=200, domains=["home"])
     assert isinstance(chat, openai.AsyncOpenAI)
     answer = await chat.chat.completions.create(model="m", messages=QUESTION)
     assert answer.choices[0].message.content == "In Lund."
@@ -345,6 +345,7 @@ async def test_turns_of_threads_are_stored_in_their_order(
         lambda provider, client: wrap_openai(
             wrap_openai(connect_async(provider), user="mara", memory=client), user="ada", memory=client
         ),
+        lambda provider, client: wrap_openai(connect_async(provider), user="mara", memory=client, domains="home"),
         lambda provider, client: memory_of(connect(provider)),
     ],
 )
