@@ -214,12 +214,13 @@ def make_message(number: int, body: dict[str, Any], answer: Answer) -> tuple[dic
 def make_provider_app(server: ProviderServer) -> FastAPI:
     """Return the application of a provider; clients of OpenAI have its address with `/v1`."""
     app = FastAPI()
-    makers = {"/v1/chat/completions": make_completion, "/v1/responses": make_response, "/v1/messages": make_message}
+    makers = {"/chat/completions": make_completion, "/responses": make_response, "/messages": make_message}
 
     @app.api_route("/{path:path}", methods=["GET", "POST"])
     async def respond(request: Request) -> Response:
-        if request.url.path in makers:
-            return await server.answer(request, makers[request.url.path])
+        for ending, make in makers.items():
+            if request.url.path.endswith(ending):
+                return await server.answer(request, make)
         return await server.answer(request, lambda *_: ({"object": "list", "data": [{"id": "m"}]}, iter(())))
 
     return app

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-TAG = "graphmem_context"
-"""The tag around a context in a prompt."""
+from graphmem.text.added_texts import PROMPT_TAG
 
-OPENING, CLOSING = f"<{TAG}>", f"</{TAG}>"
+OPENING, CLOSING = f"<{PROMPT_TAG}>", f"</{PROMPT_TAG}>"
 
 _BLOCK = re.compile(rf"\s*{OPENING}.*?{CLOSING}", re.DOTALL)
 
@@ -15,7 +14,7 @@ _BLOCK = re.compile(rf"\s*{OPENING}.*?{CLOSING}", re.DOTALL)
 def make_context_block(preamble: str) -> str:
     """Return a context as it stands in a prompt."""
     # What a memory says cannot end the block.
-    body = re.sub(TAG, TAG.replace("_", " "), preamble, flags=re.IGNORECASE)
+    body = re.sub(PROMPT_TAG, PROMPT_TAG.replace("_", " "), preamble, flags=re.IGNORECASE)
     return f"{OPENING}\n{body}\n{CLOSING}"
 
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from enum import StrEnum
 from threading import Lock
 
+from graphmem.runtime.errors import GraphmemError
+
 
 class ChatFailure(StrEnum):
     """What of the memory of a chat failed."""
@@ -55,6 +57,8 @@ class ChatFailures:
             if self._on_failure:
                 self._on_failure(kind)
             if is_first:
-                log.warning("%s: %s", kind.text, str(error) or type(error).__name__)
+                # The text of an unexpected error may quote what was said.
+                reason = error.detail if isinstance(error, GraphmemError) else type(error).__name__
+                log.warning("%s: %s", kind.text, reason)
         else:
             self._logged.discard(kind)

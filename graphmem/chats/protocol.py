@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from graphmem.chats.context_block import without_context_blocks
+from graphmem.text.added_texts import without_added_texts
 from graphmem.text.normalising import is_blank, remove_unstorable
 
 JsonObject = dict[str, Any]
@@ -126,7 +126,7 @@ def make_turn(role: Literal["user", "assistant"], content: object, attachments: 
     `attachments` names them by the type of their part.
     """
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    text = remove_unstorable(without_context_blocks(text_of(content))).strip()
+    text = remove_unstorable(without_added_texts(text_of(content))).strip()
     kinds = (str(part.get("type")) for part in parts)
     return ChatTurn(role, text, tuple(attachments[kind] for kind in kinds if kind in attachments))
 

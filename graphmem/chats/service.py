@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -48,16 +49,21 @@ CLOSING_SECONDS = 5.0
 class ChatOptions(BaseModel):
     """How a call uses the memory of its user.
 
-    Turns are stored in the session `session_id`; without one, in a session for each conversation. With `read_only` none
-    is stored and no retrieval counted.
+    Turns are stored in the session `session_id`; without one, in a session for each conversation. They belong to the
+    domain where there is one only. With `read_only` none is stored and no retrieval counted.
     """
 
     model_config = ConfigDict(frozen=True)
 
     session_id: Id | None = None
     token_budget: int = Field(DEFAULT_CHAT_BUDGET, ge=1, le=100_000)
-    domain: Domain | None = None
+    domains: list[Domain] = Field(default_factory=list, max_length=10)
     read_only: bool = False
+
+    @property
+    def domain(self) -> str | None:
+        """The domain of what is stored."""
+        return self.domains[0] if len(self.domains) == 1 else None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,7 +85,10 @@ class ServedCall(ChatCall):
 
 
 class ChatService:
-    """Adds contexts to calls and stores their turns, without ever failing a call."""
+    """Adds contexts to calls and stores their turns, without ever failing a call.
+
+    `secret` keys the ids of callers in this process, who have no key of their own.
+    """
 
     def __init__(
         self, contexts: ContextService, messages: MessageService, episodes: EpisodeStore, users: UserStore, clock: Clock
@@ -89,6 +98,7 @@ class ChatService:
         self._episodes = episodes
         self._users = users
         self._clock = clock
+        self.secret = secrets.token_bytes()
         self._recent = RecentChats()
         self._storing: dict[tuple[str, str], asyncio.Task[None]] = {}
         for kind in ChatFailure:
@@ -118,7 +128,7 @@ class ChatService:
         request = ContextRequest(
             question=question,
             session_id=call.session_id,
-            domain=call.options.domain,
+            domains=call.options.domains,
             token_budget=call.options.token_budget + tokens,
             recent_messages=False,  # the caller sends them to the model
         )

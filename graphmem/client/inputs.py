@@ -68,6 +68,7 @@ class ContextOptions(TypedDict, total=False):
     session_id: str | None
     intent: str | None
     domain: str | None
+    domains: Sequence[str]
     token_budget: int
     top: int
     sources: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -155,9 +156,9 @@ class ContextBuilder:
             self._search(owner, request),
             self._find_ticket_sessions(owner, request),
         )
-        if request.domain is None and snapshot.session:
+        if not request.requested_domains and snapshot.session:
             request = request.model_copy(update={"domain": snapshot.session.domain})
-        hits = await self._add_hits_of_domain(owner, request, found.results)
+        hits = await self._add_hits_of_domains(owner, request, found.results)
         refers_to_past = bool(ticket_sessions) or refers_to_past_session(request.question_text)
         quotes = select_quotes(request, snapshot, found.messages, product)
         dated = [*(hit.memory for hit in hits), *snapshot.profile] if request.sources else []
@@ -208,32 +209,42 @@ class ContextBuilder:
         with SEMANTIC_SEARCH_LATENCY.time():
             return await self._searcher.search(owner, _to_query(request, request.question, include_messages=True))
 
-    async def _add_hits_of_domain(
+    async def _add_hits_of_domains(
         self, owner: Owner, request: ContextRequest, found: Sequence[SearchHit]
     ) -> Sequence[SearchHit]:
-        """Search within the domain of the context as well, where too few hits belong to it.
+        """Search within the domains of the context as well, where too few hits belong to one.
 
-        Without a question, the hits are the most important memories of the domain.
+        Without a question, the hits are the most important memories of each domain.
         """
         if request.question is None:
             return await self._list_domain_memories(owner, request)
         wanted = min(MIN_DOMAIN_HITS, request.top)
-        if request.domain is None or sum(hit.memory.domain == request.domain for hit in found) >= wanted:
+        count_by_domain = Counter(hit.memory.domain for hit in found)
+        scarce = [domain for domain in request.requested_domains if count_by_domain[domain] < wanted]
+        if not scarce:
             return found
-        within = {"domain": request.domain, "limit": max(1, request.top)}
+        query = _to_query(request, request.question)
         with SEMANTIC_SEARCH_LATENCY.time():
-            inside = await self._searcher.search(owner, _to_query(request, request.question).model_copy(update=within))
-        hits = {hit.memory.id: hit for hit in [*inside.results, *found]}
+            inside = await asyncio.gather(
+                *(
+                    self._searcher.search(
+                        owner, query.model_copy(update={"domain": domain, "limit": max(1, request.top)})
+                    )
+                    for domain in scarce
+                )
+            )
+        added = [hit for response in inside for hit in response.results]
+        hits = {hit.memory.id: hit for hit in [*added, *found]}
         return sorted(hits.values(), key=lambda hit: -hit.score)
 
     async def _list_domain_memories(self, owner: Owner, request: ContextRequest) -> list[SearchHit]:
-        memories = (
-            await self._store.list_domain_memories(
-                owner, request.domain, request.top, valid_as_of=request.valid_as_of, known_as_of=request.known_as_of
+        memories = [
+            memory
+            for domain in (request.requested_domains if request.top else [])
+            for memory in await self._store.list_domain_memories(
+                owner, domain, request.top, valid_as_of=request.valid_as_of, known_as_of=request.known_as_of
             )
-            if request.domain and request.top
-            else []
-        )
+        ]
         return [SearchHit(memory=memory, score=0.0) for memory in memories]
 
     async def _find_ticket_sessions(self, owner: Owner, request: ContextRequest) -> list[str]:

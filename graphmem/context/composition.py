@@ -142,7 +142,7 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
         candidates.setdefault(memory.id, memory)
     contradicted = _select_contradicted(request, material, candidates)
     contradicted_ids = {memory.id for memory in contradicted}
-    domains = match_domains(request.question_text, request.domain, material.hits)
+    domains = match_domains(request.question_text, request.requested_domains, material.hits)
     fitting = [
         hit
         for hit in material.hits

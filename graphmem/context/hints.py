@@ -308,7 +308,7 @@ def _continuity_phrases(sources: HintSources) -> list[str]:
 
 def _personal_touches(request: ContextRequest, sources: HintSources) -> list[str]:
     """Return memories of people and pets for small talk, which has no intent, no domain and no question."""
-    if request.intent is not None or request.domain is not None or "?" in request.question_text:
+    if request.intent is not None or request.requested_domains or "?" in request.question_text:
         return []
     return [memory.content for memory in sources.memories if _is_personal(memory)][:MAX_PHRASES]
 

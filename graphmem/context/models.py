@@ -25,6 +25,7 @@ from graphmem.runtime.field_types import (
     NonBlankText,
     UnitInterval,
     check_json_value,
+    deduplicate,
 )
 from graphmem.runtime.paging import PageLimit
 from graphmem.runtime.stored_values import check_request_size
@@ -285,6 +286,9 @@ class ContextRequest(BaseModel):
     session_id: Id | None = None
     intent: NonBlankText | None = Field(None, max_length=200)
     domain: Domain | None = None
+    domains: list[Domain] = Field(
+        default_factory=list, max_length=10, description="Further domains of the question, beside `domain`."
+    )
     token_budget: int = Field(DEFAULT_TOKEN_BUDGET, ge=1, le=1_000_000)
     top: int = Field(10, ge=0, le=50)
     sources: bool = False
@@ -297,6 +301,11 @@ class ContextRequest(BaseModel):
     def question_text(self) -> str:
         """The question, empty without one."""
         return self.question or ""
+
+    @property
+    def requested_domains(self) -> list[str]:
+        """The domains that the caller names, each once."""
+        return deduplicate([*filter(None, [self.domain]), *self.domains])
 
     @property
     def is_past(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from graphmem.context import cues
 from graphmem.memories.memory import Memory, MemoryType, Scope
@@ -59,14 +59,14 @@ def find_ticket_ids(question: str) -> list[str]:
     return list(dict.fromkeys((match["marked"] or match["named"]).lower() for match in matches))
 
 
-def match_domains(question: str, requested: str | None, hits: Iterable[SearchHit]) -> set[str]:
-    """Return the domains a question belongs to: the requested one, else those it names and that of its clear topic.
+def match_domains(question: str, requested: Collection[str], hits: Iterable[SearchHit]) -> set[str]:
+    """Return the domains a question belongs to: the requested ones, else those it names and that of its clear topic.
 
     The clear topic is the domain of the nearest domain memory with a score of at least `CLEAR_MATCH_SCORE`, or of at
     least `TOPIC_SCORE` if no memory of another domain is nearly as near.
     """
-    if requested is not None:
-        return {requested}
+    if requested:
+        return set(requested)
     words = split_words(normalise(question))
     domains: set[str] = set()
     nearest: dict[str, float] = {}

@@ -34,13 +34,14 @@ class ChatMemoryOptions:
     """Whose memory it is, and how it is used.
 
     Turns are stored in the session `session_id`; without one, in a session for each conversation. A context has
-    `token_budget` tokens at most. With `read_only` no turns are stored.
+    `token_budget` tokens at most, and also what is known in `domains`; turns belong to the domain where there is one
+    only. With `read_only` no turns are stored.
     """
 
     user_id: str
     session_id: str | None
     token_budget: int
-    domain: str | None
+    domains: tuple[str, ...]
     read_only: bool
 
 
@@ -69,7 +70,7 @@ class _ChatMemory:
         return {
             "question": question,
             "session_id": call.session_id,
-            "domain": self.options.domain,
+            "domains": self.options.domains,
             "token_budget": self.options.token_budget + count_tokens(question or ""),
             "recent_messages": False,  # the caller sends them to the model
         }
@@ -86,7 +87,8 @@ class _ChatMemory:
         return [] if self.options.read_only else messages_to_store(self._ids, call.session_id, call.request, answer)
 
     def _message_arguments(self, call: ChatCall) -> dict[str, Any]:
-        return {"session_id": call.session_id, "domain": self.options.domain}
+        domains = self.options.domains
+        return {"session_id": call.session_id, "domain": domains[0] if len(domains) == 1 else None}
 
 
 class BlockingChatMemory(_ChatMemory):

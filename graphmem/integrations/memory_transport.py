@@ -18,6 +18,7 @@ from graphmem.chats.failures import ChatFailure, ChatFailures
 from graphmem.chats.protocol import ChatProtocol, ChatRequest
 from graphmem.chats.recent import ChatContext
 from graphmem.integrations.chat_memory import AsyncChatMemory, BlockingChatMemory
+from graphmem.runtime.errors import InvalidInput
 
 CONTEXT_ID_HEADER = "x-graphmem-context-id"
 """Header of a response with the id of its context, by which the answer can be rated."""
@@ -61,7 +62,7 @@ class _MemoryTransport:
         """Return the body of a request and what it says; None for one without a turn of the user."""
         with self._failures.noted(ChatFailure.READ):
             if headers.get("authorization", "").startswith(SIGNED_SCHEME):
-                raise ValueError("its signature covers its body, which must stay as it is")
+                raise InvalidInput("Its signature covers its body, which must stay as it is.")
             body = json.loads(content)
             request = protocol.read_request(body)
             return (body, request) if request.is_dialogue else None

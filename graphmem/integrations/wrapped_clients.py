@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from graphmem.chats.chat_completions import ChatCompletionsProtocol
 from graphmem.chats.messages import MessagesProtocol
@@ -42,7 +42,7 @@ def wrap_openai(
     user: str,
     session: str | None = None,
     budget: int = DEFAULT_TOKEN_BUDGET,
-    domain: str | None = None,
+    domains: Sequence[str] = (),
     read_only: bool = False,
     memory: Client | AsyncClient | None = None,
 ) -> OpenAIClient:
@@ -50,13 +50,14 @@ def wrap_openai(
 
     Before a chat completion or a response, the context for the user's last message is added to the system prompt, with
     `budget` tokens at most. After it, what the user and the model said is stored in the background, in `session` or in
-    a session for each conversation; with `read_only` nothing is. Memories of `domain` are preferred, and it is that of
-    what is stored. Where graphmem does not answer, the model is called without it.
+    a session for each conversation; with `read_only` nothing is. The context also has what is known in `domains`, and
+    what is stored belongs to the domain where there is one only. Where graphmem does not answer, the model is called
+    without it.
 
     `memory` is a client of graphmem, blocking or asynchronous as `client` is; absent, one for `GRAPHMEM_URL` with the
     key in `GRAPHMEM_API_KEY`. Raises ConfigurationError without a key, InvalidInput for a client of the other kind.
     """
-    options = _make_options(user, session, budget, domain, read_only)
+    options = _make_options(user, session, budget, domains, read_only)
     wrapped: OpenAIClient = _wrap(client, _OPENAI, options, memory)
     return wrapped
 
@@ -67,7 +68,7 @@ def wrap_anthropic(
     user: str,
     session: str | None = None,
     budget: int = DEFAULT_TOKEN_BUDGET,
-    domain: str | None = None,
+    domains: Sequence[str] = (),
     read_only: bool = False,
     memory: Client | AsyncClient | None = None,
 ) -> AnthropicClient:
@@ -76,12 +77,28 @@ def wrap_anthropic(
     Before a message, the context for the user's last one is added to the system prompt; after it, the turns are stored.
     Clients of Bedrock and Vertex call their models without memory.
     """
-    options = _make_options(user, session, budget, domain, read_only)
+    options = _make_options(user, session, budget, domains, read_only)
     wrapped: AnthropicClient = _wrap(client, _ANTHROPIC, options, memory)
     return wrapped
 
 
-def memory_of(client: Any) -> BlockingChatMemory | AsyncChatMemory:
+class _BlockingClient(Protocol):
+    def close(self) -> None: ...
+
+
+class _AsynchronousClient(Protocol):
+    def close(self) -> Coroutine[Any, Any, None]: ...
+
+
+@overload
+def memory_of(client: _BlockingClient) -> BlockingChatMemory: ...
+
+
+@overload
+def memory_of(client: _AsynchronousClient) -> AsyncChatMemory: ...
+
+
+def memory_of(client: object) -> BlockingChatMemory | AsyncChatMemory:
     """Return the memory of a wrapped client: `flush` waits for what it stores, `failures.count` counts what failed."""
     transport = _transport_of(client)
     if transport is None:
@@ -89,17 +106,19 @@ def memory_of(client: Any) -> BlockingChatMemory | AsyncChatMemory:
     return transport.memory
 
 
-def _transport_of(client: Any) -> BlockingMemoryTransport | AsyncMemoryTransport | None:
+def _transport_of(client: object) -> BlockingMemoryTransport | AsyncMemoryTransport | None:
     transport = getattr(getattr(client, "_client", None), "_transport", None)
     return transport if isinstance(transport, BlockingMemoryTransport | AsyncMemoryTransport) else None
 
 
 def _make_options(
-    user: str, session: str | None, budget: int, domain: str | None, read_only: bool
+    user: str, session: str | None, budget: int, domains: Sequence[str], read_only: bool
 ) -> ChatMemoryOptions:
     if not user.strip():
         raise InvalidInput("A client needs the user whose memory it has: give it as `user`.")
-    return ChatMemoryOptions(user, session, budget, domain, read_only)
+    if isinstance(domains, str):
+        raise InvalidInput("The domains are a list: give `domains=[…]`.")
+    return ChatMemoryOptions(user, session, budget, tuple(domains), read_only)
 
 
 def _wrap(

@@ -202,13 +202,15 @@ async def test_headers_say_how_the_memory_is_used(
     await agent.post(CHAT, json=ask, headers={**AS_MARA, "X-Graphmem-Budget": "60", "X-Graphmem-Session": "s"})
     small, large = (count_tokens(provider.received[index].system) for index in (1, 0))
     assert small <= 60 + count_tokens(OPENING + CLOSING) < large
-    await agent.post(CHAT, json=ask, headers={**AS_MARA, "X-Graphmem-Session": "s", "X-Graphmem-Domain": "Garden"})
+    await agent.post(CHAT, json=ask, headers={**AS_MARA, "X-Graphmem-Session": "s", "X-Graphmem-Domains": "Garden,,"})
     await services.chats.flush()
     stored = (await agent.get("/v1/users/mara/sessions/s/messages")).json()["items"]
     assert [(message["content"], message["domain"]) for message in stored][:2] == [
         ("Which tomatoes do I grow?", None), ("Many.", None),
     ]  # fmt: skip
     assert len(await turns()) == 1
+    many = ",".join(map(str, range(11)))
+    assert (await agent.post(CHAT, json=ask, headers={**AS_MARA, "X-Graphmem-Domains": many})).status_code == 422
     refused = await agent.post(CHAT, json=ask, headers={**AS_MARA, "X-Graphmem-Budget": "many"})
     assert (refused.status_code, refused.json()["errors"][0]["loc"]) == (422, ["header", "x-graphmem-budget"])
 

@@ -69,6 +69,13 @@ def test_results_of_tools_continue_the_answer_to_the_same_message() -> None:
     assert said(CHAT, {"messages": messages}) == [("user", "How is the weather?"), ("assistant", "I look.")]
 
 
+def test_what_a_program_adds_to_what_the_user_says_is_no_part_of_it() -> None:
+    added = {"type": "text", "text": "<system-reminder>Be careful.</system-reminder>"}
+    said_too = {"type": "text", "text": "Fix the test. <graphmem-context id='c'>x</graphmem-context>"}
+    messages = [{"role": "user", "content": [added]}, {"role": "user", "content": [added, said_too]}]
+    assert said(MESSAGES, {"messages": messages}) == [("user", "Fix the test.")]
+
+
 def test_an_answer_that_the_caller_begins_is_no_turn() -> None:
     messages = [{"role": "user", "content": "Count."}, {"role": "assistant", "content": "One,"}]
     assert said(MESSAGES, {"messages": messages}) == [("user", "Count.")]

@@ -73,7 +73,7 @@ class ContextHarness:
         results = await self.memory_writer.save(owner or self.owner, given, actor="test", kind="api")
         return [result.memory for result in results if result.memory]
 
-    async def build_context(self, question: str, **fields: Any) -> ContextResponse:
+    async def build_context(self, question: str | None = None, **fields: Any) -> ContextResponse:
         """Build a context."""
         return await self.contexts.build(self.owner, ContextRequest(question=question, **fields))
 

@@ -75,6 +75,11 @@ async def test_a_cooking_question_recalls_cooking_and_no_coding(harness: Context
     assert memory_contents(await harness.build_context("What should I cook for dinner tonight?", domain="coding")) == {
         CODING.content
     }
+    both = await harness.build_context("What should I cook for dinner tonight?", domain="coding", domains=["cooking"])
+    assert memory_contents(both) == {CODING.content, COOKING.content}
+    assert memory_contents(await harness.build_context(domains=["cooking", "coding"])) == {
+        CODING.content, COOKING.content,
+    }  # fmt: skip
     assert memory_contents(await harness.build_context("Good morning!")) == set()
 
 

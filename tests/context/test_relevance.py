@@ -77,13 +77,13 @@ def test_a_domain_matches_when_requested_named_or_the_clear_topic() -> None:
         hit("likes curries", 0.66, scope="domain", domain="cooking"),
         hit("flies by day", 0.65, scope="domain", domain="travel"),
     ]
-    assert match_domains("What shall we eat?", "travel", hits) == {"travel"}
-    assert match_domains("What shall we eat?", None, hits) == {"cooking"}
-    assert match_domains("Is coding fun?", None, hits[:1]) == {"coding"}
-    assert match_domains("What can I cook?", None, [hit("likes it hot", 0.5, scope="domain", domain="cooking")]) == {
+    assert match_domains("What shall we eat?", ["travel", "work"], hits) == {"travel", "work"}
+    assert match_domains("What shall we eat?", [], hits) == {"cooking"}
+    assert match_domains("Is coding fun?", [], hits[:1]) == {"coding"}
+    assert match_domains("What can I cook?", [], [hit("likes it hot", 0.5, scope="domain", domain="cooking")]) == {
         "cooking"
     }
-    assert match_domains("What shall we eat?", None, hits[:1]) == set()
+    assert match_domains("What shall we eat?", [], hits[:1]) == set()
 
 
 @pytest.mark.req("QUINN-03")
@@ -97,7 +97,7 @@ def test_a_topic_is_clear_from_065_on_or_when_no_other_domain_is_near(
         hit("likes curries", cooking, scope="domain", domain="cooking"),
         hit("uses tabs", coding, scope="domain", domain="coding"),
     ]
-    assert match_domains("Dinner?", None, hits) == ({"cooking"} if clear else set())
+    assert match_domains("Dinner?", [], hits) == ({"cooking"} if clear else set())
 
 
 @pytest.mark.req("QUINN-02", "QUINN-03", "QUINN-04")

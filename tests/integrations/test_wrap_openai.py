@@ -164,7 +164,7 @@ async def test_results_of_tools_continue_a_response(provider: ProviderServer, cl
 @pytest.mark.usefixtures("lund")
 async def test_an_asynchronous_client_does_the_same(provider: ProviderServer, client: AsyncClient) -> None:
     provider.prepare("In Lund.", "In Lund.", "In Lund.")
-    chat = wrap_openai(connect_async(provider), user="mara", memory=client, session="s", budget=200, domain="home")
+    chat = wrap_openai(connect_async(provider), user="mara", memory=client, session="s", budget=200, domains=["home"])
     assert isinstance(chat, openai.AsyncOpenAI)
     answer = await chat.chat.completions.create(model="m", messages=QUESTION)
     assert answer.choices[0].message.content == "In Lund."
@@ -300,14 +300,23 @@ async def test_the_callers_own_http_client_sends(provider: ProviderServer, clien
     assert own.is_closed
 
 
+async def test_a_client_of_azure_has_a_memory(provider: ProviderServer, client: AsyncClient) -> None:
+    provider.prepare("Hello.")
+    azure = openai.AsyncAzureOpenAI(api_key="k", azure_endpoint=provider.url, api_version="2026-01-01")
+    async with wrap_openai(azure, user="mara", memory=client) as chat:
+        assert isinstance(chat, openai.AsyncAzureOpenAI)
+        await chat.chat.completions.create(model="m", messages=QUESTION)
+    assert provider.received[0].path == "/openai/deployments/m/chat/completions"
+    assert await list_turns(client) == [[("user", "Where do I live?"), ("assistant", "Hello.")]]
+
+
 async def test_one_client_serves_several_users_at_once(provider: ProviderServer, client: AsyncClient) -> None:
     provider.prepare(*["Hello."] * 6)
     base = connect_async(provider)
     chats = [wrap_openai(base, user=f"user-{number}", memory=client) for number in range(6)]
     await asyncio.gather(*(chat.chat.completions.create(model="m", messages=QUESTION) for chat in chats))
     for number, chat in enumerate(chats):
-        memory: Any = memory_of(chat)
-        await memory.flush()
+        await memory_of(chat).flush()
         assert await list_turns(client, f"user-{number}") == [[("user", "Where do I live?"), ("assistant", "Hello.")]]
     await base.close()
 
@@ -336,6 +345,7 @@ async def test_turns_of_threads_are_stored_in_their_order(
         lambda provider, client: wrap_openai(
             wrap_openai(connect_async(provider), user="mara", memory=client), user="ada", memory=client
         ),
+        lambda provider, client: wrap_openai(connect_async(provider), user="mara", memory=client, domains="home"),
         lambda provider, client: memory_of(connect(provider)),
     ],
 )

@@ -22,9 +22,11 @@ from graphmem.chats.responses import ResponsesProtocol
 from graphmem.chats.service import DEFAULT_CHAT_BUDGET, ChatOptions, ServedCall
 from graphmem.chats.upstream import CREDENTIAL_HEADERS, UpstreamProtocol
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.field_types import Domain, Id
+from graphmem.runtime.field_types import Id
+from graphmem.runtime.validation import validate_input
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner, make_owner
+from graphmem.text.normalising import is_blank
 from graphmem_api import headers, route_classes
 from graphmem_api.auth import IN_PROCESS_CALLER, Caller, require_access
 from graphmem_api.dependencies import ServicesDep
@@ -68,13 +70,15 @@ class ChatHeaders(BaseModel):
     x_graphmem_session: Id | None = Field(
         None, description="The session in which the turns are stored; absent: one for each conversation."
     )
-    x_graphmem_domain: Domain | None = Field(None, description="The field that the call is about.")
+    x_graphmem_domains: Annotated[str, Field(max_length=1_000)] | None = Field(
+        None, description="The fields that the call is about, with commas between them."
+    )
     x_graphmem_budget: int = Field(
         DEFAULT_CHAT_BUDGET, ge=1, le=100_000, description="Tokens that the context in the system prompt may have."
     )
     x_graphmem_read_only: bool = Field(False, description="Whether no turn is stored and no retrieval counted.")
 
-    @field_validator("x_graphmem_user", "x_graphmem_session", "x_graphmem_domain", mode="before")
+    @field_validator("x_graphmem_user", "x_graphmem_session", "x_graphmem_domains", mode="before")
     @classmethod
     def _decode(cls, value: object) -> object:
         """Return the text of a header, which may be UTF-8: HTTP itself knows Latin-1 only."""
@@ -87,13 +91,15 @@ class ChatHeaders(BaseModel):
 
     @property
     def options(self) -> ChatOptions:
-        """The options of the call."""
-        return ChatOptions(
-            session_id=self.x_graphmem_session,
-            token_budget=self.x_graphmem_budget,
-            domain=self.x_graphmem_domain,
-            read_only=self.x_graphmem_read_only,
-        )
+        """The options of the call; raises InvalidInput for domains that cannot be used."""
+        domains = [part for part in (self.x_graphmem_domains or "").split(",") if not is_blank(part)]
+        given = {
+            "session_id": self.x_graphmem_session,
+            "token_budget": self.x_graphmem_budget,
+            "domains": domains,
+            "read_only": self.x_graphmem_read_only,
+        }
+        return validate_input(ChatOptions, given)
 
 
 GivenHeaders = Annotated[ChatHeaders, Header()]
@@ -193,7 +199,7 @@ async def _pass_on_chat(
     if not said.is_dialogue:
         return await _pass_on(request, services, upstream, content, {}, None)
     owner = _find_owner(caller, given.x_graphmem_user, said)
-    call = await services.chats.begin(owner, said, given.options, _secret_of(request))
+    call = await services.chats.begin(owner, said, given.options, _secret_of(request, services))
     if call.context is None:
         added = {headers.MEMORY: "unavailable"}
     else:
@@ -248,10 +254,10 @@ def _find_owner(caller: ApiKey, given: str | None, said: ChatRequest) -> Owner:
     return make_owner(caller.tenant, user_id)
 
 
-def _secret_of(request: Request) -> bytes:
+def _secret_of(request: Request, services: Services) -> bytes:
     """Return what keys the ids of a caller's messages: the same for all calls with one key."""
     if IN_PROCESS_CALLER in request.scope:
-        return b"graphmem in process"
+        return services.chats.secret
     return hashlib.sha256(route_classes.ChatRoute.read_token(request).encode("utf-8", "surrogatepass")).digest()
 
 

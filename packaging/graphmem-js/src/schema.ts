@@ -1846,6 +1846,11 @@ export interface components {
              */
             domain?: string | null;
             /**
+             * Domains
+             * @description Further domains of the question, beside `domain`.
+             */
+            domains?: string[];
+            /**
              * Intent
              * @description What the message wants, in the caller's words; null: unknown.
              */
@@ -6705,8 +6710,8 @@ export interface operations {
             header?: {
                 /** @description Tokens that the context in the system prompt may have. */
                 "x-graphmem-budget"?: number;
-                /** @description The field that the call is about. */
-                "x-graphmem-domain"?: string | null;
+                /** @description The fields that the call is about, with commas between them. */
+                "x-graphmem-domains"?: string | null;
                 /** @description Whether no turn is stored and no retrieval counted. */
                 "x-graphmem-read-only"?: boolean;
                 /**
@@ -6921,8 +6926,8 @@ export interface operations {
             header?: {
                 /** @description Tokens that the context in the system prompt may have. */
                 "x-graphmem-budget"?: number;
-                /** @description The field that the call is about. */
-                "x-graphmem-domain"?: string | null;
+                /** @description The fields that the call is about, with commas between them. */
+                "x-graphmem-domains"?: string | null;
                 /** @description Whether no turn is stored and no retrieval counted. */
                 "x-graphmem-read-only"?: boolean;
                 /**
@@ -7041,8 +7046,8 @@ export interface operations {
             header?: {
                 /** @description Tokens that the context in the system prompt may have. */
                 "x-graphmem-budget"?: number;
-                /** @description The field that the call is about. */
-                "x-graphmem-domain"?: string | null;
+                /** @description The fields that the call is about, with commas between them. */
+                "x-graphmem-domains"?: string | null;
                 /** @description Whether no turn is stored and no retrieval counted. */
                 "x-graphmem-read-only"?: boolean;
                 /**

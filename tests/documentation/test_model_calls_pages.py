@@ -1,0 +1,83 @@
+"""The code of the pages on memory in two lines and by a base URL runs, with a provider on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+
+import httpx
+import pytest
+import yaml
+
+from graphmem.app.bootstrap import Services
+from graphmem.tenants.access import ApiKeyIn, KeyRole
+from tests.documentation.test_examples import code_blocks
+from tests.provider_server import ProviderServer
+
+
+async def run_program(code: str, environment: dict[str, str]) -> str:
+    """Return what a program prints; fail when it fails."""
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", code],
+        capture_output=True,
+        check=False,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+async def key(services: Services, tenant: str) -> str:
+    """A key of an agent in a tenant of its own."""
+    return (await services.keys.create(tenant, ApiKeyIn(name="docs", role=KeyRole.AGENT))).key
+
+
+async def test_two_lines_remember_what_was_said(
+    address: str, key: str, provider: ProviderServer, readme_environment: dict[str, str]
+) -> None:
+    environment = {
+        "GRAPHMEM_URL": address,
+        "GRAPHMEM_API_KEY": key,
+        "OPENAI_API_KEY": "sk-test",
+        "OPENAI_BASE_URL": f"{provider.url}/v1",
+        "ANTHROPIC_API_KEY": "sk-test",
+        "ANTHROPIC_BASE_URL": provider.url,
+    }
+    with_openai, with_anthropic, in_process = code_blocks("docs/two-lines.md", "python")
+    provider.prepare("Noted.", "In Lund.")
+    assert await run_program(with_openai, environment) == "Noted.\n"
+    assert await run_program(with_anthropic, environment) == "In Lund.\n"
+    assert "I live in Lund." in provider.received[1].system
+    provider.prepare("I do not know.")
+    in_ada = in_process.replace('user="mara"', 'user="ada"')  # the user whom the environment forgets
+    assert in_ada != in_process
+    assert await run_program(in_ada, {**readme_environment, **environment}) == "I do not know.\n"
+
+
+async def test_requests_of_the_page_get_answers(address: str, key: str, provider: ProviderServer) -> None:
+    provider.prepare("In Lund.", "In Lund.")
+    commands = [block for block in code_blocks("docs/base-url.md", "sh") if block.startswith("curl")]
+    assert len(commands) == 2
+    for command in commands:
+        path = re.findall(r"http://127\.0\.0\.1:8321(\S+)", command)[0]
+        headers = dict(line.split(": ", 1) for line in re.findall(r'-H "([^"]+)"', command))
+        headers = {name: value.replace("gm_…", key).replace("sk-ant-…", "sk-ant-1") for name, value in headers.items()}
+        async with httpx.AsyncClient(base_url=address, headers=headers) as client:
+            body = re.findall(r"-d '([^']+)'", command)[0]
+            answer = await client.post(path, content=body, headers={"X-Graphmem-User": "mara"})
+        assert answer.status_code == 200, answer.text
+        assert "In Lund." in answer.text
+
+
+def test_configurations_of_the_page_are_yaml_and_name_our_headers() -> None:
+    first, second = (yaml.safe_load(block) for block in code_blocks("docs/base-url.md", "yaml"))
+    (endpoint,) = first["endpoints"]["custom"]
+    assert endpoint["baseURL"] == second[0]["api_base"] == "http://127.0.0.1:8321/openai/v1"
+    assert set(endpoint["headers"]) == {"X-Graphmem-User", "X-Graphmem-Session"}
