@@ -8,8 +8,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
 	typescript site picture constraints bench-retrieval bench-habit bench-facts bench-scale bench-http bench-active bench-size \
-	bench-growth bench-context bench-model-calls bench-consolidation eval-extraction eval-consolidation eval-verification \
-	eval-precision eval-answers eval-secrets torture
+	bench-start bench-growth bench-context bench-model-calls bench-consolidation eval-extraction eval-consolidation \
+	eval-verification eval-precision eval-answers eval-secrets torture
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -118,6 +118,10 @@ bench-active: $(VENV)/.installed-dev ## Measure searches of many users, by the m
 bench-size: OPTIONS ?=
 bench-size: $(VENV)/.installed-dev ## Measure size, memory and the time until graphmem is installed, ready and fast
 	$(BIN)/python -m benches.bench_size $(OPTIONS)
+
+bench-start: OPTIONS ?=
+bench-start: $(VENV)/.installed-dev ## Measure how soon a server is ready, and the memory of an idle one
+	$(BIN)/python -m benches.bench_start $(OPTIONS)
 
 bench-growth: FACTS ?= 1000,100000,1000000
 bench-growth: $(VENV)/.installed-dev ## Measure how much slower a small user gets among FACTS=1000,100000 facts of others

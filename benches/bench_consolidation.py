@@ -20,7 +20,7 @@ import numpy as np
 from graphmem.app.bootstrap import Services
 from graphmem.app.components import Components
 from graphmem.consolidation.analysis import ProposalAnalyser
-from graphmem.consolidation.consolidation_job import Discovery
+from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.guards import LossLimits
 from graphmem.consolidation.models import RunPhase, RunTrigger, parse_proposals
 from graphmem.consolidation.rollback import RunRollback

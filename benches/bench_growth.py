@@ -24,7 +24,8 @@ from pydantic import SecretStr
 from benches.bench_scale import BIG, SMALL, load
 from benches.metrics import quantile
 from benches.synthetic_data import SyntheticData, users
-from graphmem.app.bootstrap import ConsolidationComponents, Services
+from graphmem.app.bootstrap import Services
+from graphmem.app.consolidation import ConsolidationComponents
 from graphmem.consolidation.models import RunListQuery, RunPhase, RunTrigger, parse_proposals
 from graphmem.context.models import ContextRequest
 from graphmem.conversations.session import MessageIn, MessageRole, MessagesIn, SessionListQuery

@@ -28,7 +28,7 @@ import httpx
 import openai
 from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
-from graphmem_api.app import make_uvicorn_server
+from graphmem_api.server import make_uvicorn_server
 from openai.types.chat import ChatCompletionUserMessageParam
 
 from benches.bench_context import TOPICS, make_statements

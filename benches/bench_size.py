@@ -132,7 +132,7 @@ async def measure_server(
     try:
         found["neo4j_first_start_s"] = await asyncio.to_thread(run_graphmem, python, environment, "db", "start")
         await server.start()
-        await _save_facts(server)
+        await save_facts(server)
         await server.stop()
         await asyncio.to_thread(run_graphmem, python, environment, "db", "stop")
         found["neo4j_second_start_s"] = await asyncio.to_thread(run_graphmem, python, environment, "db", "start")
@@ -151,7 +151,8 @@ async def measure_server(
     return found
 
 
-async def _save_facts(server: ServerProcess) -> None:
+async def save_facts(server: ServerProcess) -> None:
+    """Save the memories that are searched."""
     memories = [
         {"content": f"Friend {friend} visited {place}", "object": {"name": place}}
         for friend in range(FACTS // len(PLACES))

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +19,9 @@ import psutil
 from graphmem.neo4j.embedded.home import Neo4jHome
 
 ROOT = Path(__file__).parents[1]
+
+RUN = "from graphmem.cli import main; main()"
+"""Runs the command line of this checkout in an environment where another one may be installed."""
 
 READY_SECONDS = 180
 """Seconds in which the server must be ready."""
@@ -31,13 +34,21 @@ POLL_SECONDS = 0.02
 
 
 class ServerProcess:
-    """The HTTP API and the embedded Neo4j of one data folder; `key` is an admin key, `settings` are further ones."""
+    """The HTTP API and the embedded Neo4j of one data folder; `key` is an admin key, `settings` are further ones.
+
+    `command` is the command that serves it, `worker` for a worker with its health routes.
+    """
 
     def __init__(
-        self, data_dir: Path, python: Path = Path(sys.executable), settings: Mapping[str, str] | None = None
+        self,
+        data_dir: Path,
+        python: Path = Path(sys.executable),
+        settings: Mapping[str, str] | None = None,
+        command: Sequence[str] = ("serve",),
     ) -> None:
         self.data_dir = data_dir
         self._settings = dict(settings or {})
+        self._command = command
         self.key = secrets.token_hex(16)
         self._python = python
         self._port = find_free_port()
@@ -86,7 +97,7 @@ class ServerProcess:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             return subprocess.Popen(
-                [str(self._python), "-c", "from graphmem.cli import main; main()", "serve", "--port", str(self._port)],
+                [str(self._python), "-c", RUN, *self._command, "--port", str(self._port)],
                 cwd=self.data_dir.parent,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
@@ -117,13 +128,17 @@ class ServerProcess:
 
 
 def clean_environment() -> dict[str, str]:
-    """Return the environment without the settings of graphmem and of models, with this checkout on Python's path."""
+    """Return the environment without the settings of graphmem and of models, with this checkout on Python's path.
+
+    Python may store the modules that it compiles, as it does for users: without that, every start compiles them again.
+    """
     kept = ("GRAPHMEM_CACHE_DIR", "GRAPHMEM_JAR_MIRROR")
     inherited = {
         name: value
         for name, value in os.environ.items()
         if name in kept or not name.startswith(("GRAPHMEM_", "OPENAI_"))
     }
+    inherited.pop("PYTHONDONTWRITEBYTECODE", None)
     paths = [str(ROOT), str(ROOT / "api"), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**inherited, "PYTHONPATH": os.pathsep.join(paths)}
 

@@ -35,7 +35,8 @@ from evaluation.consolidation.verification_cases import (
     load_verification_cases,
 )
 from evaluation.extraction import settings_for
-from graphmem.app.bootstrap import ConsolidationComponents, Services
+from graphmem.app.bootstrap import Services
+from graphmem.app.consolidation import ConsolidationComponents
 from graphmem.consolidation.models import (
     LinkEntities,
     Merge,

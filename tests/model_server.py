@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse, Response
-from graphmem_api.app import make_uvicorn_server
+from graphmem_api.server import make_uvicorn_server
 
 from graphmem.models.embedder import Embedder
 

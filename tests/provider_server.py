@@ -11,7 +11,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
-from graphmem_api.app import make_uvicorn_server
+from graphmem_api.server import make_uvicorn_server
 from starlette.requests import ClientDisconnect
 
 Event = tuple[str | None, dict[str, Any] | str]

@@ -1,33 +1,15 @@
-"""The HTTP application and its server; the services are opened and closed by the caller."""
+"""The HTTP application of the API; the services are opened and closed by the caller."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import uvicorn
-from fastapi import APIRouter, FastAPI
-from fastapi.telemetry import TelemetryConfig
-from limits import parse
+from fastapi import FastAPI
 
 from graphmem.app.bootstrap import Services
 from graphmem.runtime.settings import Settings
-from graphmem.tenants.rate_limit import RateLimit
-from graphmem_api.admission import AdmissionMiddleware
-from graphmem_api.middleware import RequestMiddleware
 from graphmem_api.openapi import install_openapi
 from graphmem_api.openapi_texts import SERVERS, TAGS, make_description, make_operation_id
-from graphmem_api.problems import add_exception_handlers
-from graphmem_api.routes import ROUTERS, health
-from graphmem_api.slow_clients import IDLE_SECONDS, BodyDeadlineMiddleware, ImpatientHttpProtocol
-
-API_VERSION = "1.0.0"
-"""Version of the HTTP API, independent of the version of the package."""
-
-NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "operation_spans": False}
-"""Turns off FastAPI's own spans and logs, which hold query strings and input; `graphmem.runtime.tracing` makes ours."""
-
-SHUTDOWN_SECONDS = 5
-"""Seconds that requests in progress may take after the signal to stop."""
+from graphmem_api.routers import ROUTERS
+from graphmem_api.server import API_VERSION, NO_TELEMETRY, add_protected_routes, add_routes
 
 
 def create_app(services: Services, settings: Settings, local_secret: str | None = None) -> FastAPI:
@@ -45,7 +27,7 @@ def create_app(services: Services, settings: Settings, local_secret: str | None 
         redirect_slashes=False,
         telemetry=NO_TELEMETRY,
     )
-    _configure(app, services, settings, ROUTERS, local_secret)
+    add_protected_routes(app, services, settings, ROUTERS, local_secret)
     install_openapi(app)
     return app
 
@@ -55,55 +37,5 @@ def create_in_process_app(services: Services, settings: Settings) -> FastAPI:
     app = FastAPI(
         title="graphmem", version=API_VERSION, openapi_url=None, redirect_slashes=False, telemetry=NO_TELEMETRY
     )
-    _add_routes(app, services, settings, ROUTERS)
+    add_routes(app, services, settings, ROUTERS)
     return app
-
-
-def create_worker_app(services: Services, settings: Settings) -> FastAPI:
-    """Return an application with only the health and metrics routes of a worker."""
-    app = FastAPI(title="graphmem worker", version=API_VERSION, openapi_url=None, telemetry=NO_TELEMETRY)
-    _configure(app, services, settings, (health.public_router, health.metrics_router))
-    return app
-
-
-def make_uvicorn_server(app: FastAPI, host: str, port: int) -> uvicorn.Server:
-    """Return a server for an application, to be run with `await server.serve()`; port 0 takes a free one."""
-    return uvicorn.Server(
-        uvicorn.Config(
-            app,
-            host=host,
-            port=port,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            http=ImpatientHttpProtocol,
-            timeout_keep_alive=IDLE_SECONDS,
-            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-            lifespan="off",
-        )
-    )
-
-
-def _configure(
-    app: FastAPI,
-    services: Services,
-    settings: Settings,
-    routers: Iterable[APIRouter],
-    local_secret: str | None = None,
-) -> None:
-    app.state.local_secret = local_secret
-    rate = parse(settings.rate_limit) if settings.rate_limit else None
-    app.state.rate_limit = RateLimit(rate, f"The limit of this key is {rate}", settings.cache_url)
-    app.add_middleware(BodyDeadlineMiddleware, seconds=settings.body_timeout)
-    app.add_middleware(AdmissionMiddleware, limit=settings.max_requests, services=services)
-    app.add_middleware(RequestMiddleware)
-    _add_routes(app, services, settings, routers)
-
-
-def _add_routes(app: FastAPI, services: Services, settings: Settings, routers: Iterable[APIRouter]) -> None:
-    app.state.services = services
-    app.state.settings = settings
-    add_exception_handlers(app)
-    for router in routers:
-        app.include_router(router)

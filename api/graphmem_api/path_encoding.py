@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote, unquote_to_bytes
 
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import Convertor
 from starlette.types import Scope
 
 from graphmem.runtime.errors import InvalidInput
@@ -30,9 +30,6 @@ class EncodedSegmentConvertor(Convertor[str]):
     def to_string(self, value: str) -> str:
         """Return a text percent-encoded as one segment."""
         return quote(value, safe="")
-
-
-register_url_convertor(SEGMENT_CONVERTOR, EncodedSegmentConvertor())
 
 
 def keep_path_encoded(scope: Scope) -> None:

@@ -1,16 +1,11 @@
-"""The composition root: settings become wired `Services` and job handlers. Nothing else builds them."""
+"""The composition root: settings become wired `Services`. Nothing else builds them."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
-from typing import Any
 
 from graphmem.app.components import (
     Components,
@@ -18,101 +13,47 @@ from graphmem.app.components import (
     open_components,
     opening_patience,
 )
+from graphmem.app.consolidation import ConsolidationComponents
 from graphmem.app.health import ReadinessCheck, StorageMeter, Sweep, WarmUp, attempt
 from graphmem.changes.feed import ChangeService, ChangeStore
 from graphmem.changes.sender import WebhookSender
-from graphmem.changes.webhooks import WATCH_SECONDS, WEBHOOK_JOB, WebhookDelivery, WebhookService, WebhookStore
+from graphmem.changes.webhooks import WATCH_SECONDS, WebhookDelivery, WebhookService, WebhookStore
 from graphmem.chats.service import ChatService
 from graphmem.chats.upstream import UpstreamService
-from graphmem.consolidation.analysis import ProposalAnalyser
-from graphmem.consolidation.batch_planning import ColdMemoryPolicy
-from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, NIGHTLY_STAGE_JOB, ConsolidationJob, Discovery
-from graphmem.consolidation.guards import LossLimits
-from graphmem.consolidation.maintenance import ARCHIVE_JOB, MAINTENANCE_JOB, MaintenanceJob, MaintenanceTasks
 from graphmem.consolidation.rollback import RunRollback
-from graphmem.consolidation.run_executor import RunExecutor
-from graphmem.consolidation.run_store import RunStore
 from graphmem.consolidation.service import (
     ConsolidationService,
     MaintenanceService,
     schedule_maintenance,
     schedule_nightly_consolidation,
 )
-from graphmem.context.learning import OBSERVATION_JOB, ContextLearner, ObservationPayload
+from graphmem.context.learning import ContextLearner, queue_observation
 from graphmem.context.service import ContextService
 from graphmem.context.store import ContextStore
 from graphmem.context.surroundings import SurroundingsStore
 from graphmem.context.usage import ContextUsage, ContextUseStore
-from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.inbox import Inbox, MessageService
 from graphmem.ingestion.inferred_save import InferredSave
-from graphmem.ingestion.jobs import (
-    CLOSING_JOB,
-    EMBEDDING_JOB,
-    EXTRACTION_JOB,
-    SUMMARY_JOB,
-    TOOL_EXTRACTION_JOB,
-    SummaryPayload,
-)
-from graphmem.ingestion.session_summary import SummaryJob
-from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner, JobWaiting
 from graphmem.jobs.store import DEMO_QUEUE, JOB_QUEUE
 from graphmem.memories.declarations import DeclaredTypeService, DeclaredTypeStore
-from graphmem.memories.reembedding import REEMBEDDING_JOB, ReembeddingJob, ReembeddingService
+from graphmem.memories.reembedding import ReembeddingService
 from graphmem.memories.service import MemoryService
 from graphmem.memories.vectors import VectorStore
-from graphmem.models.embedder import Embedder, RecordedEmbedder
+from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import LanguageModel
-from graphmem.models.prompts import load_prompts
 from graphmem.runtime.progress import StartProgress
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import Clock, utc_now
 from graphmem.search.candidates import EntityGraphStore
 from graphmem.search.service import EntityService, RetrievalService
 from graphmem.tenants.keys import KeyService, KeyStore
-from graphmem.tenants.owners import Owner
 from graphmem.tenants.users import InstructionService, InstructionStore, PersonaStore, UserService, UserStore
 from graphmem.user_data.export import ExportService, ExportStore
-from graphmem.user_data.forget import ERASURE_JOB, ForgetService, ForgetStore, UserData, load_receipt_key
+from graphmem.user_data.forget import ForgetService, ForgetStore, UserData, load_receipt_key
 from graphmem.user_data.import_store import ImportStore
 from graphmem.user_data.importing import ImportService
 from graphmem.user_data.record_import import RecordImporter
-
-
-@dataclass(frozen=True, slots=True)
-class ConsolidationComponents:
-    """The components of consolidation that its jobs and its service share."""
-
-    runs: RunStore
-    discovery: Discovery
-    executor: RunExecutor
-
-    @classmethod
-    def build(cls, components: Components) -> ConsolidationComponents:
-        """Build them from the shared components."""
-        settings, graph = components.settings, components.graph
-        runs = RunStore(graph)
-        executor = RunExecutor(
-            graph,
-            components.facts,
-            components.entities,
-            runs,
-            components.embedder,
-            components.policy,
-            LossLimits(
-                settings.consolidation_max_ended, settings.consolidation_min_text, settings.consolidation_free_ended
-            ),
-        )
-        discovery = Discovery(
-            graph,
-            batch_size=settings.consolidation_batch,
-            max_batches=settings.consolidation_max_batches,
-            cold_policy=ColdMemoryPolicy(
-                timedelta(days=settings.consolidation_old_days), settings.consolidation_seldom
-            ),
-        )
-        return cls(runs, discovery, executor)
 
 
 class Services:
@@ -133,7 +74,7 @@ class Services:
             components.embedder,
             policy,
             jobs,
-            queue_observation=partial(_queue_observation, jobs),
+            queue_observation=partial(queue_observation, jobs),
             summaries=components.model is not None,
         )
         self.jobs = jobs
@@ -266,7 +207,10 @@ class Services:
             deliveries = Sweep(services.webhook_delivery.queue_due, seconds=WATCH_SECONDS)
             try:
                 if worker:
-                    await jobs.start_worker(_build_job_handlers(services, jobs, consolidation))
+                    # Imported here: a process without a worker does without what only jobs do.
+                    from graphmem.app.job_handlers import build_job_handlers
+
+                    await jobs.start_worker(build_job_handlers(services, consolidation))
                 if not demo:
                     async with opening_patience(components.graph, settings):
                         await attempt(services.inbox.requeue_unread)
@@ -285,113 +229,3 @@ class Services:
                 await services.upstream.aclose()
                 # Side by side: where the database is unavailable, each waits for it.
                 await asyncio.gather(services.contexts.close(), services.retrieval.close())
-
-
-def _build_job_handlers(
-    services: Services, jobs: JobRunner, consolidation: ConsolidationComponents
-) -> list[JobHandler[Any]]:
-    components = services.components
-    instructions = InstructionStore(components.graph)
-    extraction = ExtractionJob(
-        graph=components.graph,
-        instructions=instructions,
-        declared_types=DeclaredTypeStore(components.graph),
-        episodes=components.episodes,
-        facts=components.facts,
-        entities=components.entities,
-        memory_writer=components.memory_writer,
-        policy=components.policy,
-        profiles=components.profiles,
-        embedder=components.embedder,
-        model=components.model,
-        queue_summary=services.inbox.summarize_session,
-        queue_learning=partial(_queue_observation, jobs, is_derived=True),
-        zone=components.settings.timezone,
-    )
-    summaries = SummaryJob(
-        graph=components.graph,
-        episodes=components.episodes,
-        facts=components.facts,
-        memory_writer=components.memory_writer,
-        policy=components.policy,
-        model=components.model,
-        zone=components.settings.timezone,
-    )
-    consolidation_job = ConsolidationJob(
-        components.graph,
-        consolidation.runs,
-        consolidation.discovery,
-        ProposalAnalyser(
-            components.graph, instructions, components.model, load_prompts(), components.settings.timezone
-        ),
-        consolidation.executor,
-        components.clock,
-        jobs,
-    )
-    maintenance = build_maintenance_job(components, jobs, consolidation.runs, services.learner, services.context_usage)
-    embedder = components.embedder
-    reembedding = (
-        [JobHandler(REEMBEDDING_JOB, ReembeddingJob(VectorStore(components.graph), embedder).handle)]
-        if isinstance(embedder, RecordedEmbedder)
-        else []
-    )
-    return [
-        *reembedding,
-        JobHandler(EXTRACTION_JOB, extraction.run),
-        JobHandler(TOOL_EXTRACTION_JOB, extraction.run_tools),
-        JobHandler(EMBEDDING_JOB, services.inbox.handle_embedding_job),
-        JobHandler(SUMMARY_JOB, summaries.run),
-        JobHandler(CLOSING_JOB, summaries.close),
-        JobHandler(OBSERVATION_JOB, services.learner.handle_observation_job),
-        JobHandler(CONSOLIDATION_JOB, consolidation_job.handle),
-        JobHandler(NIGHTLY_STAGE_JOB, consolidation_job.handle_nightly_stage),
-        JobHandler(MAINTENANCE_JOB, maintenance.handle),
-        JobHandler(ARCHIVE_JOB, maintenance.handle_archive),
-        JobHandler(WEBHOOK_JOB, services.webhook_delivery.handle),
-        JobHandler(ERASURE_JOB, services.forgetting.handle_erasure_job),
-    ]
-
-
-def build_maintenance_job(
-    components: Components, jobs: JobRunner, runs: RunStore, learner: ContextLearner, usage: ContextUsage
-) -> MaintenanceJob:
-    """Return the job that does maintenance for all packages."""
-    settings, clock = components.settings, components.clock
-
-    async def prune_jobs(_tenant: str | None) -> int:
-        # The job store does not know tenants: finished jobs of all of them end with their retention.
-        return await jobs.prune(clock() - timedelta(days=settings.jobs_days))
-
-    async def queue_summary(owner: Owner, session_id: str, through: int, job_id: str) -> None:
-        payload = SummaryPayload(tenant=owner.tenant, user_id=owner.user_id, session_id=session_id, through=through)
-        await jobs.enqueue(SUMMARY_JOB, payload, job_id)
-
-    return MaintenanceJob(
-        MaintenanceTasks(
-            components.graph,
-            components.facts,
-            runs,
-            clock,
-            archive_days=settings.archive_days,
-            compress_days=settings.compress_days,
-            rollback_days=settings.rollback_days,
-            compress_messages=settings.compress_messages,
-        ),
-        UserStore(components.graph),
-        jobs,
-        queue_summary=queue_summary if components.model and settings.extraction == "auto" else None,
-        prune_user=[learner.prune, usage.prune],
-        prune_tenant={"requests": components.idempotency.delete_expired, "jobs": prune_jobs},
-    )
-
-
-async def _queue_observation(
-    jobs: JobRunner, owner: Owner, message_ids: Sequence[str], *, is_derived: bool = False
-) -> None:
-    payload = ObservationPayload(
-        tenant=owner.tenant, user_id=owner.user_id, message_ids=list(message_ids), is_derived=is_derived
-    )
-    # The same messages are the same job, so that a repeated request does not queue them twice.
-    name = f"{OBSERVATION_JOB.name} derived" if is_derived else OBSERVATION_JOB.name
-    job_id = str(uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([name, owner.group_id, *message_ids])))
-    await jobs.enqueue(OBSERVATION_JOB, payload, job_id)

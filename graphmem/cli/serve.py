@@ -119,8 +119,6 @@ async def run_worker(
 ) -> None:
     """Run jobs until interrupted."""
     prepare_server()
-    from graphmem_api.app import create_worker_app
-
     settings = read_settings()
     with nullcontext() if port is None else _listen_socket(settings.host, port, "--port") as listener:
         _log_to_standard_error()
@@ -130,6 +128,8 @@ async def run_worker(
                 await _wait_for_interrupt()
             else:
                 listener.listen()
+                from graphmem_api.server import create_worker_app
+
                 output.note(f"graphmem serves {_base_url(listener)}/readyz")
                 await _serve(create_worker_app(services, settings), listener)
 
@@ -179,7 +179,7 @@ async def _wait_for_interrupt() -> None:
 
 async def _serve(served: FastAPI, listener: socket.socket) -> None:
     """Serve an application until interrupted."""
-    from graphmem_api.app import make_uvicorn_server
+    from graphmem_api.server import make_uvicorn_server
 
     host, port = listener.getsockname()[:2]
     server = make_uvicorn_server(served, host, port)

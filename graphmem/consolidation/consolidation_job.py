@@ -9,22 +9,12 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
-from enum import StrEnum
 from functools import partial
 from typing import Any, Literal
 
-import numpy as np
-
 from graphmem.consolidation.analysis import AnalysisResult, ProposalAnalyser
-from graphmem.consolidation.batch_planning import (
-    DEFAULT_COLD_MEMORY_POLICY,
-    ColdMemoryPolicy,
-    ConsolidationCandidate,
-    DiscoveryResult,
-    EntityNames,
-    plan_batches,
-)
+from graphmem.consolidation.discovery import Discovery
+from graphmem.consolidation.jobs import CONSOLIDATION_JOB, ConsolidationPayload, NightlyStagePayload, Stage
 from graphmem.consolidation.models import (
     ConsolidationRun,
     MemoryBatch,
@@ -38,78 +28,14 @@ from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.jobs.job import JobAction, JobOutcome, JobStatus
 from graphmem.jobs.kinds import (
-    SYSTEM_PARTITION,
-    JobKind,
-    ScheduledPayload,
     Steps,
-    UserJobPayload,
 )
 from graphmem.jobs.runner import JobRunner
 from graphmem.models.receipt import Receipt
-from graphmem.neo4j.driver import Graph, Row
+from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import GraphmemError, NotFound, UserBeingForgotten
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
-
-
-class Discovery:
-    """Finds what consolidation should analyse, in batches of at most `batch_size` memories."""
-
-    def __init__(
-        self,
-        graph: Graph,
-        *,
-        batch_size: int,
-        max_batches: int,
-        cold_policy: ColdMemoryPolicy = DEFAULT_COLD_MEMORY_POLICY,
-    ) -> None:
-        self._graph = graph
-        self._batch_size = batch_size
-        self._max_batches = max_batches
-        self._cold_policy = cold_policy
-
-    async def find_owners(self, tenant: str | None, now: datetime) -> list[Owner]:
-        """Return the users of a tenant, or of all tenants, with memories to analyse."""
-        rows = await self._graph.fetch(
-            "consolidation.list_users_due",
-            tenant=tenant,
-            now=now,
-            old_before=now - self._cold_policy.min_age,
-            access_threshold=self._cold_policy.access_threshold,
-        )
-        return [Owner(row["tenant"], row["user_id"]) for row in rows]
-
-    async def find_batches(self, owner: Owner, now: datetime) -> DiscoveryResult:
-        """Return the batches of one run: memories that no run has analysed, best first, then cold ones."""
-        rows = await self._graph.fetch("consolidation.fetch_discovery_candidates", group_id=owner.group_id, now=now)
-        candidates = [_candidate_from_row(row) for row in rows]
-        names = await self._graph.fetch("consolidation.fetch_entity_names", group_id=owner.group_id)
-        entities = [_entity_names_from_row(row) for row in names]
-        return plan_batches(candidates, now, self._batch_size, self._max_batches, self._cold_policy, entities)
-
-
-def _candidate_from_row(row: Row) -> ConsolidationCandidate:
-    vector = np.asarray(row["vector"], dtype=np.float32)
-    length = float(np.linalg.norm(vector))
-    return ConsolidationCandidate(
-        memory_id=row["memory_id"],
-        content=row["content"],
-        subject_id=row["subject_id"],
-        scope=row["scope"],
-        domain=row["domain"],
-        entity_ids=frozenset(row["entity_ids"]),
-        associations=row["associations"],
-        created_at=row["created_at"],
-        access_count=row["access_count"],
-        is_new=row["is_new"],
-        considered_for_compression=row["considered_for_compression"],
-        vector=vector / length if length else vector,
-    )
-
-
-def _entity_names_from_row(row: Row) -> EntityNames:
-    return EntityNames(row["id"], (row["name"], *row["aliases"]), row["type"], row["is_user"])
-
 
 RUN_WITHOUT_MODEL_REASON = (
     "no language model is configured: memories of nearly the same meaning were associated, none were merged"
@@ -118,45 +44,6 @@ RUN_WITHOUT_MODEL_REASON = (
 
 _NIGHTLY_RUN_NAMESPACE = uuid.UUID("6f1b7c52-6a61-4b0c-9a53-6f3c2d5b8f10")
 """Namespace of the ids of nightly runs, which follow from the time of the schedule and the user."""
-
-
-class Stage(StrEnum):
-    """The stages of a run; a nightly job ends after one of them."""
-
-    DISCOVERY = "discovery"
-    ANALYSIS = "analysis"
-    EXECUTION = "execution"
-
-
-class ConsolidationPayload(UserJobPayload):
-    """One run of one user, to be done up to and including a stage."""
-
-    run_id: str
-    stage: Stage = Stage.EXECUTION
-
-
-class NightlyStagePayload(ScheduledPayload):
-    """One stage of the nightly runs of a tenant, or of all tenants."""
-
-    stage: Stage
-    tenant: str | None = None
-
-    @property
-    def partition(self) -> str:
-        """The partition of the stage's schedule."""
-        return f"{SYSTEM_PARTITION}{nightly_schedule_name(self.stage)}"
-
-
-CONSOLIDATION_JOB = JobKind("consolidate", ConsolidationPayload)
-"""Does one run of one user, up to and including a stage."""
-
-NIGHTLY_STAGE_JOB = JobKind("consolidation_stage", NightlyStagePayload)
-"""Queues a stage of the nightly runs of all users, as jobs of kind `consolidate`."""
-
-
-def nightly_schedule_name(stage: Stage) -> str:
-    """Return the name of the schedule of a stage."""
-    return f"consolidation-{stage.value}"
 
 
 class BatchesAction(JobAction):

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from graphmem.consolidation.consolidation_job import (
+from graphmem.consolidation.discovery import Discovery
+from graphmem.consolidation.jobs import (
     CONSOLIDATION_JOB,
     NIGHTLY_STAGE_JOB,
     ConsolidationPayload,
-    Discovery,
     NightlyStagePayload,
     Stage,
     nightly_schedule_name,

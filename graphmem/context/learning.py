@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import uuid
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
@@ -24,6 +26,7 @@ from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import Message, MessageRole
 from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import JobKind, Steps, UserJobPayload
+from graphmem.jobs.runner import JobRunner
 from graphmem.runtime.errors import InvalidInput, NotFound
 from graphmem.runtime.metrics import CONTEXT_EXTRACTION_TIME, PATTERN_DETECTION_COUNT, PREFERENCE_UPDATES
 from graphmem.runtime.process import read_text
@@ -44,6 +47,18 @@ class ObservationPayload(UserJobPayload):
 
 OBSERVATION_JOB = JobKind("observation", ObservationPayload)
 """Learns context items, preferences and patterns from new messages."""
+
+
+async def queue_observation(
+    jobs: JobRunner, owner: Owner, message_ids: Sequence[str], *, is_derived: bool = False
+) -> None:
+    """Queue the job for messages; the same ones are the same job, so that a repeated request queues it once."""
+    payload = ObservationPayload(
+        tenant=owner.tenant, user_id=owner.user_id, message_ids=list(message_ids), is_derived=is_derived
+    )
+    name = f"{OBSERVATION_JOB.name} derived" if is_derived else OBSERVATION_JOB.name
+    job_id = str(uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([name, owner.group_id, *message_ids])))
+    await jobs.enqueue(OBSERVATION_JOB, payload, job_id)
 
 
 class EntityFinder(Protocol):

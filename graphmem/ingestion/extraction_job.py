@@ -8,7 +8,7 @@ from functools import partial
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.ingestion.entity_linking import CandidateLinker
 from graphmem.ingestion.extraction import Extractor
-from graphmem.ingestion.jobs import ExtractionPayload
+from graphmem.ingestion.jobs import NO_MODEL_REASON, ExtractionPayload
 from graphmem.ingestion.window_extraction import MakeFirstCall, WindowExtraction, WindowResult, WindowTools
 from graphmem.ingestion.window_transaction import WindowWriter
 from graphmem.jobs.job import JobOutcome, JobStatus
@@ -26,10 +26,6 @@ from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.users import InstructionStore
-
-NO_MODEL_REASON = "no language model is configured: set OPENAI_API_KEY or OPENAI_BASE_URL"
-"""Why a job that needs a model is skipped without one."""
-
 
 QueueSummary = Callable[[Owner, str], Awaitable[object]]
 """Queue the summary of a session, by its id."""

@@ -23,22 +23,17 @@ from graphmem.conversations.session import (
     SessionKind,
     SessionListQuery,
 )
-from graphmem.ingestion.extraction_job import NO_MODEL_REASON
 from graphmem.ingestion.jobs import (
     CLOSING_JOB,
     EMBEDDING_JOB,
     EXTRACTION_JOB,
+    NO_MODEL_REASON,
     SUMMARY_JOB,
     TOOL_EXTRACTION_JOB,
     ClosingPayload,
     EmbeddingPayload,
     ExtractionPayload,
     SummaryPayload,
-)
-from graphmem.ingestion.session_summary import (
-    MIN_MESSAGES_FOR_CLOSING_SUMMARY,
-    RECENT_MESSAGES_NOT_SUMMARIZED,
-    needs_summary,
 )
 from graphmem.ingestion.transcript import is_dialogue, split_into_windows
 from graphmem.jobs.job import Job, JobOutcome, JobStatus
@@ -62,6 +57,7 @@ from graphmem.runtime.stored_values import stored_values, text_length
 from graphmem.secrets.values import SecretPolicy, make_redactor
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner, make_owner
+from graphmem.text.token_counts import count_tokens
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +67,18 @@ EMBEDDING_SECONDS_PER_MESSAGE = 0.1
 
 MANUAL_EXTRACTION_REASON = "no summary was written: extraction is manual, so that only a call of summarize writes one"
 """Why closing a session does not summarize it where extraction is manual."""
+
+MAX_UNSUMMARIZED_MESSAGES = 50
+"""Messages that are not summarized from which on a session is."""
+
+MAX_UNSUMMARIZED_TOKENS = 4_000
+"""Tokens of messages that are not summarized from which on a session is, unless all of them are recent."""
+
+RECENT_MESSAGES_NOT_SUMMARIZED = 10
+"""Latest messages that stay out of the summary of a session that continues."""
+
+MIN_MESSAGES_FOR_CLOSING_SUMMARY = 10
+"""Messages that are not summarized from which on a session is when it is closed."""
 
 QueueObservation = Callable[[Owner, Sequence[str]], Awaitable[None]]
 """Queue the job that learns from new messages, by their ids."""
@@ -264,7 +272,7 @@ class Inbox:
         if session.message_count - session.summarized_through <= RECENT_MESSAGES_NOT_SUMMARIZED:
             return
         unsummarized = await self._episodes.list_session_messages(owner, session_id, after=session.summarized_through)
-        if needs_summary(unsummarized):
+        if _needs_summary(unsummarized):
             await self.summarize(
                 owner, session, through=unsummarized[-RECENT_MESSAGES_NOT_SUMMARIZED].position - 1, task="thread"
             )
@@ -358,6 +366,16 @@ def _extraction_payload(
 def _session_job_id(session: Session, task: str) -> str:
     """Return the id of a session's job, which is the same for the same task until the next summary."""
     return str(uuid.uuid5(uuid.UUID(session.id), f"{session.summarized_through} {task}"))
+
+
+def _needs_summary(messages: Sequence[Message]) -> bool:
+    """Return whether messages that are not summarized are too many, or too long, to stay so."""
+    if len(messages) > MAX_UNSUMMARIZED_MESSAGES:
+        return True
+    return (
+        sum(count_tokens(message.content) for message in messages) > MAX_UNSUMMARIZED_TOKENS
+        and len(messages) > RECENT_MESSAGES_NOT_SUMMARIZED
+    )
 
 
 WAIT_SECONDS = 300.0

@@ -12,6 +12,9 @@ from graphmem.jobs.kinds import JobKind, UserJobPayload
 from graphmem.memories.memory import MemoryType, SaveResult
 from graphmem.text.normalising import remove_unstorable
 
+NO_MODEL_REASON = "no language model is configured: set OPENAI_API_KEY or OPENAI_BASE_URL"
+"""Why a job that needs a model is skipped without one."""
+
 
 class ExtractionPayload(UserJobPayload):
     """Messages to extract memories from, cut into windows when the job is queued.

@@ -10,10 +10,9 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.conversations.session import TICKET_KEY, Message, Session
+from graphmem.conversations.session import TICKET_KEY, Session
 from graphmem.ingestion.candidates import EPISODIC, validate_tags
-from graphmem.ingestion.extraction_job import NO_MODEL_REASON
-from graphmem.ingestion.jobs import ClosingPayload, MemoryAction, SummaryPayload
+from graphmem.ingestion.jobs import NO_MODEL_REASON, ClosingPayload, MemoryAction, SummaryPayload
 from graphmem.ingestion.llm_schemas import Summary
 from graphmem.ingestion.transcript import (
     MessagePart,
@@ -49,19 +48,6 @@ from graphmem.runtime.process import read_text
 from graphmem.secrets.values import Redactor, SecretPolicy, make_redactor, render_secret_rule
 from graphmem.tenants.owners import Owner
 from graphmem.text.normalising import remove_unstorable
-from graphmem.text.token_counts import count_tokens
-
-MAX_UNSUMMARIZED_MESSAGES = 50
-"""Messages that are not summarized from which on a session is."""
-
-MAX_UNSUMMARIZED_TOKENS = 4_000
-"""Tokens of messages that are not summarized from which on a session is, unless all of them are recent."""
-
-RECENT_MESSAGES_NOT_SUMMARIZED = 10
-"""Latest messages that stay out of the summary of a session that continues."""
-
-MIN_MESSAGES_FOR_CLOSING_SUMMARY = 10
-"""Messages that are not summarized from which on a session is when it is closed."""
 
 MIN_PROMOTED_IMPORTANCE = 0.6
 """Importance from which on a memory of a session outlives it."""
@@ -243,16 +229,6 @@ def _clean_summary(answer: Summary, redact: Redactor) -> Summary:
 
 def _set_scope(fact: Fact, scope: Scope) -> Callable[[Ledger], Fact]:
     return lambda ledger: ledger.amend(fact.memory_id, MemoryPatch(scope=scope, domain=fact.domain))
-
-
-def needs_summary(messages: Sequence[Message]) -> bool:
-    """Return whether messages that are not summarized are too many, or too long, to stay so."""
-    if len(messages) > MAX_UNSUMMARIZED_MESSAGES:
-        return True
-    return (
-        sum(count_tokens(message.content) for message in messages) > MAX_UNSUMMARIZED_TOKENS
-        and len(messages) > RECENT_MESSAGES_NOT_SUMMARIZED
-    )
 
 
 def _to_memories(session: Session, summary: Summary, tags: Sequence[str], earlier: Sequence[Fact]) -> list[MemoryIn]:

@@ -10,7 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import httpx
 import pytest
 from fastapi import FastAPI
-from graphmem_api.app import create_app, make_uvicorn_server
+from graphmem_api.app import create_app
+from graphmem_api.server import make_uvicorn_server
 from pydantic import SecretStr
 
 from graphmem.app.bootstrap import Services

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.consolidation.consolidation_job import Discovery
+from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.guards import LossLimits
 from graphmem.consolidation.models import (
     ConsolidationRun,

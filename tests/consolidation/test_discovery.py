@@ -19,7 +19,7 @@ from graphmem.consolidation.batch_planning import (
     find_neighbours,
     plan_batches,
 )
-from graphmem.consolidation.consolidation_job import Discovery
+from graphmem.consolidation.discovery import Discovery
 from tests.consolidation.conftest import ConsolidationHarness
 
 NOW = datetime(2026, 6, 1, 2, tzinfo=UTC)

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from graphmem.app.bootstrap import Services, build_maintenance_job
-from graphmem.consolidation.consolidation_job import Discovery
+from graphmem.app.bootstrap import Services
+from graphmem.app.job_handlers import build_maintenance_job
+from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.maintenance import (
     ARCHIVE_JOB,
     COMPRESSION_WITHOUT_MODEL_REASON,

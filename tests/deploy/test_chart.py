@@ -12,7 +12,7 @@ import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
-from graphmem_api.app import create_worker_app
+from graphmem_api.server import create_worker_app
 from pydantic import SecretStr
 from typer.main import get_command
 

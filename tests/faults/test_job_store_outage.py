@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from graphmem.app.bootstrap import Services
-from graphmem.consolidation.consolidation_job import CONSOLIDATION_JOB, ConsolidationPayload
+from graphmem.consolidation.jobs import CONSOLIDATION_JOB, ConsolidationPayload
 from graphmem.consolidation.models import RunStatus, RunTrigger
 from graphmem.consolidation.run_store import RunStore
 from graphmem.conversations.session import MessagesIn

@@ -1,60 +1,7 @@
-"""The routes, one module for each family."""
+"""The routes, one module for each family; the ids in their paths are read by the convertor that is registered here."""
 
-from graphmem_api.routes import (
-    admin,
-    changes,
-    chats,
-    context,
-    declared_types,
-    docs,
-    entities,
-    export,
-    forget,
-    health,
-    importing,
-    instructions,
-    jobs,
-    keys,
-    memories,
-    messages,
-    search,
-    ui,
-    users,
-    webhooks,
-)
+from starlette.convertors import register_url_convertor
 
-ROUTERS = (
-    health.public_router,
-    health.metrics_router,
-    ui.router,
-    docs.router,
-    memories.read_router,
-    memories.write_router,
-    changes.router,
-    entities.router,
-    search.router,
-    search.write_router,
-    messages.read_router,
-    messages.write_router,
-    messages.admin_router,
-    jobs.read_router,
-    jobs.write_router,
-    context.router,
-    context.write_router,
-    chats.router,
-    export.router,
-    importing.router,
-    forget.router,
-    users.router,
-    keys.read_router,
-    keys.write_router,
-    admin.read_router,
-    admin.write_router,
-    instructions.read_router,
-    instructions.write_router,
-    declared_types.read_router,
-    declared_types.write_router,
-    webhooks.read_router,
-    webhooks.write_router,
-)
-"""All routers of the API; the order decides where two routes match the same path."""
+from graphmem_api.path_encoding import SEGMENT_CONVERTOR, EncodedSegmentConvertor
+
+register_url_convertor(SEGMENT_CONVERTOR, EncodedSegmentConvertor())

@@ -1,0 +1,138 @@
+"""What a worker does: the handlers of all kinds of jobs, over the services of its process."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from graphmem.app.components import Components
+from graphmem.app.consolidation import ConsolidationComponents
+from graphmem.changes.webhooks import WEBHOOK_JOB
+from graphmem.consolidation.analysis import ProposalAnalyser
+from graphmem.consolidation.consolidation_job import ConsolidationJob
+from graphmem.consolidation.jobs import CONSOLIDATION_JOB, NIGHTLY_STAGE_JOB
+from graphmem.consolidation.maintenance import ARCHIVE_JOB, MAINTENANCE_JOB, MaintenanceJob, MaintenanceTasks
+from graphmem.consolidation.run_store import RunStore
+from graphmem.context.learning import OBSERVATION_JOB, ContextLearner, queue_observation
+from graphmem.context.usage import ContextUsage
+from graphmem.ingestion.extraction_job import ExtractionJob
+from graphmem.ingestion.jobs import (
+    CLOSING_JOB,
+    EMBEDDING_JOB,
+    EXTRACTION_JOB,
+    SUMMARY_JOB,
+    TOOL_EXTRACTION_JOB,
+    SummaryPayload,
+)
+from graphmem.ingestion.session_summary import SummaryJob
+from graphmem.jobs.kinds import JobHandler
+from graphmem.jobs.runner import JobRunner
+from graphmem.memories.declarations import DeclaredTypeStore
+from graphmem.memories.reembedding import REEMBEDDING_JOB, ReembeddingJob
+from graphmem.memories.vectors import VectorStore
+from graphmem.models.embedder import RecordedEmbedder
+from graphmem.models.prompts import load_prompts
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.users import InstructionStore, UserStore
+from graphmem.user_data.forget import ERASURE_JOB
+
+if TYPE_CHECKING:
+    from graphmem.app.bootstrap import Services
+
+
+def build_job_handlers(services: Services, consolidation: ConsolidationComponents) -> list[JobHandler[Any]]:
+    """Return the handler of every kind of job."""
+    components, jobs = services.components, services.jobs
+    instructions = InstructionStore(components.graph)
+    extraction = ExtractionJob(
+        graph=components.graph,
+        instructions=instructions,
+        declared_types=DeclaredTypeStore(components.graph),
+        episodes=components.episodes,
+        facts=components.facts,
+        entities=components.entities,
+        memory_writer=components.memory_writer,
+        policy=components.policy,
+        profiles=components.profiles,
+        embedder=components.embedder,
+        model=components.model,
+        queue_summary=services.inbox.summarize_session,
+        queue_learning=partial(queue_observation, jobs, is_derived=True),
+        zone=components.settings.timezone,
+    )
+    summaries = SummaryJob(
+        graph=components.graph,
+        episodes=components.episodes,
+        facts=components.facts,
+        memory_writer=components.memory_writer,
+        policy=components.policy,
+        model=components.model,
+        zone=components.settings.timezone,
+    )
+    consolidation_job = ConsolidationJob(
+        components.graph,
+        consolidation.runs,
+        consolidation.discovery,
+        ProposalAnalyser(
+            components.graph, instructions, components.model, load_prompts(), components.settings.timezone
+        ),
+        consolidation.executor,
+        components.clock,
+        jobs,
+    )
+    maintenance = build_maintenance_job(components, jobs, consolidation.runs, services.learner, services.context_usage)
+    embedder = components.embedder
+    reembedding = (
+        [JobHandler(REEMBEDDING_JOB, ReembeddingJob(VectorStore(components.graph), embedder).handle)]
+        if isinstance(embedder, RecordedEmbedder)
+        else []
+    )
+    return [
+        *reembedding,
+        JobHandler(EXTRACTION_JOB, extraction.run),
+        JobHandler(TOOL_EXTRACTION_JOB, extraction.run_tools),
+        JobHandler(EMBEDDING_JOB, services.inbox.handle_embedding_job),
+        JobHandler(SUMMARY_JOB, summaries.run),
+        JobHandler(CLOSING_JOB, summaries.close),
+        JobHandler(OBSERVATION_JOB, services.learner.handle_observation_job),
+        JobHandler(CONSOLIDATION_JOB, consolidation_job.handle),
+        JobHandler(NIGHTLY_STAGE_JOB, consolidation_job.handle_nightly_stage),
+        JobHandler(MAINTENANCE_JOB, maintenance.handle),
+        JobHandler(ARCHIVE_JOB, maintenance.handle_archive),
+        JobHandler(WEBHOOK_JOB, services.webhook_delivery.handle),
+        JobHandler(ERASURE_JOB, services.forgetting.handle_erasure_job),
+    ]
+
+
+def build_maintenance_job(
+    components: Components, jobs: JobRunner, runs: RunStore, learner: ContextLearner, usage: ContextUsage
+) -> MaintenanceJob:
+    """Return the job that does maintenance for all packages."""
+    settings, clock = components.settings, components.clock
+
+    async def prune_jobs(_tenant: str | None) -> int:
+        # The job store does not know tenants: finished jobs of all of them end with their retention.
+        return await jobs.prune(clock() - timedelta(days=settings.jobs_days))
+
+    async def queue_summary(owner: Owner, session_id: str, through: int, job_id: str) -> None:
+        payload = SummaryPayload(tenant=owner.tenant, user_id=owner.user_id, session_id=session_id, through=through)
+        await jobs.enqueue(SUMMARY_JOB, payload, job_id)
+
+    return MaintenanceJob(
+        MaintenanceTasks(
+            components.graph,
+            components.facts,
+            runs,
+            clock,
+            archive_days=settings.archive_days,
+            compress_days=settings.compress_days,
+            rollback_days=settings.rollback_days,
+            compress_messages=settings.compress_messages,
+        ),
+        UserStore(components.graph),
+        jobs,
+        queue_summary=queue_summary if components.model and settings.extraction == "auto" else None,
+        prune_user=[learner.prune, usage.prune],
+        prune_tenant={"requests": components.idempotency.delete_expired, "jobs": prune_jobs},
+    )
