@@ -58,30 +58,37 @@ CASE WHEN NOT e.type IN ['Person', 'Animal', 'Organization'] OR coalesce(e.is_us
 // The topic tags of a session `s` with the new ones, at most as many as a caller may give.
 (s.topic_tags + [tag IN $tags WHERE NOT tag IN s.topic_tags])[..50]
 
+// fragment: item_columns
+// A context item `c` and its times.
+[c {.*, expires_at: null, created_at: null}, [at IN [c.expires_at, c.created_at] | at.epochSeconds * 1000000 + at.microsecond]]
+
 // fragment: active_items
 // The context items of the user, or those that count in one session, that have not expired, the latest first.
 MATCH (c:ContextItem) WHERE c.group_id = $group_id AND c.expires_at > $now
   AND ($session_id IS NULL OR c.session_id IN [$session_id, ''])
 WITH c ORDER BY c.created_at DESC, c.relevance_score DESC, c.item_key
-RETURN collect(c {.*}) AS items
+RETURN collect({{item_columns}}) AS items
 
 // fragment: learned_preferences
 // The learned preferences of the user, the most confident first.
 MATCH (p:LearnedPreference) WHERE p.group_id = $group_id
 WITH p ORDER BY p.confidence_score DESC, p.frequency DESC, p.preference_type, p.preference_key
-RETURN collect(p {.*}) AS preferences
+RETURN collect([p {.*, last_observed: null, created_at: null, updated_at: null},
+                [at IN [p.last_observed, p.created_at, p.updated_at] | at.epochSeconds * 1000000 + at.microsecond]]) AS preferences
 
 // fragment: learned_intents
 // The learned intents of the user, the best understood first.
 MATCH (i:LearnedIntent) WHERE i.group_id = $group_id
 WITH i ORDER BY i.confidence_score DESC, i.intent LIMIT 200
-RETURN collect(i {.intent, .confidence_score, .positive, .negative, .successful_queries, .created_at, .updated_at}) AS intents
+RETURN collect([i {.intent, .confidence_score, .positive, .negative, .successful_queries},
+                [at IN [i.created_at, i.updated_at] | at.epochSeconds * 1000000 + at.microsecond]]) AS intents
 
 // fragment: active_patterns
 // The behaviour patterns that the user shows now, the most confident first.
 MATCH (p:BehaviorPattern) WHERE p.group_id = $group_id AND p.is_active
 WITH p ORDER BY p.confidence_score DESC, p.pattern_type, p.pattern_key
-RETURN collect(p {.*}) AS patterns
+RETURN collect([p {.*, first_detected: null, last_detected: null},
+                [at IN [p.first_detected, p.last_detected] | at.epochSeconds * 1000000 + at.microsecond]]) AS patterns
 
 // fragment: fact_times
 // The times of a version `r`, in the order of `TIME_FIELDS`.
@@ -100,16 +107,6 @@ r {.*, fact_embedding: null, next_vector: null, revision: null, valid_from: null
    claimed_invalid_at: null, expired_at: null, expires_at: null} AS fact,
 {{fact_times}} AS times, startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
 
-// fragment: fact_with_entities
-// A version `r` as `fact_version`, and the entities it refers to.
-{
-  fact: fact {.*, search_text: null}, times: times, subject_id: subject_id, object_id: object_id,
-  entities: COLLECT {
-    MATCH (n:Entity) WHERE n.uuid IN fact.entity_ids + [subject_id, object_id]
-    RETURN DISTINCT n {.uuid, .name, .type}
-  }
-}
-
 // fragment: question_similarity
 // The cosine of the angle between a version `r` and the vector of a question, null without one.
 CASE WHEN $vector IS NULL THEN null ELSE 2 * vector.similarity.cosine(r.fact_embedding, $vector) - 1 END
@@ -127,6 +124,11 @@ r {.memory_id, .uuid, .version, .fact, .name, .content_data, .type, .subtype, .s
    .source_kind, .source_quote, .session_id, .message_ids, .entity_ids, .supersedes, .superseded_by, .associations, .end_status,
    .group_id},
 {{fact_times}}, startNode(r).uuid, endNode(r).uuid
+
+// fragment: session_columns
+// A session `s` and its times.
+[s {.*, created_at: null, updated_at: null, ended_at: null},
+ [at IN [s.created_at, s.updated_at, s.ended_at] | at.epochSeconds * 1000000 + at.microsecond]]
 
 // fragment: memory_columns
 // What callers see of a version `r`: its properties, its times, its subject and object, and the entities it refers to.

@@ -29,7 +29,6 @@ from graphmem.context.relevance import (
 )
 from graphmem.context.store import ContextStore
 from graphmem.context.surroundings import SessionSearch, SurroundingsStore
-from graphmem.memories.new_memory import is_temporary_state
 from graphmem.runtime.metrics import SEMANTIC_SEARCH_LATENCY, HitRate
 from graphmem.runtime.times import Clock
 from graphmem.search.models import MessageHit, SearchHit, SearchQuery, SearchResponse
@@ -279,7 +278,7 @@ def _relate_sessions(
         weights=weights,
         words=words[:MAX_QUESTION_WORDS],
         limit=MAX_RELATED_SESSIONS,
-        may_quote=lambda text: not is_temporary_state(text, product.temporary_states),
+        may_quote=lambda text: not product.temporary_states.are_met_by(text),
     )
 
 

@@ -55,7 +55,6 @@ from graphmem.context.relevance import (
 )
 from graphmem.conversations.session import MessageRole
 from graphmem.memories.memory import Memory, MemoryType, Scope
-from graphmem.memories.new_memory import is_temporary_state
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
 from graphmem.tenants.profiles import ProductProfile
 
@@ -130,7 +129,7 @@ def select_quotes(
         if hit.message.id not in present
         and says_something(hit, words)
         and not repeats_question(hit, asked)
-        and not is_temporary_state(hit.content, profile.temporary_states)
+        and not profile.temporary_states.are_met_by(hit.content)
     ]
 
 

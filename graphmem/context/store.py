@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
+from graphmem.context.mapping import (
+    intent_from_columns,
+    item_from_columns,
+    lessons_from_text,
+    lessons_to_text,
+    mention_to_row,
+    optional_message_from_node,
+    pattern_from_columns,
+    pattern_to_row,
+    preference_from_columns,
+    preference_to_row,
+    settled_preferences,
+    snapshot_from_columns,
+    stated_item_to_row,
+)
 from graphmem.context.models import (
     BehaviorPattern,
     ContextItem,
@@ -23,215 +37,19 @@ from graphmem.context.models import (
     LearnedPreference,
     Lesson,
     Mention,
-    PastSession,
-    PreferenceSource,
-    PreferenceType,
     RatedInteraction,
-    SessionStatistics,
     UserTurn,
-    verdict_for_score,
 )
-from graphmem.conversations.episode_store import message_from_node, message_from_row, session_from_node
-from graphmem.conversations.session import Message, MessageRole, Session
-from graphmem.memories.entity_store import entity_ref_from_node
-from graphmem.memories.fact_mapping import fact_from_row, memory_from_fact
+from graphmem.conversations.episode_store import message_from_node
+from graphmem.conversations.session import MessageRole, Session
+from graphmem.memories.fact_mapping import memory_from_columns
 from graphmem.memories.filters import FactFilters, known_at_or_now
 from graphmem.memories.memory import Memory
-from graphmem.neo4j.driver import Graph, Row, Transaction, to_json
+from graphmem.neo4j.driver import Graph, Row, Transaction
 from graphmem.runtime.errors import NotFound
 from graphmem.runtime.times import MAX_TIME, Clock
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.profiles import PatternType
 from graphmem.tenants.users import lock_or_create_user, lock_user
-
-MAX_PATTERN_EVIDENCE = 25
-"""Messages that a pattern is linked to at most; the newest are taken."""
-
-MAX_LESSONS = 20
-"""Lessons stored with a message at most; the latest are kept."""
-
-_VERDICTS = {
-    **{verdict.value: verdict for verdict in FeedbackVerdict},
-    **{str(score): verdict_for_score(score) for score in range(1, 6)},
-}
-
-
-def snapshot_from_row(version: str, found: Row, now: datetime, valid_until: datetime) -> ContextSnapshot:
-    """Return the result of `context.load_snapshot` as of `now`."""
-    statistics = found["statistics"]
-    return ContextSnapshot(
-        version=version,
-        valid_until=valid_until,
-        profile=[memory_from_snapshot_row(row, now) for row in found["profile"]],
-        session=session_from_node(found["session"]) if found["session"] else None,
-        statistics=SessionStatistics(**{**statistics, "intents": tuple(statistics["intents"])}),
-        messages=[message_from_row(row) for row in reversed(found["messages"])],
-        items=[item_from_node(node) for node in found["items"]],
-        preferences=settled_preferences(found["preferences"]),
-        patterns=[pattern_from_node(node) for node in found["patterns"]],
-        sessions=[
-            PastSession(
-                session_id=node["session_id"],
-                title=node["title"],
-                summary=node["summary"],
-                topic_tags=tuple(node["topic_tags"]),
-                intents=tuple(node["intent_sequence"]),
-                updated_at=node["updated_at"],
-            )
-            for node in found["sessions"]
-        ],
-        intents=[LearnedIntent.model_validate(node) for node in found["intents"]],
-        user_entity_name=found["user_entity_name"],
-        speaker=found["speaker"],
-    )
-
-
-def memory_from_snapshot_row(row: Row, now: datetime) -> Memory:
-    """Return a row of the fragment `fact_with_entities` as a memory."""
-    refs = {node["uuid"]: entity_ref_from_node(node) for node in row["entities"]}
-    return memory_from_fact(fact_from_row(row), refs, now)
-
-
-def optional_message_from_node(stored: Mapping[str, Any] | None) -> Message | None:
-    """Return an episode node's properties as a message; None stays None."""
-    return message_from_node(stored) if stored else None
-
-
-def item_from_node(stored: Mapping[str, Any]) -> ContextItem:
-    """Return a node's properties as a context item."""
-    same = ("id", "context_type", "context_key", "relevance_score", "expires_at", "created_at")
-    return ContextItem(
-        **{name: stored[name] for name in same},
-        session_id=stored["session_id"] or None,
-        user_id=_user_id_from_node(stored),
-        context_value=json.loads(stored["context_value"]),
-    )
-
-
-def mention_to_row(owner: Owner, mention: Mention, now: datetime) -> Row:
-    """Return a mention as a context item to be stored; `item_key` is equal for equal mentions of a session."""
-    value = to_json(mention.value)
-    digest = hashlib.sha256(f"{mention.type}\n{mention.key}\n{value}".encode()).hexdigest()[:32]
-    return {
-        "message_id": mention.message_id,
-        "session_id": mention.session_id,
-        "item_key": digest,
-        "properties": {
-            "id": str(uuid.uuid4()),
-            "group_id": owner.group_id,
-            "name": f"{mention.key}: {value[:80]}",
-            "context_type": mention.type,
-            "context_key": mention.key,
-            "context_value": value,
-            "relevance_score": mention.relevance,
-            "expires_at": mention.expires_at,
-            "created_at": now,
-        },
-    }
-
-
-def stated_item_to_row(owner: Owner, item: ContextItemIn, now: datetime) -> Row:
-    """Return a context item of a caller to be stored; `item_key` is equal for items of the same type and key."""
-    value = to_json(item.value)
-    return {
-        "session_id": item.session_id or "",
-        "item_key": hashlib.sha256(f"{item.type}\n{item.key}".encode()).hexdigest()[:32],
-        "created": {
-            "id": str(uuid.uuid4()),
-            "group_id": owner.group_id,
-            "context_type": item.type,
-            "context_key": item.key,
-            "created_at": now,
-        },
-        "changed": {
-            "name": f"{item.key}: {value[:80]}",
-            "context_value": value,
-            "relevance_score": item.relevance,
-            "expires_at": now + timedelta(seconds=item.ttl),
-        },
-    }
-
-
-def preference_from_node(stored: Mapping[str, Any]) -> LearnedPreference:
-    """Return a node's properties as a learned preference."""
-    same = ("id", "preference_key", "confidence_score", "frequency", "last_observed", "created_at", "updated_at")
-    return LearnedPreference(
-        **{name: stored[name] for name in same},
-        user_id=_user_id_from_node(stored),
-        preference_type=PreferenceType(stored["preference_type"]),
-        preference_value=json.loads(stored["preference_value"]),
-        learned_from=PreferenceSource.model_validate_json(stored["learned_from"]),
-    )
-
-
-def settled_preferences(nodes: Iterable[Mapping[str, Any]]) -> list[LearnedPreference]:
-    """Return the learned preferences of nodes, without those that one request only has shown."""
-    return [preference for preference in map(preference_from_node, nodes) if not preference.is_tentative]
-
-
-def lessons_from_text(text: str | None) -> list[Lesson]:
-    """Return what feedback on a message has taught, of the text that is stored: one lesson a line.
-
-    A line begins with the verdict or, as stored earlier, with the score.
-    """
-    lines = [line.partition(" ") for line in (text or "").splitlines()]
-    return [Lesson(_VERDICTS[word], comment.strip()) for word, _, comment in lines if word in _VERDICTS]
-
-
-def lessons_to_text(lessons: Sequence[Lesson]) -> str:
-    """Return what feedback on a message has taught as the text to store, each lesson once."""
-    return "\n".join(f"{verdict} {text}".rstrip() for verdict, text in list(dict.fromkeys(lessons))[-MAX_LESSONS:])
-
-
-def preference_to_row(preference: LearnedPreference) -> Row:
-    """Return a learned preference as a row to be stored."""
-    same = ("id", "confidence_score", "frequency", "last_observed", "created_at", "updated_at")
-    return {
-        "preference_type": preference.preference_type.value,
-        "preference_key": preference.preference_key,
-        "message_id": preference.learned_from.message_id,
-        "properties": {
-            **{name: getattr(preference, name) for name in same},
-            "name": f"{preference.preference_key}: {', '.join(preference.preference_value.values())}",
-            "preference_value": to_json(preference.preference_value),
-            "learned_from": to_json(preference.learned_from),
-        },
-    }
-
-
-def pattern_from_node(stored: Mapping[str, Any]) -> BehaviorPattern:
-    """Return a node's properties as a behaviour pattern."""
-    same = (
-        *("id", "pattern_description", "confidence_score", "occurrence_count"),
-        *("first_detected", "last_detected", "is_active"),
-    )
-    return BehaviorPattern(
-        **{name: stored[name] for name in same},
-        user_id=_user_id_from_node(stored),
-        pattern_type=PatternType(stored["pattern_type"]),
-        pattern_data=json.loads(stored["pattern_data"]),
-    )
-
-
-def pattern_to_row(pattern: DetectedPattern) -> Row:
-    """Return a detected pattern as a row to be stored."""
-    return {
-        "pattern_type": pattern.type.value,
-        "pattern_key": pattern.key,
-        "id": str(uuid.uuid4()),
-        "evidence": list(pattern.evidence)[-MAX_PATTERN_EVIDENCE:],
-        "properties": {
-            "name": pattern.description,
-            "pattern_description": pattern.description,
-            "pattern_data": to_json(pattern.data),
-            "confidence_score": pattern.confidence,
-            "occurrence_count": len(pattern.evidence),
-        },
-    }
-
-
-def _user_id_from_node(stored: Mapping[str, Any]) -> str:
-    return Owner.from_group_id(stored["group_id"]).user_id
 
 
 class ContextTransaction:
@@ -245,7 +63,7 @@ class ContextTransaction:
     async def list_preferences(self) -> list[LearnedPreference]:
         """Return the learned preferences, the most confident first."""
         (row,) = await self._transaction.run("context.list_preferences", group_id=self._group_id)
-        return [preference_from_node(node) for node in row["preferences"]]
+        return [preference_from_columns(columns) for columns in row["preferences"]]
 
     async def upsert_preferences(self, preferences: Sequence[LearnedPreference]) -> None:
         """Write new and changed preferences."""
@@ -352,7 +170,7 @@ class ContextStore:
     ) -> ContextSnapshot | None:
         """Return the snapshot of a user and session in one query; None when `cached_version` is still its version."""
         now = self._clock()
-        rows = await self._graph.fetch(
+        found = await self._graph.fetch_value(
             "context.load_snapshot",
             group_id=owner.group_id,
             group_ids=owner.readable_group_ids,
@@ -367,7 +185,7 @@ class ContextStore:
             said_until=MAX_TIME,
             stored_until=MAX_TIME,
         )
-        return snapshot_from_row(rows[0]["version"], rows[0]["found"], now, valid_until) if rows else None
+        return snapshot_from_columns(found[0], now, valid_until) if found else None
 
     async def load_past_snapshot(
         self,
@@ -382,7 +200,7 @@ class ContextStore:
         now = self._clock()
         said_until, stored_until = valid_as_of or now, known_as_of or now
         moment = min(said_until, stored_until)
-        (row,) = await self._graph.fetch(
+        (found,) = await self._graph.fetch_value(
             "context.load_snapshot",
             group_id=owner.group_id,
             group_ids=owner.readable_group_ids,
@@ -403,7 +221,7 @@ class ContextStore:
             MAX_PROFILE_MEMORIES,
             FactFilters(valid_at=said_until, known_at=known_at_or_now(known_as_of)),
         )
-        snapshot = snapshot_from_row(row["version"], row["found"], now, moment)
+        snapshot = snapshot_from_columns(found, now, moment)
         return replace(
             snapshot,
             profile=profile,
@@ -430,7 +248,7 @@ class ContextStore:
     async def _list_memories_as_of(
         self, owner: Owner, domain: str | None, limit: int, filters: FactFilters
     ) -> list[Memory]:
-        rows = await self._graph.fetch(
+        found = await self._graph.fetch_value(
             "context.list_memories_as_of",
             group_ids=owner.readable_group_ids,
             domain=domain,
@@ -438,12 +256,12 @@ class ContextStore:
             **filters.as_of_params,
         )
         now = self._clock()
-        return [memory_from_snapshot_row(row["row"], now) for row in rows]
+        return [memory_from_columns(columns, now) for columns in found]
 
     async def list_intents(self, owner: Owner) -> list[LearnedIntent]:
         """Return the learned intents, the best understood first."""
         (row,) = await self._graph.fetch("context.list_intents", group_id=owner.group_id)
-        return [LearnedIntent.model_validate(node) for node in row["intents"]]
+        return [intent_from_columns(columns) for columns in row["intents"]]
 
     async def fetch_source_times(self, owner: Owner, ids: Sequence[str]) -> dict[str, datetime]:
         """Return when messages and memories were said, or memories first known, by id, without the unknown ones."""
@@ -465,7 +283,7 @@ class ContextStore:
             rows = await transaction.run("context.save_item", group_id=owner.group_id, **row)
             if not rows:
                 raise NotFound("There is no such session.")
-            return item_from_node(rows[0]["item"])
+            return item_from_columns(rows[0]["item"])
 
         return await self._graph.write(work)
 
@@ -480,7 +298,7 @@ class ContextStore:
         (row,) = await self._graph.fetch(
             "context.list_active_items", group_id=owner.group_id, session_id=session_id, now=self._clock()
         )
-        return [item_from_node(node) for node in row["items"]]
+        return [item_from_columns(columns) for columns in row["items"]]
 
     async def list_preferences(self, owner: Owner) -> list[LearnedPreference]:
         """Return the learned preferences, the most confident first, without what was asked for once."""
@@ -490,7 +308,7 @@ class ContextStore:
     async def list_patterns(self, owner: Owner) -> list[BehaviorPattern]:
         """Return the patterns that a user shows now, the most confident first."""
         (row,) = await self._graph.fetch("context.list_patterns", group_id=owner.group_id)
-        return [pattern_from_node(node) for node in row["patterns"]]
+        return [pattern_from_columns(columns) for columns in row["patterns"]]
 
     async def list_user_messages(self, owner: Owner, since: datetime, zone: str | None) -> list[UserTurn]:
         """Return the messages of a user since a time; local times are in `zone`, else in each message's own offset."""

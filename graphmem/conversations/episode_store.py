@@ -40,6 +40,9 @@ _SESSION_FIELDS = (
 )  # fmt: skip
 """Fields of a session that are stored as they are, and that may be absent."""
 
+_SESSION_TIME_FIELDS = ("created_at", "updated_at", "ended_at")
+"""The times of a session in the order of the fragment `session_columns`."""
+
 _MESSAGE_FIELDS = (
     "intent", "domain", "confidence", "sql_executed", "execution_time_ms", "feedback_score", "feedback_text",
 )  # fmt: skip
@@ -161,6 +164,12 @@ def session_from_node(stored: Mapping[str, Any]) -> Session:
         is_active=stored["is_active"],
         metadata=json.loads(stored["metadata"]),
     )
+
+
+def session_from_columns(columns: Sequence[Any]) -> Session:
+    """Return a session from the value of the fragment `session_columns`."""
+    properties, times = columns
+    return session_from_node({**properties, **parse_times(_SESSION_TIME_FIELDS, times)})
 
 
 def new_session_properties(

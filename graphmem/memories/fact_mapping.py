@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, get_type_hints
@@ -141,6 +141,14 @@ STRENGTH_DECIMALS = 4
 def memory_from_fact(fact: Fact, refs: Mapping[str, EntityRef], now: datetime) -> Memory:
     """Return a fact as callers see it at `now`; `refs` holds the entities it refers to, by id."""
     return Memory(**_memory_attributes(fact, refs, now))
+
+
+def memory_from_columns(columns: Sequence[Any], now: datetime) -> Memory:
+    """Return a memory from the value of the fragment `memory_columns`."""
+    properties, times, subject_id, object_id, entities = columns
+    refs = {key: EntityRef(id=key, name=name, type=entity_type) for key, name, entity_type in entities}
+    row = {"fact": properties, "times": times, "subject_id": subject_id, "object_id": object_id}
+    return memory_from_fact(fact_from_row(row), refs, now)
 
 
 def memory_version_from_fact(fact: Fact, refs: Mapping[str, EntityRef], now: datetime) -> MemoryVersion:

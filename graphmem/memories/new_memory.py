@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +21,6 @@ from graphmem.memories.memory import (
 )
 from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key, scalar_texts
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.profiles import TemporaryStateRules
-from graphmem.text.normalising import fold
 
 _IMPORT_NAMESPACE = uuid.UUID("6f8b3c1e-52a7-4d0e-9b57-1c4a60d2e9f3")
 """Namespace of the ids of imported memories."""
@@ -215,18 +212,3 @@ def _with_implied_types(memory: MemoryIn, typed: set[str]) -> MemoryIn:
 
 def _entities_of(memory: MemoryIn) -> Iterable[EntityIn]:
     return (entity for entity in (memory.subject, memory.object, *memory.entities) if entity)
-
-
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_])|\n+")
-
-
-def is_temporary_state(text: str, rules: TemporaryStateRules) -> bool:
-    """Return whether a sentence of the text states a condition of the moment and nothing lasting."""
-    folded = fold(text).text
-    if not rules.needed_pattern.search(folded):
-        return False
-    lasting, temporary = rules.compiled
-    return any(
-        not lasting.search(sentence) and any(pattern.search(sentence) for pattern in temporary)
-        for sentence in _SENTENCE_END.split(folded)
-    )

@@ -14,7 +14,7 @@ from graphmem.memories.memory import (
     SaveAction,
     SaveResult,
 )
-from graphmem.memories.new_memory import NewMemory, is_temporary_state
+from graphmem.memories.new_memory import NewMemory
 from graphmem.models.embedder import Embedder
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import JSON, Vector, name_key
@@ -125,7 +125,7 @@ class MemoryWriter:
         return (await self._embedder.embed([patch.content]))[0]
 
     def _is_temporary_state(self, owner: Owner, text: str) -> bool:
-        return is_temporary_state(text, self._profiles.for_tenant(owner.tenant).temporary_states)
+        return self._profiles.for_tenant(owner.tenant).temporary_states.are_met_by(text)
 
 
 def _entity_names(memory: MemoryIn) -> Iterable[str]:

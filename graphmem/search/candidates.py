@@ -9,9 +9,9 @@ from typing import Any
 import neo4j.vector
 import numpy as np
 
-from graphmem.memories.entity import EntityRef, NamedEntity
+from graphmem.memories.entity import NamedEntity
 from graphmem.memories.entity_store import entity_from_columns
-from graphmem.memories.fact_mapping import fact_from_row, memory_from_fact
+from graphmem.memories.fact_mapping import memory_from_columns
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
 from graphmem.memories.reinforcement import load_retrieval_states
@@ -170,7 +170,7 @@ class DatabaseSource:
         if not uuids:
             return {}
         found = await self._graph.fetch_value("search.load_memories", uuids=list(uuids))
-        return {columns[0]["uuid"]: _memory_from_columns(columns, now) for columns in found}
+        return {columns[0]["uuid"]: memory_from_columns(columns, now) for columns in found}
 
     async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
         """Return the texts of messages within the times of the filters."""
@@ -231,7 +231,7 @@ class DatabaseSource:
             valid_after=start + MICROSECOND,
             limit=limit,
         )
-        return [_memory_from_columns(columns, start) for columns in found]
+        return [memory_from_columns(columns, start) for columns in found]
 
     async def load_retrieval_states(self, memories: Iterable[Memory], now: datetime) -> dict[str, Memory]:
         """Return memories, by id, with the strength, confidence and access count that they have at `now`."""
@@ -258,7 +258,7 @@ class EntityGraphStore:
                 limit=limit - len(edges),
                 **filters.as_of_params,
             )
-            edges.update((columns[0]["uuid"], _memory_from_columns(columns, now)) for columns in found)
+            edges.update((columns[0]["uuid"], memory_from_columns(columns, now)) for columns in found)
             frontier = {end for _, _, subject_id, object_id, _ in found for end in (subject_id, object_id)} - reached
             reached |= frontier
             if not frontier or len(edges) >= limit:
@@ -275,7 +275,7 @@ def _entities_with_memories(
     by_id = {
         stored["uuid"]: EntityMemories(
             entity=entity_from_columns(stored, times, memory_count),
-            memories=[_memory_from_columns(columns, now) for columns in facts],
+            memories=[memory_from_columns(columns, now) for columns in facts],
         )
         for stored, times, memory_count, facts in found
     }
@@ -285,11 +285,3 @@ def _entities_with_memories(
 def _to_neo4j_vector(vector: Vector) -> neo4j.vector.Vector:
     """Return a vector as Neo4j's own type, which is sent in one piece."""
     return neo4j.vector.Vector.from_numpy(np.asarray(vector, dtype=np.float32))
-
-
-def _memory_from_columns(columns: Sequence[Any], now: datetime) -> Memory:
-    """Return a memory from the value of the fragment `memory_columns`."""
-    properties, times, subject_id, object_id, entities = columns
-    refs = {key: EntityRef(id=key, name=name, type=entity_type) for key, name, entity_type in entities}
-    row = {"fact": properties, "times": times, "subject_id": subject_id, "object_id": object_id}
-    return memory_from_fact(fact_from_row(row), refs, now)

@@ -6,6 +6,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -50,6 +51,7 @@ class Owner:
             raise InvalidInput(f"A user id {error}.") from None
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def from_group_id(cls, group_id: str) -> Owner:
         """Return the owner that a `group_id` names."""
         tenant, _, user_id = group_id.partition(":")

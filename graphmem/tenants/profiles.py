@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import cache, cached_property
 from importlib.resources import files
@@ -13,6 +13,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.runtime.errors import ConfigurationError
+from graphmem.text.normalising import fold
+from graphmem.text.short_text_cache import cache_short_texts
 from graphmem.text.word_lists import WordsByLanguage, all_words, compile_words
 
 
@@ -28,6 +30,7 @@ class PatternType(StrEnum):
 GENERAL_PROFILE = "general"
 """The profile of a tenant that the setting does not name; every other profile starts from its fields."""
 
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_])|\n+")
 _FOLDER = files("graphmem.tenants") / "profiles"
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 
@@ -77,15 +80,24 @@ class TemporaryStateRules(_ProfilePart):
     parts: Mapping[str, str]
     words: Mapping[str, WordsByLanguage]
 
-    @cached_property
-    def needed_pattern(self) -> re.Pattern[str]:
-        """The pattern that finds something in every text with a temporary sentence."""
-        return self._compile(self.needed)
+    def are_met_by(self, text: str) -> bool:
+        """Return whether a sentence of the text states a condition of the moment and nothing lasting."""
+        return self.check(text)
 
     @cached_property
-    def compiled(self) -> tuple[re.Pattern[str], list[re.Pattern[str]]]:
-        """The pattern of lasting sentences and those of temporary ones."""
-        return self._compile(self.lasting), [self._compile(pattern) for pattern in self.patterns]
+    def check(self) -> Callable[[str], bool]:
+        """What `are_met_by` calls: the patterns compiled, with the results of short texts."""
+        needed, lasting = self._compile(self.needed), self._compile(self.lasting)
+        temporary = [self._compile(pattern) for pattern in self.patterns]
+
+        def check(text: str) -> bool:
+            folded = fold(text).text
+            return needed.search(folded) is not None and any(
+                not lasting.search(sentence) and any(pattern.search(sentence) for pattern in temporary)
+                for sentence in _SENTENCE_END.split(folded)
+            )
+
+        return cache_short_texts(check)
 
     def _compile(self, template: str) -> re.Pattern[str]:
         return re.compile(self._expand(template), re.IGNORECASE)

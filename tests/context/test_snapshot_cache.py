@@ -11,7 +11,7 @@ from graphmem.context.builder import CACHE_ENTRIES, CACHE_SECONDS, SnapshotCache
 from graphmem.context.models import ContextSnapshot
 from graphmem.context.store import ContextStore
 from graphmem.memories.memory import MemoryIn
-from graphmem.neo4j.driver import Graph, Row
+from graphmem.neo4j.driver import Graph
 from graphmem.runtime.metrics import CACHE_HIT_RATE
 from graphmem.tenants.owners import Owner
 from tests.conftest import FakeClock
@@ -48,9 +48,9 @@ class QueryCountingGraph:
         self._graph = graph
         self.query_names: list[str] = []
 
-    async def fetch(self, name: str, **parameters: Any) -> list[Row]:
+    async def fetch_value(self, name: str, **parameters: Any) -> Any:
         self.query_names.append(name)
-        return await self._graph.fetch(name, **parameters)
+        return await self._graph.fetch_value(name, **parameters)
 
 
 async def fill_cache(clock: FakeClock) -> tuple[SnapshotCache, SnapshotLoader]:

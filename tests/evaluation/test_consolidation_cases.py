@@ -12,7 +12,6 @@ import pytest
 from evaluation.consolidation.cases import LANGUAGES, NIGHT, ConsolidationCase, load_cases, matches
 from evaluation.consolidation.night import to_memory_input
 from graphmem.memories.memory import MemoryIn
-from graphmem.memories.new_memory import is_temporary_state
 from graphmem.runtime.field_types import content_hash
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.profiles import load_profile
@@ -53,7 +52,7 @@ def test_the_memories_of_a_case_can_be_stored(case: ConsolidationCase) -> None:
     for key, memory in case.memories.items():
         MemoryIn.model_validate(to_memory_input(case, memory))
         assert SecretPolicy().refused_classes(memory.text, "default") == [], key
-        assert not is_temporary_state(memory.text, rules), key
+        assert not rules.are_met_by(memory.text), key
         known = case.to_instant(memory.known)
         assert known is None or known < NIGHT
     hashes = {content_hash(memory.text) for memory in case.memories.values()}

@@ -9,7 +9,6 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphmem.memories.new_memory import is_temporary_state
 from graphmem.tenants.profiles import load_profile, profile_names
 
 SENTENCE_FILE = Path(__file__).parents[1] / "secrets" / "secret_sentences.yaml"
@@ -20,28 +19,28 @@ RULES = load_profile("general").temporary_states
 @pytest.mark.req("CASH-12")
 @pytest.mark.parametrize("text", SENTENCES["temporary"])
 def test_a_current_balance_or_recent_transaction_is_temporary(text: str) -> None:
-    assert is_temporary_state(text, RULES)
+    assert RULES.are_met_by(text)
 
 
 @pytest.mark.req("CASH-12")
 @pytest.mark.parametrize("text", SENTENCES["lasting"] + SENTENCES["kept"])
 def test_a_lasting_statement_is_not_temporary(text: str) -> None:
-    assert not is_temporary_state(text, RULES)
+    assert not RULES.are_met_by(text)
 
 
 @pytest.mark.req("CASH-12")
 @pytest.mark.parametrize("name", profile_names())
 def test_every_profile_rejects_a_current_balance(name: str) -> None:
-    assert is_temporary_state("My balance is $50.", load_profile(name).temporary_states)
+    assert load_profile(name).temporary_states.are_met_by("My balance is $50.")
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(st.characters(codec="ascii", exclude_characters=".!?", exclude_categories=["Cc"]), max_size=300))
 def test_a_sentence_about_every_month_is_never_temporary(text: str) -> None:
-    assert not is_temporary_state(f"{text} every month", RULES)
+    assert not RULES.are_met_by(f"{text} every month")
 
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("unit", ["balance ", "$1 ", "has ", "today ", "1 ", "yesterday spent ", "bought coffee "])
 def test_repetitive_text_does_not_stall_classification(unit: str) -> None:
-    assert not is_temporary_state((unit * 8000)[:8000], RULES)
+    assert not RULES.are_met_by((unit * 8000)[:8000])

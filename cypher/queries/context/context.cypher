@@ -1,7 +1,7 @@
 // Context for a model's prompt, and what is learned from conversations.
 
 // name: load_snapshot(group_id, group_ids, session_id, cached_version, now, valid_until, max_time, profile_limit, global_limit, message_limit, said_until, stored_until)
-// Fetch the part of a context that does not depend on the question, unless its version is still `cached_version`.
+// Fetch the part of a context that does not depend on the question, in a list: empty if its version is `cached_version`.
 // The version is the write version of the user and of the tenant's global group.
 // A composite index is used only where every property of it is bounded, hence `m.position >= 0`, and its order only
 // where every property is in ORDER BY, hence the properties that are equal in every row.
@@ -26,19 +26,20 @@ CALL (write_version) {
   }
   CALL (own_facts, global_facts) {
     UNWIND own_facts + global_facts AS r
-    WITH r, {{fact_version}}
-    RETURN collect({{fact_with_entities}}) AS profile
+    RETURN collect({{memory_columns}}) AS profile
   }
   CALL () {
     OPTIONAL MATCH (s:Session {group_id: $group_id, session_id: $session_id})
-    RETURN s {.*} AS session
+    RETURN CASE WHEN s IS NULL THEN null ELSE {{session_columns}} END AS session
   }
   CALL () {
     MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})
     WHERE m.position >= 0 AND m.valid_at <= $said_until AND m.created_at <= $stored_until
     WITH m ORDER BY m.position
-    RETURN {stored: count(m), first_at: min(m.valid_at), last_at: max(m.valid_at), intents: collect(DISTINCT m.intent),
-            avg_confidence: avg(m.confidence), avg_feedback: avg(m.feedback_score)} AS statistics
+    WITH count(m) AS stored, collect(DISTINCT m.intent) AS intents, avg(m.confidence) AS avg_confidence,
+         avg(m.feedback_score) AS avg_feedback, min(m.valid_at) AS first_at, max(m.valid_at) AS last_at
+    RETURN [{stored: stored, intents: intents, avg_confidence: avg_confidence, avg_feedback: avg_feedback},
+            [at IN [first_at, last_at] | at.epochSeconds * 1000000 + at.microsecond]] AS statistics
   }
   CALL () {
     MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})
@@ -62,7 +63,8 @@ CALL (write_version) {
     MATCH (s:Session) WHERE s.group_id = $group_id AND s.updated_at <= $now AND s.kind = 'conversation'
       AND ($session_id IS NULL OR s.session_id <> $session_id)
     WITH s ORDER BY s.updated_at DESC, s.session_id LIMIT 50
-    RETURN collect(s {.session_id, .title, .summary, .topic_tags, .intent_sequence, .message_count, .created_at, .updated_at}) AS sessions
+    RETURN collect([s.session_id, s.title, s.summary, s.topic_tags, s.intent_sequence,
+                    s.updated_at.epochSeconds * 1000000 + s.updated_at.microsecond]) AS sessions
   }
   CALL () {
     OPTIONAL MATCH (e:Entity {group_id: $group_id, is_user: true})
@@ -77,7 +79,7 @@ CALL (write_version) {
   RETURN {profile: profile, session: session, statistics: statistics, messages: messages, items: items,
           preferences: preferences, patterns: patterns, sessions: sessions, intents: intents, user_entity_name: user_entity_name, speaker: speaker} AS found
 }
-RETURN write_version AS version, found
+RETURN collect([write_version, found]) AS found
 
 // name: list_memories_as_of(group_ids, domain, limit, {{as_of_params}})
 // Fetch the facts of a domain, or without one those of the profile, as of two times, the most important first.
@@ -86,8 +88,7 @@ MATCH ()-[r:RELATES_TO]->()
 WHERE {{as_of_filter}} AND CASE WHEN $domain IS NULL
   THEN r.scope IN ['profile', 'global'] ELSE r.domain = $domain END
 WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
-WITH r, {{fact_version}}
-RETURN {{fact_with_entities}} AS row
+RETURN collect({{memory_columns}}) AS found
 
 // name: fetch_source_times(group_ids, ids)
 // Fetch when messages were said, and when memories were last said or, without their messages, first known.
@@ -115,7 +116,7 @@ MERGE (c:ContextItem {group_id: $group_id, session_id: $session_id, item_key: $i
 ON CREATE SET c += $created
 SET c += $changed
 FOREACH (_ IN CASE WHEN s IS NULL THEN [] ELSE [1] END | MERGE (s)-[:HAS_CONTEXT]->(c))
-RETURN c {.*} AS item
+RETURN {{item_columns}} AS item
 
 // name: delete_item(group_id, id)
 // Delete a context item.
