@@ -180,8 +180,7 @@ e {.*, name_embedding: null, next_vector: null, revision: null, created_at: null
 
 // fragment: resident_message
 // What a copy in memory holds of a message `m`.
-[m.message_id, m.content, m.speaker, m.role, m.session_id, m.position, m.valid_at.epochSeconds * 1000000 + m.valid_at.microsecond,
- m.created_at.epochSeconds * 1000000 + m.created_at.microsecond, m.content_embedding]
+[{{message_columns}}, m.content_embedding]
 
 // fragment: entities_with_keys
 // The entities `e` of groups that have one of the keys as the key of their name or of an alias, the oldest first.
