@@ -215,7 +215,8 @@ async def test_a_model_that_fails_is_unavailable(mara: httpx.AsyncClient, model:
     model.steps = [fails(500)]
     response = await mara.post(f"{USER}/ask", json={"question": "Where do I live?"})
     assert (response.status_code, "Retry-After" in response.headers) == (503, True)
-    model.steps, _ = [replies("I do not know.")], model.requests.clear()
+    model.requests.clear()
+    model.steps = [replies("I do not know.")]
     response = await mara.post(f"{USER}/ask", json={"question": "Where do I live?"})
     assert response.status_code == 503
     assert "cannot be used" in response.json()["detail"]
