@@ -29,6 +29,7 @@ defaults
     mode http
     retries 3
     option redispatch 1
+    timeout check 5s
     timeout connect 2s
     timeout client 120s
     timeout server 120s
