@@ -151,6 +151,10 @@ CALL (e) {
 // An entity `e` without its vector.
 e {.*, name_embedding: null, next_vector: null, revision: null}
 
+// fragment: entity_names
+// The names, the type and the attributes of an entity `e`.
+e {.uuid, .name, .name_key, .type, .aliases, .alias_keys, .attributes, .is_user}
+
 // fragment: memory_count
 // How many facts at the edges of the entity `e` are believed and valid now.
 COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL AND r.valid_from <= datetime() AND r.valid_to > datetime() }
