@@ -15,6 +15,7 @@ from graphmem.memories.reinforcement import with_retrieval_states
 from graphmem.neo4j.driver import Graph, to_json
 from graphmem.runtime.times import EPOCH, MAX_TIME, MICROSECOND, Clock, parse_times
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import Reader, scope_of
 
 SESSION_TIME_FIELDS = ("first_at", "last_at", "created_at", "updated_at")
 """The times of a related session in the order in which the query returns them."""
@@ -47,7 +48,7 @@ class SurroundingsStore:
 
     async def load(
         self,
-        owner: Owner,
+        reader: Reader,
         sessions: SessionSearch,
         *,
         message_ids: Sequence[str],
@@ -60,11 +61,12 @@ class SurroundingsStore:
         A message is not quoted if it had a secret, or if a memory that was taken from it is deleted or superseded as of
         the two times. Sessions that changed after one of the times are left out.
         """
+        scope = scope_of(reader)
         filters = FactFilters(valid_at=valid_as_of or self._clock(), known_at=known_at_or_now(known_as_of))
         quotable, dated, found = await self._graph.fetch_value(
             "context.load_surroundings",
-            group_id=owner.group_id,
-            group_ids=owner.readable_group_ids,
+            group_id=scope.owner.group_id,
+            group_ids=scope.group_ids,
             message_ids=list(message_ids),
             dated_ids=list(dict.fromkeys(dated_ids)),
             excluded_session_id=sessions.excluded_id,
@@ -86,14 +88,14 @@ class SurroundingsStore:
         )
 
     async def load_shown(
-        self, owner: Owner, memories: Sequence[Memory], dated_ids: Sequence[str]
+        self, reader: Reader, memories: Sequence[Memory], dated_ids: Sequence[str]
     ) -> tuple[dict[str, Memory], dict[str, datetime]]:
         """Return memories with the strength and access count of now, and when messages were said, each by id."""
         if not memories and not dated_ids:
             return {}, {}
         states, dated = await self._graph.fetch_value(
             "context.load_shown",
-            group_ids=owner.readable_group_ids,
+            group_ids=scope_of(reader).group_ids,
             ids=[memory.id for memory in memories],
             dated_ids=list(dict.fromkeys(dated_ids)),
         )

@@ -24,6 +24,7 @@ from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import NotFound, UserBeingForgotten
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import scope_of
 from graphmem.tenants.users import lock_user
 
 
@@ -52,7 +53,7 @@ class ContextUseStore:
             await transaction.run(
                 "context_uses.save",
                 group_id=owner.group_id,
-                group_ids=owner.readable_group_ids,
+                group_ids=scope_of(owner).group_ids,
                 rows=rows,
                 max_uses=MAX_USES,
             )

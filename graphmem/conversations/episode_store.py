@@ -31,7 +31,8 @@ from graphmem.runtime.errors import Conflict, NotFound
 from graphmem.runtime.field_types import Vector, deduplicate
 from graphmem.runtime.times import AS_OF_NOW, Clock, parse_times
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
-from graphmem.tenants.owners import Owner
+from graphmem.tenants.owners import Owner, message_ids_of
+from graphmem.tenants.scopes import Reader, scope_of
 from graphmem.tenants.users import lock_or_create_user, lock_user
 
 _SESSION_FIELDS = (
@@ -60,11 +61,13 @@ def message_from_row(columns: Sequence[Any]) -> Message:
 
 def message_from_node(stored: Mapping[str, Any]) -> Message:
     """Return a message from the properties of its episode node."""
+    owner = Owner.from_group_id(stored["group_id"])
     return Message(
         **{name: stored.get(name) for name in _MESSAGE_FIELDS},
         id=stored["message_id"],
         session_id=stored["session_id"],
-        user_id=Owner.from_group_id(stored["group_id"]).user_id,
+        user_id=stored.get("author") or owner.user_id,
+        space=owner.space,
         role=MessageRole(stored["role"]),
         content=stored["content"],
         name=stored.get("speaker"),
@@ -471,6 +474,14 @@ class EpisodeStore:
         """Return messages in the order of their session; ids that are not this user's are left out."""
         rows = await self._graph.fetch("episodes.load_messages", group_id=owner.group_id, message_ids=list(message_ids))
         return [message_from_row(row["message"]) for row in rows]
+
+    async def load_messages_by_key(self, reader: Reader, keys: Sequence[str]) -> dict[str, Message]:
+        """Return messages that a reader reads, by key (`tenants.owners.message_key`)."""
+        groups, wanted = scope_of(reader).group_ids, frozenset(keys)
+        found = await self._graph.fetch_value(
+            "search.load_messages", group_ids=groups, message_ids=message_ids_of(keys)
+        )
+        return {key: message_from_row(columns) for key, columns in found if key in wanted}
 
     async def load_conversation_context(
         self, owner: Owner, message_ids: Sequence[str], preceding: int

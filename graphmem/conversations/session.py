@@ -159,6 +159,7 @@ class Message(BaseModel):
     id: str
     session_id: str
     user_id: str
+    space: str | None = Field(None, description="The space of the session, in which `user_id` is who sent the message.")
     role: MessageRole
     content: str
     name: str | None

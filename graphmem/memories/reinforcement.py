@@ -20,6 +20,7 @@ from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.times import Clock, parse_times
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import Reader, scope_of
 
 FLUSH_SECONDS = 2.0
 """Seconds between two writes of a buffer."""
@@ -107,14 +108,14 @@ class ReinforcementBuffer(WriteBuffer[RetrievalCount]):
         self._clock = clock
 
     def record(self, owner: Owner, memories: Iterable[Memory]) -> None:
-        """Count one retrieval of each memory; that of a global memory counts for the tenant."""
+        """Count one retrieval of each memory, for whoever owns it: the user, the tenant or a space."""
         now = self._clock()
         for memory in memories:
-            self.add(owner if memory.user_id else owner.tenant_global, memory.id, RetrievalCount(1, now))
+            self.add(memory.owner_for(owner), memory.id, RetrievalCount(1, now))
 
 
 async def load_retrieval_states(
-    graph: Graph, owner: Owner, memories: Iterable[Memory], now: datetime
+    graph: Graph, reader: Reader, memories: Iterable[Memory], now: datetime
 ) -> dict[str, Memory]:
     """Return memories, by id, with the strength, confidence and access count that they have at `now`.
 
@@ -125,7 +126,7 @@ async def load_retrieval_states(
     if not known:
         return {}
     states = await graph.fetch_value(
-        "search.load_retrieval_states", group_ids=owner.readable_group_ids, ids=list(known)
+        "search.load_retrieval_states", group_ids=scope_of(reader).group_ids, ids=list(known)
     )
     return with_retrieval_states(known.values(), states, now)
 

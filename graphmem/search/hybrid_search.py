@@ -55,7 +55,8 @@ from graphmem.search.ranking import (
     select_fitting,
 )
 from graphmem.search.source import CandidateSource, CandidateSources
-from graphmem.tenants.owners import Owner
+from graphmem.tenants.owners import Owner, split_message_key
+from graphmem.tenants.scopes import Reader
 from graphmem.text.lucene import query_terms
 from graphmem.text.time_expressions import TimeRange, find_time_ranges
 
@@ -146,7 +147,7 @@ class HybridSearch:
         """Whether a cross-encoder is configured."""
         return self._reranker is not None
 
-    async def search(self, owner: Owner, query: SearchQuery, *, with_persona: bool = False) -> SearchResponse:
+    async def search(self, reader: Reader, query: SearchQuery, *, with_persona: bool = False) -> SearchResponse:
         """Return the memories that answer a query, best first; raise InvalidInput for an empty query.
 
         At least one channel must be on, and `rerank` needs `can_rerank`. With `with_persona` the persona of the user
@@ -154,7 +155,7 @@ class HybridSearch:
         """
         started = time.perf_counter()
         question = normalise_query(query.query)
-        source = await self._sources.open(owner)
+        source = await self._sources.open(reader)
         if not source.state.groups:
             took_ms = round((time.perf_counter() - started) * 1000, 3)
             return SearchResponse(results=[], reranked=query.rerank, took_ms=took_ms)
@@ -182,12 +183,14 @@ class HybridSearch:
             best = fill_places(selected, leading_on, query.limit)
             loaded, (message_hits, evidence) = await asyncio.gather(
                 search.source.load_memories([scored.fact.uuid for scored in best], search.now),
-                self._rank_messages(owner, search, ranked, messages, query.limit),
+                self._rank_messages(search, ranked, messages, query.limit),
             )
         best = [scored for scored in best if scored.fact.uuid in loaded]
         if query.reinforce:
             answers = {scored.fact.memory_id for scored in fitting}
-            self._reinforcement.record(owner, [memory for memory in loaded.values() if memory.id in answers])
+            self._reinforcement.record(
+                source.state.owner, [memory for memory in loaded.values() if memory.id in answers]
+            )
         explanations = explain(best, facts, search.source.name) if query.explain else [None] * len(best)
         return SearchResponse(
             results=[
@@ -195,12 +198,12 @@ class HybridSearch:
                 for scored, explanation in zip(best, explanations, strict=True)
             ],
             messages=message_hits,
-            evidence=evidence[: EVIDENCE_PER_RESULT * query.limit],
+            evidence=[_by_message_id(found) for found in evidence[: EVIDENCE_PER_RESULT * query.limit]],
             reranked=query.rerank,
             took_ms=round((time.perf_counter() - started) * 1000, 3),
         )
 
-    async def search_messages(self, owner: Owner, query: MessageSearchQuery) -> MessageSearchResponse:
+    async def search_messages(self, reader: Reader, query: MessageSearchQuery) -> MessageSearchResponse:
         """Return the messages that answer a query, best first; raise InvalidInput for an empty query."""
         searched = SearchQuery(
             query=query.query,
@@ -210,12 +213,12 @@ class HybridSearch:
             graph=False,
         )
         question = normalise_query(query.query)
-        source = await self._sources.open(owner)
+        source = await self._sources.open(reader)
         if not source.state.groups:
             return MessageSearchResponse(results=[])
         async with self._prepare(source, question, searched) as search:
             messages = await self._find_messages(search)
-            hits, _ = await self._rank_messages(owner, search, [], messages, query.limit)
+            hits, _ = await self._rank_messages(search, [], messages, query.limit)
         return MessageSearchResponse(results=hits)
 
     # Preparing
@@ -231,8 +234,8 @@ class HybridSearch:
         now = self._clock()
         topic = overview_topic(question, self._languages)
         text = question if topic is None else topic
-        owner = source.state.owner
-        entity_ids = await self._entities.resolve_entity_ids(owner, query.entity) if query.entity else None
+        scope = source.state.scope
+        entity_ids = await self._entities.resolve_entity_ids(scope, query.entity) if query.entity else None
         needs_focus = query.semantic and query.include_messages
         finds_names = query.graph or needs_focus
         mentions = asyncio.create_task(self._name_cache.find(source, text)) if finds_names else None
@@ -373,7 +376,6 @@ class HybridSearch:
 
     async def _rank_messages(
         self,
-        owner: Owner,
         search: PreparedSearch,
         ranked: Sequence[ScoredFact],
         found: MessagesByChannel,
@@ -381,7 +383,7 @@ class HybridSearch:
     ) -> tuple[list[MessageHit], list[Evidence]]:
         """Return up to `limit` of the messages found, and all messages that support an answer, each best first.
 
-        A message also supports an answer through the facts that were taken from it.
+        A message also supports an answer through the facts that were taken from it. The ids of evidence are keys.
         """
         if not found:
             return [], []
@@ -402,8 +404,8 @@ class HybridSearch:
         rank = partial(rank_messages, search.text, languages=self._languages, is_overview=search.is_overview)
         found_messages = [message for message in messages if message.message_id in found_ids]
         best = rank([], found_messages)[:limit]
-        stored = await self._episodes.load_messages(owner, [hit.message_id for hit in best]) if best else []
-        by_id = {message.id: message for message in stored}
+        scope, keys = search.source.state.scope, [hit.message_id for hit in best]
+        by_id = await self._episodes.load_messages_by_key(scope, keys) if best else {}
         hits = [
             MessageHit(
                 message=by_id[hit.message_id],
@@ -414,6 +416,14 @@ class HybridSearch:
             if hit.message_id in by_id
         ]
         return hits, rank(facts, messages)
+
+
+def _by_message_id(evidence: Evidence) -> Evidence:
+    """Return evidence with the id of its message for its key."""
+    group_id, message_id = split_message_key(evidence.message_id)
+    if not group_id:
+        return evidence
+    return evidence.model_copy(update={"message_id": message_id, "space": Owner.from_group_id(group_id).space})
 
 
 async def _find_nothing() -> MessagesByChannel:

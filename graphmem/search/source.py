@@ -12,11 +12,11 @@ from graphmem.memories.memory import Memory
 from graphmem.runtime.field_types import Vector
 from graphmem.search.models import EntityMemories, FactCandidate, MessageCandidate, MessageContent, SourceName
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.users import ReadState
+from graphmem.tenants.scopes import Reader, ReadState
 
 
 class CandidateSource(Protocol):
-    """The memory of one user as of a state or later. Both time axes and every filter apply before any limit."""
+    """The memories of one reader as of a state or later. Both time axes and every filter apply before any limit."""
 
     @property
     def name(self) -> SourceName:
@@ -89,8 +89,8 @@ class CandidateSource(Protocol):
 class CandidateSources(Protocol):
     """Opens the source of a user for one request."""
 
-    async def open(self, owner: Owner) -> CandidateSource:
-        """Return a source that has everything written to the user before the call."""
+    async def open(self, reader: Reader) -> CandidateSource:
+        """Return a source that has everything written to the groups of a reader before they were read."""
 
     async def close(self) -> None:
         """Drop everything that is held."""

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from graphmem.neo4j.driver import Graph, Row, Transaction
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import scope_of
 
 _DERIVED_IDS = uuid.UUID("5b0f4d0e-9a55-4d7c-8b0a-0d9a6a8a3f3e")
 """Namespace of the ids that are derived from idempotent requests."""
@@ -134,7 +135,7 @@ class IdempotencyStore:
         rows = await transaction.run(
             "idempotency.clear_responses",
             tenant=owner.tenant,
-            owner_groups=owner.readable_group_ids,
+            owner_groups=scope_of(owner).group_ids,
             needle=json.dumps(memory_id, ensure_ascii=False),
         )
         return int(rows[0]["cleared"])

@@ -27,6 +27,7 @@ from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import Clock
 from graphmem.tenants.idempotency import IdempotencyStore
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import Reader, scope_of
 from graphmem.text.normalising import normalise
 from graphmem.user_data.models import ErasureReceipt, ErasureResult, hash_user
 
@@ -310,13 +311,14 @@ class ForgetService:
                 ended += not result.residue
         return ended
 
-    async def erase_memory(self, owner: Owner, memory_id: str) -> int:
+    async def erase_memory(self, reader: Reader, memory_id: str) -> int:
         """Erase every version of a memory everywhere, with entities that only it named; return how many there were.
 
         Raises NotFound for an unknown memory, and JobStoreUnavailable before the graph is changed.
         """
-        versions = await self._data.facts.get_history(owner, memory_id)
-        owned = owner if versions[0].user_id else owner.tenant_global
+        scope = scope_of(reader)
+        versions = await self._data.facts.get_history(scope, memory_id)
+        owned = scope.writable_owner_of(versions[0].owner_for(scope.owner).group_id)
         texts = list({version.content for version in versions})
         await self._erase_from_jobs(owned, memory_id, texts)
         await self._data.context.delete_goal_patterns(owned, [normalise(text) for text in texts])

@@ -22,7 +22,7 @@ from graphmem.search.resident.columns import unit_vector
 from graphmem.search.resident.fact_table import ResidentFact, rank_by_importance
 from graphmem.search.resident.group_copy import GroupCopy
 from graphmem.search.resident.walk import Walk
-from graphmem.tenants.users import ReadState
+from graphmem.tenants.scopes import ReadState
 from graphmem.text.names import name_words
 
 _by_score = attrgetter("score")
