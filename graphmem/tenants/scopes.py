@@ -33,8 +33,8 @@ class GroupState(NamedTuple):
 class ReadScope:
     """The memories that a request reads: an owner's own, the tenant's, and spaces.
 
-    Only `tenants.rights` makes one with spaces. `states` are the states of its groups when it was made, before anything else is read; a group to which nothing was
-    written has none. Without them the request must read them first.
+    Only `tenants.rights` makes one with spaces. `states` are the states of its groups when it was made, before anything
+    else is read; a group to which nothing was written has none. Without them the request must read them first.
     """
 
     owner: Owner
