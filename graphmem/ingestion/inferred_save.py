@@ -99,10 +99,10 @@ class InferredSave:
         places = {find_space(memory.space, spaces) for memory in memories}
         if len(places) > 1:
             raise InvalidInput("A save with infer has one space: send the memories of each in a save of their own.")
+        reasons = [self._memory_writer.rejection_reason(owner, memory) for memory in memories]
         speaker = None
         if (place := places.pop()) is not None:
             memories, speaker, owner = [about_speaker(memory, owner) for memory in memories], owner.user_id, place
-        reasons = [self._memory_writer.rejection_reason(owner, memory) for memory in memories]
         allowed = [memory for memory, reason in zip(memories, reasons, strict=True) if reason is None]
         saved = iter(
             await self._reconcile_and_save(owner, allowed, self._model, actor, kind, request, speaker)

@@ -68,12 +68,16 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True)
 class SourceMessage:
-    """A stored message that a statement was taken from; `content` is its text without secrets."""
+    """A stored message that a statement was taken from; `content` is its text without secrets.
+
+    `author` is the user who sent it to a space.
+    """
 
     message_id: str
     uuid: str
     session_id: str
     content: str
+    author: str | None = None
 
 
 def first_version(
@@ -120,7 +124,7 @@ def first_version(
         expires_at=_expiry(memory, now),
         source_kind=new.source_kind,
         source_quote=_source_quote(memory, messages),
-        speaker=new.speaker,
+        speaker=new.speaker or next((message.author for message in messages if message.author), None),
         session_id=(memory.source.session_id if memory.source else None)
         or (messages[0].session_id if messages else None),
         message_ids=tuple(new.message_ids),

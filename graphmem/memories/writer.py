@@ -60,15 +60,16 @@ class MemoryWriter:
         another space and for a user that does not exist unless `creates_user`.
         """
         placed = [find_space(memory.space, spaces) for memory in memories]
-        memories = [
-            memory if space is None else about_speaker(memory, owner)
-            for memory, space in zip(memories, placed, strict=True)
-        ]
         reasons = await read_text(
             sum(map(text_length, memories)),
             lambda: [self.rejection_reason(owner, memory, is_source_known=kind == SUMMARY_KIND) for memory in memories],
         )
         allowed = [index for index, reason in enumerate(reasons) if reason is None]
+        # After the policy, which would take the id of the user for text of the statement.
+        memories = [
+            memory if space is None else about_speaker(memory, owner)
+            for memory, space in zip(memories, placed, strict=True)
+        ]
         owners = [owner, *filter(None, placed)]
         statements, names = await self._prepare(owners, [memories[index] for index in allowed], kind)
         statements = [

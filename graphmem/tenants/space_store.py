@@ -148,6 +148,11 @@ class SpaceService:
         """Return a space; raise NotFound for one without a right to it."""
         return await self._find(caller, space)
 
+    async def find_role(self, caller: ApiKey, space: str) -> SpaceRole | None:
+        """Return the role of a key in a space; None without a right to it."""
+        found = await self._store.find(_owner_of(caller, space))
+        return None if found is None else role_of(caller, space, found.members)
+
     async def set_member(
         self, caller: ApiKey, space: str, member_id: str, role: SpaceRole, kind: MemberKind | None = None
     ) -> Space:

@@ -56,6 +56,10 @@ SPACES_FIELD: Any = Field("all", description="The spaces to read beside the user
 """The field `spaces` of the body of a read: by default all that the key and the user may read."""
 
 
+PLACE_FIELD: Any = Field(None, description="The space that it is about; absent: the user's own memory.")
+"""The field `space` of a request that is about one memory."""
+
+
 def _check_selection(given: list[str]) -> list[str]:
     if given not in (["all"], ["none"]):
         for space in given:
@@ -78,6 +82,12 @@ class SpacesInQueryString(BaseModel):
         if self.spaces == ["none"]:
             return "none"
         return "all" if self.spaces == ["all"] else self.spaces
+
+
+class PlaceQuery(BaseModel):
+    """The memory that a request of a user is about."""
+
+    space: SpaceId | None = PLACE_FIELD
 
 
 def require_role(role: SpaceRole, needed: SpaceRole) -> None:
