@@ -125,7 +125,7 @@ class Services:
         self.storage = StorageMeter(graph)
         self.waiting = JobWaiting(graph, jobs)
         self.messages = MessageService(self.inbox, episodes, jobs, self.waiting, settings.extraction)
-        self.chats = ChatService(self.contexts, self.messages, episodes, UserStore(graph), clock)
+        self.chats = ChatService(self.contexts, self.messages, episodes, UserStore(graph), retrieval.rights, clock)
         self.upstream = UpstreamService(settings)
         rollbacks = RunRollback(graph, facts, runs, clock, settings.rollback_days)
         self.consolidations = ConsolidationService(

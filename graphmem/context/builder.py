@@ -34,6 +34,7 @@ from graphmem.runtime.times import Clock
 from graphmem.search.models import MessageHit, SearchHit, SearchQuery, SearchResponse
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import ProductProfile, TenantProfiles
+from graphmem.tenants.scopes import Reader, scope_of
 
 CACHE_SECONDS = 3600
 """Seconds for which a snapshot is cached."""
@@ -56,14 +57,14 @@ class SnapshotCache:
         )
         self._hit_rate = HitRate("context")
 
-    async def load(self, owner: Owner, session_id: str | None, message_limit: int) -> ContextSnapshot:
+    async def load(self, reader: Reader, session_id: str | None, message_limit: int) -> ContextSnapshot:
         """Return the current snapshot of a user and session, with that many of its latest messages at most."""
-        key = (owner.group_id, session_id, message_limit)
+        key = (scope_of(reader).owner.group_id, session_id, message_limit)
         now = self._clock()
         cached = self._entries.get(key)
         reusable = cached if cached is not None and now < cached.valid_until else None
         newer = await self._store.load_snapshot(
-            owner,
+            reader,
             session_id,
             message_limit=message_limit,
             valid_until=now + timedelta(seconds=CACHE_SECONDS),
@@ -77,8 +78,9 @@ class SnapshotCache:
         return snapshot.as_of(self._clock())
 
     async def discard_user(self, owner: Owner) -> None:
-        """Remove the snapshots of a user."""
-        for key in [key for key in self._entries if key[0] == owner.group_id]:
+        """Remove the snapshots of a user; those of a space with those of all users who may read it."""
+        prefix = f"{owner.tenant}:" if owner.is_space else f"{owner.group_id}\n"
+        for key in [key for key in self._entries if f"{key[0]}\n".startswith(prefix)]:
             self._entries.pop(key, None)
 
     async def count_user(self, owner: Owner) -> int:
@@ -124,7 +126,7 @@ TOKENS_PER_MESSAGE = 20
 class MemorySearcher(Protocol):
     """Searches memories by meaning and words."""
 
-    async def search(self, owner: Owner, query: SearchQuery) -> SearchResponse:
+    async def search(self, reader: Reader, query: SearchQuery) -> SearchResponse:
         """Return the memories that answer a query, best first."""
 
 
@@ -145,36 +147,37 @@ class ContextBuilder:
         self._searcher = searcher
         self._profiles = profiles
 
-    async def build(self, owner: Owner, request: ContextRequest) -> BuiltContext:
+    async def build(self, reader: Reader, request: ContextRequest) -> BuiltContext:
         """Return the context for a request; raise InvalidInput when the question alone exceeds the budget."""
         ensure_question_fits(request.question_text, request.token_budget)
         message_limit = max(MIN_MESSAGES, min(MAX_MESSAGES, request.token_budget // TOKENS_PER_MESSAGE))
-        product = self._profiles.for_tenant(owner.tenant)
+        scope = scope_of(reader)
+        product = self._profiles.for_tenant(scope.owner.tenant)
         snapshot, found, ticket_sessions = await asyncio.gather(
-            self._load_snapshot(owner, request, message_limit),
-            self._search(owner, request),
-            self._find_ticket_sessions(owner, request),
+            self._load_snapshot(reader, request, message_limit),
+            self._search(reader, request),
+            self._find_ticket_sessions(scope.owner, request),
         )
         if not request.requested_domains and snapshot.session:
             request = request.model_copy(update={"domain": snapshot.session.domain})
-        hits = await self._add_hits_of_domains(owner, request, found.results)
+        hits = await self._add_hits_of_domains(reader, request, found.results)
         refers_to_past = bool(ticket_sessions) or refers_to_past_session(request.question_text)
         quotes = select_quotes(request, snapshot, found.messages, product)
         dated = [*(hit.memory for hit in hits), *snapshot.profile] if request.sources else []
         surroundings = await self._surroundings.load(
-            owner,
+            reader,
             _relate_sessions(request, product, hits, found.messages if refers_to_past else [], ticket_sessions),
             message_ids=[hit.message.id for hit in quotes],
             dated_ids=[message_id for memory in dated for message_id in memory.source.message_ids],
             valid_as_of=request.valid_as_of,
             known_as_of=request.known_as_of,
         )
-        material = ContextMaterial(snapshot, hits, quotes, surroundings, refers_to_past)
+        material = ContextMaterial(snapshot, hits, quotes, surroundings, refers_to_past, scope.titles)
         packed = pack_context(request, material, product)
-        return await self._complete(owner, request, material, packed)
+        return await self._complete(reader, request, material, packed)
 
     async def _complete(
-        self, owner: Owner, request: ContextRequest, material: ContextMaterial, packed: PackedContext
+        self, reader: Reader, request: ContextRequest, material: ContextMaterial, packed: PackedContext
     ) -> BuiltContext:
         """Return the context with what its memories and hints show of now: strength, access count, when it was said.
 
@@ -183,40 +186,40 @@ class ContextBuilder:
         hit_ids = {hit.memory.id for hit in material.hits}
         of_profile = [memory for memory in packed.memories if memory.id not in hit_ids]
         current, said_at = await self._surroundings.load_shown(
-            owner, [] if request.is_past else of_profile, [] if request.sources else packed.named.message_ids
+            reader, [] if request.is_past else of_profile, [] if request.sources else packed.named.message_ids
         )
         packed = replace(packed, memories=[current.get(memory.id, memory) for memory in packed.memories])
         return complete_context(
             request, material, packed, material.surroundings.said_at if request.sources else said_at
         )
 
-    async def _load_snapshot(self, owner: Owner, request: ContextRequest, message_limit: int) -> ContextSnapshot:
+    async def _load_snapshot(self, reader: Reader, request: ContextRequest, message_limit: int) -> ContextSnapshot:
         if not request.is_past:
-            return await self._snapshots.load(owner, request.session_id, message_limit)
+            return await self._snapshots.load(reader, request.session_id, message_limit)
         return await self._store.load_past_snapshot(
-            owner,
+            reader,
             request.session_id,
             message_limit=message_limit,
             valid_as_of=request.valid_as_of,
             known_as_of=request.known_as_of,
         )
 
-    async def _search(self, owner: Owner, request: ContextRequest) -> SearchResponse:
+    async def _search(self, reader: Reader, request: ContextRequest) -> SearchResponse:
         """Search memories and messages for the question; without one nothing is found."""
         if request.question is None:
             return SearchResponse(results=[], took_ms=0.0)
         with SEMANTIC_SEARCH_LATENCY.time():
-            return await self._searcher.search(owner, _to_query(request, request.question, include_messages=True))
+            return await self._searcher.search(reader, _to_query(request, request.question, include_messages=True))
 
     async def _add_hits_of_domains(
-        self, owner: Owner, request: ContextRequest, found: Sequence[SearchHit]
+        self, reader: Reader, request: ContextRequest, found: Sequence[SearchHit]
     ) -> Sequence[SearchHit]:
         """Search within the domains of the context as well, where too few hits belong to one.
 
         Without a question, the hits are the most important memories of each domain.
         """
         if request.question is None:
-            return await self._list_domain_memories(owner, request)
+            return await self._list_domain_memories(reader, request)
         wanted = min(MIN_DOMAIN_HITS, request.top)
         count_by_domain = Counter(hit.memory.domain for hit in found)
         scarce = [domain for domain in request.requested_domains if count_by_domain[domain] < wanted]
@@ -227,7 +230,7 @@ class ContextBuilder:
             inside = await asyncio.gather(
                 *(
                     self._searcher.search(
-                        owner, query.model_copy(update={"domain": domain, "limit": max(1, request.top)})
+                        reader, query.model_copy(update={"domain": domain, "limit": max(1, request.top)})
                     )
                     for domain in scarce
                 )
@@ -236,12 +239,12 @@ class ContextBuilder:
         hits = {hit.memory.id: hit for hit in [*added, *found]}
         return sorted(hits.values(), key=lambda hit: -hit.score)
 
-    async def _list_domain_memories(self, owner: Owner, request: ContextRequest) -> list[SearchHit]:
+    async def _list_domain_memories(self, reader: Reader, request: ContextRequest) -> list[SearchHit]:
         memories = [
             memory
             for domain in (request.requested_domains if request.top else [])
             for memory in await self._store.list_domain_memories(
-                owner, domain, request.top, valid_as_of=request.valid_as_of, known_as_of=request.known_as_of
+                reader, domain, request.top, valid_as_of=request.valid_as_of, known_as_of=request.known_as_of
             )
         ]
         return [SearchHit(memory=memory, score=0.0) for memory in memories]
@@ -267,8 +270,10 @@ def _relate_sessions(
     Hits weigh by their rank. Of a session without a summary, what held only at its moment is not quoted.
     """
     weights = dict.fromkeys(ticket_sessions, TICKET_WEIGHT)
-    memory_sessions = [hit.memory.source.session_id for hit in hits if semantic_score(hit) > MIN_SOURCE_SCORE]
-    for ranking in (memory_sessions, [hit.message.session_id for hit in messages]):
+    own_hits = [hit for hit in hits if hit.memory.space is None]
+    memory_sessions = [hit.memory.source.session_id for hit in own_hits if semantic_score(hit) > MIN_SOURCE_SCORE]
+    message_sessions = [hit.message.session_id for hit in messages if hit.message.space is None]
+    for ranking in (memory_sessions, message_sessions):
         for rank, session_id in enumerate(ranking, 1):
             if session_id:
                 weights[session_id] = weights.get(session_id, 0.0) + 1 / rank

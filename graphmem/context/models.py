@@ -32,6 +32,7 @@ from graphmem.runtime.stored_values import check_request_size
 from graphmem.runtime.times import Instant
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.profiles import PatternType
+from graphmem.tenants.spaces import SPACES_FIELD, SpaceSelection, SpacesInQueryString
 
 
 class _PatternData(BaseModel):
@@ -296,6 +297,7 @@ class ContextRequest(BaseModel):
     profile_pack: Metadata = Field(default_factory=dict)
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
+    spaces: SpaceSelection = SPACES_FIELD
 
     @property
     def question_text(self) -> str:
@@ -585,9 +587,12 @@ class ContextSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The ids of the messages that may be quoted, related sessions, best first, and when messages were said, by id."""
+    """The messages that may be quoted, related sessions, best first, and when messages were said, by id.
 
-    quotable: frozenset[str] = frozenset()
+    A message that may be quoted is named by its space, if any, and its id.
+    """
+
+    quotable: frozenset[tuple[str | None, str]] = frozenset()
     sessions: Sequence[RelatedSession] = ()
     said_at: Mapping[str, datetime] = field(default_factory=dict)
 
@@ -668,7 +673,7 @@ class ContextItemsQuery(BaseModel):
     session_id: str | None = Field(None, max_length=255)
 
 
-class ProfileQuery(BaseModel):
+class ProfileQuery(SpacesInQueryString):
     """Which profile to read."""
 
     domain: Domain | None = Field(None, description="Also the memories of this domain.")

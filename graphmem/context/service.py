@@ -32,6 +32,7 @@ from graphmem.search.hybrid_search import HybridSearch
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
+from graphmem.tenants.scopes import Reader, scope_of
 
 MAX_ENHANCED_TOKENS = 1_000_000
 """Token budget for finding the session that a question of any length refers to."""
@@ -59,12 +60,12 @@ class ContextService:
         self._snapshots = SnapshotCache(store, clock)
         self._builder = ContextBuilder(store, surroundings, self._snapshots, search, profiles)
 
-    async def build(self, owner: Owner, request: ContextRequest, *, reinforce: bool = True) -> ContextResponse:
+    async def build(self, reader: Reader, request: ContextRequest, *, reinforce: bool = True) -> ContextResponse:
         """Return the context for a request; raise InvalidInput when the question alone exceeds the budget.
 
         `reinforce` counts a retrieval of each memory that the question recalled, and remembers which ones it held.
         """
-        built = await self._builder.build(owner, request)
+        built, owner = await self._builder.build(reader, request), scope_of(reader).owner
         if reinforce:
             self._reinforcement.record(owner, built.recalled)
             self._usage.record(owner, built.context, request.session_id)

@@ -145,7 +145,7 @@ MAX_PROFILE_MEMORIES = 100
 """Memories of scope profile in a snapshot at most; the most important are taken."""
 
 MAX_GLOBAL_MEMORIES = 20
-"""Memories of scope global in a snapshot at most; the most important are taken."""
+"""Memories of scope global, and of the profile of each space, in a snapshot at most; the most important are taken."""
 
 MAX_PATTERN_MESSAGES = 5_000
 """Messages that patterns are counted over at most; the newest are taken."""

@@ -14,7 +14,7 @@ from graphmem.memories.memory import Memory
 from graphmem.memories.reinforcement import with_retrieval_states
 from graphmem.neo4j.driver import Graph, to_json
 from graphmem.runtime.times import EPOCH, MAX_TIME, MICROSECOND, Clock, parse_times
-from graphmem.tenants.owners import Owner
+from graphmem.tenants.owners import Owner, split_message_key
 from graphmem.tenants.scopes import Reader, scope_of
 
 SESSION_TIME_FIELDS = ("first_at", "last_at", "created_at", "updated_at")
@@ -78,7 +78,7 @@ class SurroundingsStore:
         )
         related = [_related_session(columns, sessions.may_quote) for columns in found]
         return Surroundings(
-            quotable=frozenset(quotable),
+            quotable=frozenset(map(_space_and_id, quotable)),
             sessions=[
                 session
                 for session in related
@@ -117,6 +117,12 @@ class SurroundingsStore:
 
 def _times_by_id(pairs: Sequence[tuple[str, int]]) -> dict[str, datetime]:
     return {key: EPOCH + count * MICROSECOND for key, count in pairs}
+
+
+def _space_and_id(key: str) -> tuple[str | None, str]:
+    """Return the space, if any, and the id of a message that a key names."""
+    group_id, message_id = split_message_key(key)
+    return (Owner.from_group_id(group_id).space if group_id else None), message_id
 
 
 def _related_session(columns: Sequence[Any], may_quote: Callable[[str], bool]) -> RelatedSession:

@@ -317,8 +317,8 @@ class SessionListQuery(PageQuery, PlaceQuery):
 class PreparedMessage:
     """A message ready to be stored; `redacted` is its text without secrets, None when it holds none.
 
-    Without a `vector` it is found by its words only, until a job has computed one. `author` is the user who sent it to a
-    space.
+    Without a `vector` it is found by its words only, until a job has computed one. `author` is the user who sent it to
+    a space.
     """
 
     message: MessageIn

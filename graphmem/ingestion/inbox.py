@@ -118,7 +118,8 @@ class Inbox:
     ) -> MessagesAccepted:
         """Store new messages and queue one extraction of all unread ones, with `summarize` also a summary if needed.
 
-        `author` is the user who sent them to a space: what is learned of one user is not learned of a space. The same batch again changes nothing when its messages have ids, or when it comes with the same `request`.
+        `author` is the user who sent them to a space: what is learned of one user is not learned of a space. The same
+        batch again changes nothing when its messages have ids, or when it comes with the same `request`.
         """
         redact = make_redactor(self._policy.allowed_classes(owner.tenant))
         redacted = await read_text(
@@ -198,7 +199,8 @@ class Inbox:
     ) -> Session:
         """Create a session before its first message; a repetition with the same `request` returns the same one.
 
-        `author` is the user who opens one in a space. Raises InvalidInput for a secret that the tenant may not store, Conflict when the session's id is taken.
+        `author` is the user who opens one in a space. Raises InvalidInput for a secret that the tenant may not store,
+        Conflict when the session's id is taken.
         """
         classes = await read_text(
             text_length(session), lambda: self._policy.refused_classes(stored_values(session), owner.tenant)

@@ -135,8 +135,19 @@ class IdempotencyStore:
         rows = await transaction.run(
             "idempotency.clear_responses",
             tenant=owner.tenant,
-            owner_groups=scope_of(owner).group_ids,
+            # Those that contain a memory of a space are of its members.
+            owner_groups=None if owner.is_space else scope_of(owner).group_ids,
             needle=json.dumps(memory_id, ensure_ascii=False),
+        )
+        return int(rows[0]["cleared"])
+
+    async def erase_space(self, space: Owner) -> int:
+        """Erase the responses to members of a space that contain what is of the space; return how many."""
+        rows = await self._graph.execute(
+            "idempotency.clear_responses",
+            tenant=space.tenant,
+            owner_groups=None,
+            needle=f'"space":{json.dumps(space.space, ensure_ascii=False)}',
         )
         return int(rows[0]["cleared"])
 

@@ -16,7 +16,7 @@ class GroupState(NamedTuple):
 
     No two lives of a user have the same `life`. `revision` is that of the latest transaction that locked the user,
     `removal_revision` that of the latest one that may have removed facts, entities or messages. `roles` are those that
-    the caller has in a space, by the user and by the key.
+    the caller has in a space, by the user and by the key; only spaces have a `title`.
     """
 
     group_id: str
@@ -27,6 +27,7 @@ class GroupState(NamedTuple):
     persona: str | None
     last_write_at: int | None
     roles: list[str]
+    title: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,12 @@ class ReadScope:
     def group_keys(self) -> list[str]:
         """The keys of the groups that are read."""
         return [group_key(group_id) for group_id in self.group_ids]
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """The titles of the spaces that are read, by their ids."""
+        known = {state.group_id: state.title for state in self.states or ()}
+        return {str(space.space): known.get(space.group_id) or str(space.space) for space, _ in self.spaces}
 
     def owner_of(self, group_id: str) -> Owner:
         """Return whose memory a group of the scope is; raise NotFound for another group."""

@@ -227,7 +227,7 @@ class UserData:
     """One memory in the contexts that held it."""
 
     idempotency: IdempotencyStore
-    """One memory in stored responses to requests with an Idempotency-Key."""
+    """One memory, or all of a space, in stored responses to requests with an Idempotency-Key."""
 
     context: ContextStore
     """Goal patterns, which quote memories."""
@@ -294,6 +294,8 @@ class ForgetService:
         # A request that stored messages before the mark may have queued their job after the jobs were erased.
         await erasure.add_erased("Job", await self._data.jobs.forget(owner.group_id))
         progress = await erasure.end()
+        if owner.is_space:
+            await self._data.idempotency.erase_space(owner)
         for cache in caches:
             await cache.discard_user(owner)
         cached = sum([await cache.count_user(owner) for cache in caches])
