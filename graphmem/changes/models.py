@@ -194,7 +194,7 @@ def sign(secret: str, event_id: str, timestamp: int, body: bytes) -> str:
 
 
 def make_event(owner: Owner, change: MemoryChange) -> WebhookEvent:
-    """Return the body that delivers a change of a user, or of the whole tenant for an empty user id."""
+    """Return the body that delivers a change of a user, of a space or of the whole tenant."""
     return WebhookEvent.model_validate(
         {
             "type": f"memory.{change.kind}",

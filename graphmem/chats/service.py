@@ -25,6 +25,7 @@ from graphmem.runtime.process import read_text
 from graphmem.runtime.times import Clock
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.rights import Rights
 from graphmem.tenants.users import UserStore
 from graphmem.text.token_counts import count_tokens
 

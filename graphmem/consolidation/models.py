@@ -337,7 +337,7 @@ class RollbackConflict(BaseModel):
 
 
 class ConsolidationRun(BaseModel):
-    """One consolidation run of a user or a space, or of all of a tenant: then both are null, and `parts` are its runs."""
+    """One consolidation run of a user or a space; of one of all, both are null, and `parts` are its runs."""
 
     id: str
     user_id: str | None
@@ -406,7 +406,7 @@ class RollbackResult(BaseModel):
 
 
 class ConsolidationIn(RequestBody):
-    """A consolidation of one user or space or of all; `proposals`, curated by hand for one of them, replace discovery."""
+    """A consolidation of one user, of one space or of all; `proposals`, curated for one of them, replace discovery."""
 
     user_id: Id | None = None
     space: SpaceId | None = Field(None, description="The space to consolidate, instead of a user.")

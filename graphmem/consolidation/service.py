@@ -91,9 +91,9 @@ class ConsolidationService:
     ) -> ConsolidationRun | str:
         """Queue a run of one user or one space, or of all with memories to analyse, and return its id.
 
-        A run with `proposals`, which a person curated for one of them, skips discovery and analysis. With `wait`, return
-        the finished run. Raises InvalidInput for proposals without a user and for invalid proposals, and
-        DatabaseUnavailable as soon as the database is silent.
+        A run with `proposals`, which a person curated for one of them, skips discovery and analysis. With `wait`,
+        return the finished run. Raises InvalidInput for proposals of all and for invalid ones, and DatabaseUnavailable
+        as soon as the database is silent.
         """
         owner = _find_owner(tenant, user_id, space)
         if proposals is not None and owner is None:
