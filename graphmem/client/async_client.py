@@ -350,7 +350,7 @@ class AsyncClient:
         limit: int = 5,
         valid_as_of: TimeInput | None = None,
         known_as_of: TimeInput | None = None,
-        spaces: SpacesInput = "all",
+        spaces: SpacesInput | None = None,
     ) -> list[MessageHit]:
         """Return the messages that answer a query, best first; as of two times: what was said and stored by then."""
         given = without_none(
