@@ -102,9 +102,9 @@ class ContextService:
         """
         return await self._usage.rate(owner, context_id, score)
 
-    async def list_uses(self, owner: Owner, memory_id: str, limit: int) -> list[MemoryUse]:
+    async def list_uses(self, reader: Reader, memory_id: str, limit: int) -> list[MemoryUse]:
         """Return the contexts that held a memory, the latest first; raise NotFound for an unknown memory."""
-        return await self._usage.list_of_memory(owner, memory_id, limit)
+        return await self._usage.list_of_memory(reader, memory_id, limit)
 
     async def close(self) -> None:
         """Write the contexts that are not written yet."""

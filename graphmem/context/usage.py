@@ -150,11 +150,11 @@ class ContextUsage:
                 await self._facts.reinforce(owned, counts)
         return ContextFeedbackResult(context_id=context_id, score=score, verdict=verdict, credited=list(rated.credited))
 
-    async def list_of_memory(self, owner: Owner, memory_id: str, limit: int) -> list[MemoryUse]:
-        """Return the contexts that held a memory, the latest first; raise NotFound for an unknown memory."""
+    async def list_of_memory(self, reader: Reader, memory_id: str, limit: int) -> list[MemoryUse]:
+        """Return the contexts of a user that held a memory, the latest first; raise NotFound for an unknown memory."""
         await self.buffer.flush()
-        await self._facts.get(owner, memory_id)
-        return await self._store.list_of_memory(owner, memory_id, limit)
+        await self._facts.get(reader, memory_id)
+        return await self._store.list_of_memory(scope_of(reader).owner, memory_id, limit)
 
     async def prune(self, owner: Owner) -> dict[str, int]:
         """Delete expired contexts; return how many."""

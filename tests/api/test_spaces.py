@@ -187,3 +187,133 @@ async def test_a_deleted_space_leaves_nothing_and_refuses_writes(admin: httpx.As
     assert await found(admin, "bob", "launch") == {}
     await make_space(admin)
     assert await found(admin, "bob", "launch") == {}
+
+
+async def test_members_share_a_session_and_each_message_says_who_sent_it(admin: httpx.AsyncClient) -> None:
+    await make_space(admin)
+    opened = await admin.post("/v1/users/ann/sessions", json={"session_id": "standup", "space": "atlas"})
+    assert (opened.status_code, opened.json()["space"], opened.json()["user_id"]) == (201, "atlas", "ann")
+    for user, content in (("ann", "The launch moves to Monday"), ("bob", "Then I book the hall for Monday")):
+        batch = {
+            "session_id": "standup",
+            "space": "atlas",
+            "messages": [{"id": user, "role": "user", "content": content}],
+        }
+        assert (await admin.post(f"/v1/users/{user}/messages", json=batch)).status_code == 202
+    own = {"session_id": "standup", "messages": [{"id": "ann", "role": "user", "content": "Cy alone: the launch"}]}
+    assert (await admin.post("/v1/users/cy/messages", json=own)).status_code == 202
+    shared = await admin.get("/v1/users/cy/sessions/standup/messages", params={"space": "atlas"})
+    assert [(item["user_id"], item["name"], item["space"]) for item in shared.json()["items"]] == [
+        ("ann", "ann", "atlas"),
+        ("bob", "bob", "atlas"),
+    ]
+    assert [item["session_id"] for item in (await admin.get("/v1/users/cy/sessions")).json()["items"]] == ["standup"]
+    found = await admin.post("/v1/users/cy/messages/search", json={"query": "launch"})
+    hits = {hit["message"]["content"]: hit["message"]["space"] for hit in found.json()["results"]}
+    assert hits["The launch moves to Monday"] == "atlas"
+    assert hits["Cy alone: the launch"] is None
+    searched = await admin.post("/v1/users/cy/search", json={"query": "launch", "include_messages": True})
+    evidence = {(item["message_id"], item["space"]) for item in searched.json()["evidence"]}
+    assert {("ann", "atlas"), ("ann", None)} <= evidence
+    for path in ("", "/messages", "/archives"):
+        strange = await admin.get(f"/v1/users/dora/sessions/standup{path}", params={"space": "atlas"})
+        assert strange.status_code == 404
+    batch = {"space": "atlas", "messages": [{"role": "user", "content": "No"}]}
+    assert (await admin.post("/v1/users/cy/messages", json=batch)).status_code == 403
+    assert (await admin.post("/v1/users/dora/messages", json=batch)).status_code == 404
+    assert (await admin.post("/v1/users/cy/sessions", json={"space": "atlas"})).status_code == 403
+    assert (await admin.post("/v1/users/cy/sessions/standup/close", params={"space": "atlas"})).status_code == 403
+
+
+async def test_a_job_of_a_space_is_its_members_alone(admin: httpx.AsyncClient, caller: Caller) -> None:
+    await make_space(admin)
+    batch = {"space": "atlas", "messages": [{"role": "user", "content": "The launch moves to Monday"}], "wait": True}
+    finished = await admin.post("/v1/users/bob/messages", json=batch)
+    job = finished.json()
+    assert (finished.status_code, job["space"], job["user_id"]) == (200, "atlas", None)
+    cy, dora = await caller("analyst", users=["cy"]), await caller("analyst", users=["dora"])
+    assert (await cy.get(f"/v1/jobs/{job['id']}")).status_code == 200
+    assert (await dora.get(f"/v1/jobs/{job['id']}")).status_code == 404
+
+
+async def test_a_context_shows_memories_of_a_space_under_its_title(admin: httpx.AsyncClient) -> None:
+    await make_space(admin)
+    await save(admin, "bob", "The launch of Atlas is on Friday", "atlas")
+    await save(admin, "bob", "The hall for the launch of Atlas is booked", "atlas", scope="episodic")
+    await save(admin, "cy", "Cy likes tea")
+    await admin.post(
+        "/v1/users/bob/messages",
+        json={
+            "space": "atlas",
+            "messages": [{"role": "user", "content": "Who brings the cake for the launch of Atlas?"}],
+        },
+    )
+    for body in ({"question": "When is the launch of Atlas?"}, {}):
+        built = (await admin.post("/v1/users/cy/context", json=body)).json()
+        lines = built["preamble"].splitlines()
+        assert (
+            lines.index("- Cy likes tea")
+            < lines.index("Team Atlas:")
+            < lines.index("- The launch of Atlas is on Friday")
+        )
+        assert {memory["space"] for memory in built["memories"]} == {None, "atlas"}
+    asked = (await admin.post("/v1/users/cy/context", json={"question": "Who brings the cake for the launch?"})).json()
+    assert "Who brings the cake" not in asked["preamble"].partition("## Said before:")[0]
+    for user, body in (
+        ("cy", {"question": "When is the launch?", "spaces": "none"}),
+        ("dora", {"question": "launch?"}),
+    ):
+        built = (await admin.post(f"/v1/users/{user}/context", json=body)).json()
+        assert "Atlas" not in built["preamble"]
+    assert (await admin.post("/v1/users/dora/context", json={"spaces": ["atlas"]})).status_code == 404
+
+
+async def test_a_space_is_exported_consolidated_and_its_changes_are_listed(admin: httpx.AsyncClient) -> None:
+    await make_space(admin)
+    await save(admin, "bob", "The launch is on Friday", "atlas")
+    in_space = {"space": "atlas"}
+    exported = await admin.get("/v1/users/cy/export", params=in_space)
+    assert "The launch is on Friday" in exported.text
+    assert "The launch is on Friday" not in (await admin.get("/v1/users/cy/export")).text
+    assert (await admin.get("/v1/users/dora/export", params=in_space)).status_code == 404
+    changes = (await admin.get("/v1/users/cy/changes", params=in_space)).json()["items"]
+    assert [(change["kind"], change["memory"]["space"]) for change in changes] == [("inserted", "atlas")]
+    assert (await admin.get("/v1/users/dora/changes", params=in_space)).status_code == 404
+    assert (await admin.get("/v1/users/cy/changes")).json()["items"] == []
+    await make_space(admin, "other")
+    path, headers = "/v1/users/{}/import", {"Content-Type": "application/json"}
+    other = {"space": "other"}
+    refused = await admin.post(path.format("cy"), params=other, content=exported.content, headers=headers)
+    assert refused.status_code == 403
+    imported = await admin.post(path.format("bob"), params=other, content=exported.content, headers=headers)
+    assert imported.status_code == 200, imported.text
+    assert "other" in (await found(admin, "cy", "launch", spaces=["other"])).values()
+    ids = [
+        (await save(admin, "bob", f"The hall {words}", "atlas")).json()["results"][0]["memory"]["id"]
+        for words in ("is booked for Friday", "was booked by Bob")
+    ]
+    merge = {"action": "MERGE", "memory_ids": ids, "content": "The hall is booked for Friday by Bob", "reason": "one"}
+    run = await admin.post("/v1/admin/consolidations", json={"space": "atlas", "wait": True, "proposals": [merge]})
+    assert (run.status_code, run.json()["status"], run.json()["space"]) == (200, "succeeded", "atlas"), run.text
+    undone = await admin.post(f"/v1/admin/consolidations/{run.json()['id']}/rollback")
+    assert undone.status_code == 200, undone.text
+    assert (await admin.post("/v1/admin/consolidations", json={"space": "unknown"})).status_code == 404
+
+
+async def test_a_forgotten_user_is_no_member_any_more_and_the_space_keeps_what_it_knows(
+    admin: httpx.AsyncClient,
+) -> None:
+    await make_space(admin)
+    await save(admin, "bob", "The launch is on Friday", "atlas")
+    assert (await admin.delete("/v1/users/bob")).json()["residue"] == 0
+    members = (await admin.get("/v1/spaces/atlas")).json()["members"]
+    assert [member["user"] for member in members] == ["ann", "cy"]
+    assert await found(admin, "bob", "launch") == {}
+    assert await found(admin, "cy", "launch") == {"The launch is on Friday": "atlas"}
+
+
+async def test_a_revoked_key_is_no_member_any_more(admin: httpx.AsyncClient) -> None:
+    key = (await admin.post("/v1/admin/keys", json={"name": "bot", "role": "agent"})).json()
+    await make_space(admin, members=[{"key": key["id"], "role": "writer"}])
+    assert (await admin.delete(f"/v1/admin/keys/{key['id']}")).status_code == 204
+    assert (await admin.get("/v1/spaces/atlas")).json()["members"] == []

@@ -60,10 +60,16 @@ async def rate(
     operation_id="memories_list_uses",
 )
 async def uses(
-    owner: OwnerInPath, memory_id: str, services: ServicesDep, query: Annotated[MemoryUsesQuery, Query()]
+    owner: OwnerInPath,
+    memory_id: str,
+    caller: Caller,
+    services: ServicesDep,
+    query: Annotated[MemoryUsesQuery, Query()],
 ) -> Page[MemoryUse]:
     """List the contexts that held a memory and how the answers were rated, the latest first."""
-    return Page(items=await services.contexts.list_uses(owner, memory_id, query.limit))
+    return Page(
+        items=await services.contexts.list_uses(await services.rights.read_scope(owner, caller), memory_id, query.limit)
+    )
 
 
 @router.post(
