@@ -107,11 +107,13 @@ class ReinforcementBuffer(WriteBuffer[RetrievalCount]):
         super().__init__(facts.reinforce, RetrievalCount.plus, interval_seconds)
         self._clock = clock
 
-    def record(self, owner: Owner, memories: Iterable[Memory]) -> None:
-        """Count one retrieval of each memory, for whoever owns it: the user, the tenant or a space."""
-        now = self._clock()
+    def record(self, reader: Reader, memories: Iterable[Memory]) -> None:
+        """Count one retrieval of each memory, but of those in spaces that the reader may not write."""
+        scope, now = scope_of(reader), self._clock()
         for memory in memories:
-            self.add(memory.owner_for(owner), memory.id, RetrievalCount(1, now))
+            owner = memory.owner_for(scope.owner)
+            if scope.may_write(owner):
+                self.add(owner, memory.id, RetrievalCount(1, now))
 
 
 async def load_retrieval_states(

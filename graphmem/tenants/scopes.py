@@ -65,6 +65,11 @@ class ReadScope:
             raise NotFound("There is no such memory.")
         return Owner.from_group_id(group_id)
 
+    def may_write(self, owner: Owner) -> bool:
+        """Return whether the caller may write what an owner of the scope has: all but spaces that it only reads."""
+        role = dict(self.spaces).get(owner)
+        return role is None or role.includes(SpaceRole.WRITER)
+
     def writable_owner_of(self, group_id: str) -> Owner:
         """Return whose memory a group of the scope is; raise Forbidden for a space that the caller only reads."""
         owner = self.owner_of(group_id)

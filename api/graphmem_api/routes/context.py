@@ -48,10 +48,11 @@ async def build(owner: OwnerInPath, caller: Caller, services: ServicesDep, body:
     operation_id="context_rate",
 )
 async def rate(
-    owner: OwnerInPath, context_id: str, services: ServicesDep, body: ContextFeedbackIn
+    owner: OwnerInPath, context_id: str, caller: Caller, services: ServicesDep, body: ContextFeedbackIn
 ) -> ContextFeedbackResult:
     """Rate the answer that a context led to: the first positive rating strengthens the memories that it held."""
-    return await services.contexts.rate(owner, context_id, body.score)
+    scope = await services.rights.read_scope(owner, caller)
+    return await services.contexts.rate(scope, context_id, body.score)
 
 
 @router.get(
