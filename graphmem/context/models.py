@@ -614,13 +614,14 @@ MAX_MEMORIES_OF_USE = 200
 
 @dataclass(frozen=True, slots=True)
 class ContextUse:
-    """The memories of one context, until it expires."""
+    """The memories of one context, until it expires, and the ids of the spaces that some of them are of."""
 
     context_id: str
     session_id: str | None
     memory_ids: Sequence[str]
     created_at: datetime
     expires_at: datetime
+    spaces: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

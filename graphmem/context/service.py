@@ -67,7 +67,7 @@ class ContextService:
         """
         built, owner = await self._builder.build(reader, request), scope_of(reader).owner
         if reinforce:
-            self._reinforcement.record(owner, built.recalled)
+            self._reinforcement.record(reader, built.recalled)
             self._usage.record(owner, built.context, request.session_id)
         return built.context
 
@@ -95,12 +95,12 @@ class ContextService:
         related = (await self._builder.build(owner, request)).context.related_sessions
         return related[0] if related else None
 
-    async def rate(self, owner: Owner, context_id: str, score: int) -> ContextFeedbackResult:
+    async def rate(self, reader: Reader, context_id: str, score: int) -> ContextFeedbackResult:
         """Store the rating of the answer that a context led to, which credits the memories that it held.
 
         Raises NotFound for a context that is unknown or has expired.
         """
-        return await self._usage.rate(owner, context_id, score)
+        return await self._usage.rate(reader, context_id, score)
 
     async def list_uses(self, reader: Reader, memory_id: str, limit: int) -> list[MemoryUse]:
         """Return the contexts that held a memory, the latest first; raise NotFound for an unknown memory."""

@@ -405,6 +405,6 @@ class ConversationTools(ConnectedTools):
         Use it when the user says or shows that the answer helped or did not. The first good rating strengthens the
         memories of the context, listed in `credited`; a bad one changes none: correct a wrong one with update_memory.
         """
-        owner = self._get_connection(call).writable_owner
-        services = await self._get_services()
-        return await services.contexts.rate(owner, context_id, score)
+        connection, services = self._get_connection(call), await self._get_services()
+        scope = await services.rights.read_scope(connection.writable_owner, connection.key)
+        return await services.contexts.rate(scope, context_id, score)

@@ -230,7 +230,9 @@ class MemorySource(BaseModel):
     """
 
     kind: str = "api"
-    speaker: str | None = Field(None, description="The user who stated it in a space.")
+    speaker: str | None = Field(
+        None, exclude_if=lambda speaker: speaker is None, description="The user who stated it in a space."
+    )
     session_id: str | None = None
     message_ids: list[str] = Field(default_factory=list)
     quote: str | None = None

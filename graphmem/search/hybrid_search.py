@@ -189,7 +189,7 @@ class HybridSearch:
         if query.reinforce:
             answers = {scored.fact.memory_id for scored in fitting}
             self._reinforcement.record(
-                source.state.owner, [memory for memory in loaded.values() if memory.id in answers]
+                source.state.scope, [memory for memory in loaded.values() if memory.id in answers]
             )
         explanations = explain(best, facts, search.source.name) if query.explain else [None] * len(best)
         return SearchResponse(

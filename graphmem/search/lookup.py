@@ -172,7 +172,7 @@ class EntityLookup:
         self._lookup_hits.count(is_hit=cached is not None)
         if reinforce:
             returned = {memory.id: memory for known in entities for memory in known.memories}
-            self._reinforcement.record(scope.owner, returned.values())
+            self._reinforcement.record(scope, returned.values())
         return LookupResponse(
             entities=entities,
             cache="miss" if cached is None else "hit",

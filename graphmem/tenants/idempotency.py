@@ -132,23 +132,22 @@ class IdempotencyStore:
 
     async def erase_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> int:
         """Erase the responses that contain the id of an erased memory, in the same transaction; return how many."""
-        rows = await transaction.run(
-            "idempotency.clear_responses",
-            tenant=owner.tenant,
-            # Those that contain a memory of a space are of its members.
-            owner_groups=None if owner.is_space else scope_of(owner).group_ids,
-            needle=json.dumps(memory_id, ensure_ascii=False),
-        )
+        needle = json.dumps(memory_id, ensure_ascii=False)
+        if owner.is_space:  # the responses are of its members
+            rows = await transaction.run("idempotency.clear_responses_of_tenant", tenant=owner.tenant, needle=needle)
+        else:
+            rows = await transaction.run(
+                "idempotency.clear_responses",
+                tenant=owner.tenant,
+                owner_groups=scope_of(owner).group_ids,
+                needle=needle,
+            )
         return int(rows[0]["cleared"])
 
     async def erase_space(self, space: Owner) -> int:
         """Erase the responses to members of a space that contain what is of the space; return how many."""
-        rows = await self._graph.execute(
-            "idempotency.clear_responses",
-            tenant=space.tenant,
-            owner_groups=None,
-            needle=f'"space":{json.dumps(space.space, ensure_ascii=False)}',
-        )
+        needle = f'"space":{json.dumps(space.space, ensure_ascii=False)}'
+        rows = await self._graph.execute("idempotency.clear_responses_of_tenant", tenant=space.tenant, needle=needle)
         return int(rows[0]["cleared"])
 
 

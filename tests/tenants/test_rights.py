@@ -21,6 +21,7 @@ MAY_NAME_SPACES = {
     "graphmem/tenants/owners.py",
     "graphmem/tenants/rights.py",
     "graphmem/tenants/space_store.py",
+    "graphmem/context/usage.py",  # of memories that a context held
     "graphmem/consolidation/service.py",  # for admins of the tenant, after the route has looked for the space
     "graphmem/jobs/runner.py",  # compares the partition of a job
     "graphmem/memories/memory.py",  # of a memory that was read

@@ -76,9 +76,12 @@ async def add_with_user_in_body(
 
 
 @write_router.post(MESSAGES_PATH + "/{message_id:segment}/feedback", summary="Rate a message")
-async def feedback(owner: OwnerInPath, message_id: str, services: ServicesDep, body: FeedbackIn) -> FeedbackResult:
+async def feedback(
+    owner: OwnerInPath, message_id: str, caller: Caller, services: ServicesDep, body: FeedbackIn
+) -> FeedbackResult:
     """Record the user's rating of a message and learn from it."""
-    return await services.learner.learn_from_feedback(owner, message_id, body.score, body.text, body.context_id)
+    scope = await services.rights.read_scope(owner, caller)
+    return await services.learner.learn_from_feedback(scope, message_id, body.score, body.text, body.context_id)
 
 
 @read_router.get(SESSIONS_PATH, summary="List sessions", operation_id="sessions_list")

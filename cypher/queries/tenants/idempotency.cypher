@@ -49,7 +49,13 @@ MATCH (i:IdempotentRequest) WHERE i.created_at < $oldest AND ($tenant IS NULL OR
 DELETE i RETURN count(*) AS erased
 
 // name: clear_responses(tenant, owner_groups, needle)
-// Remove the responses that contain a text, of groups or of all; the requests stay, so that they are not executed again.
-MATCH (i:IdempotentRequest {tenant: $tenant}) WHERE ($owner_groups IS NULL OR i.owner_group IN $owner_groups) AND (i.body CONTAINS $needle OR i.result CONTAINS $needle)
+// Remove the responses that contain an id; the requests stay, so that they are not executed again.
+MATCH (i:IdempotentRequest {tenant: $tenant}) WHERE i.owner_group IN $owner_groups AND (i.body CONTAINS $needle OR i.result CONTAINS $needle)
+SET i.status = 410, i.media_type = null, i.body = null, i.headers = null, i.result = null
+RETURN count(*) AS cleared
+
+// name: clear_responses_of_tenant(tenant, needle)
+// Remove the responses of a tenant's users that contain a text; the requests stay, so that they are not executed again.
+MATCH (i:IdempotentRequest) WHERE i.tenant = $tenant AND (i.body CONTAINS $needle OR i.result CONTAINS $needle)
 SET i.status = 410, i.media_type = null, i.body = null, i.headers = null, i.result = null
 RETURN count(*) AS cleared
