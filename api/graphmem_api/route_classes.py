@@ -192,6 +192,13 @@ class ForgetRoute(AdminWriteRoute):
     is_tenant_wide = True
 
 
+class SpaceWriteRoute(WriteRoute):
+    """Changes or erases a space; stored responses belong to the tenant and outlive the space."""
+
+    database_seconds = LONG_DATABASE_SECONDS
+    is_tenant_wide = True
+
+
 class SecretWriteRoute(AdminWriteRoute):
     """Creates or removes keys and webhooks; stored responses, which may hold a secret, are encrypted."""
 

@@ -49,6 +49,7 @@ from graphmem.runtime.times import Clock, utc_now
 from graphmem.search.candidates import EntityGraphStore
 from graphmem.search.service import EntityService, RetrievalService
 from graphmem.tenants.keys import KeyService, KeyStore
+from graphmem.tenants.space_store import SpaceService, SpaceStore
 from graphmem.tenants.users import InstructionService, InstructionStore, PersonaStore, UserService, UserStore
 from graphmem.user_data.export import ExportService, ExportStore
 from graphmem.user_data.forget import ForgetService, ForgetStore, UserData, load_receipt_key
@@ -126,7 +127,7 @@ class Services:
         self.storage = StorageMeter(graph)
         self.waiting = JobWaiting(graph, jobs)
         self.messages = MessageService(self.inbox, episodes, jobs, self.waiting, settings.extraction)
-        self.chats = ChatService(self.contexts, self.messages, episodes, UserStore(graph), clock)
+        self.chats = ChatService(self.contexts, self.messages, episodes, UserStore(graph), retrieval.rights, clock)
         self.upstream = UpstreamService(settings)
         rollbacks = RunRollback(graph, facts, runs, clock, settings.rollback_days)
         self.consolidations = ConsolidationService(
@@ -167,6 +168,8 @@ class Services:
         self.keys = KeyService(
             KeyStore(graph), clock, settings.api_key, max_failures_per_minute=settings.max_unknown_keys
         )
+        self.rights = retrieval.rights
+        self.spaces = SpaceService(SpaceStore(graph), policy, clock)
         users = UserStore(graph)
         self.users = UserService(users, clock)
         self.warm_up = WarmUp(users, self.contexts)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from graphmem.cli.command import KnownAsOf, Output, Tenant, User, ValidAsOf, command
+from graphmem.cli.command import KnownAsOf, Output, Spaces, Tenant, User, ValidAsOf, command
+from graphmem.cli.spaces import given_spaces
 from graphmem.cli.startup import open_operations
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ async def context(
     ] = True,
     valid_as_of: ValidAsOf = None,
     known_as_of: KnownAsOf = None,
+    spaces: Spaces = None,
 ) -> None:
     """Show the context for the model's prompt, and hints for the reply."""
     from rich.text import Text
@@ -83,6 +85,7 @@ async def context(
             recent_messages=recent_messages,
             valid_as_of=valid_as_of,
             known_as_of=known_as_of,
+            **given_spaces(spaces),
         )
     tokens = Text(f"({response.token_count} tokens)", style="dim")
     output.show(response, Text(response.preamble), tokens, *render.hints(response.personalization_hints))

@@ -28,6 +28,7 @@ FAMILIES = {
 
 GROUPS = {
     "db": ("db", "app", "The embedded Neo4j."),
+    "spaces": ("spaces", "app", "Memories that users and keys of a tenant share."),
     "keys": ("tenants", "keys_app", "API keys."),
     "hooks": ("hooks", "app", "Memory for coding agents, by their hooks."),
     "jobs": ("jobs", "app", "Background jobs."),

@@ -12,6 +12,7 @@ import typer
 from graphmem.cli.command import (
     STANDARD_STREAM,
     Output,
+    Space,
     Tenant,
     User,
     command,
@@ -38,12 +39,14 @@ async def export(
     view: Annotated[
         Literal["full", "records"], typer.Option(help="records: the current memories, to read, edit and import again.")
     ] = "full",
+    space: Space = None,
 ) -> None:
-    """Write all data of a user, without loss, or their current memories as records."""
+    """Write all data of a user or of a space, without loss, or the current memories as records."""
     from graphmem.tenants.owners import make_owner
 
     owner = make_owner(tenant, user)
     async with open_services(output) as services:
+        owner = await services.rights.find_place(owner, None, space)
         with progress_bar(output, "Exporting") as on_progress:
             chunks = services.exports.stream_view(owner, format, view, progress=on_progress)
             if file == STANDARD_STREAM:
@@ -79,6 +82,7 @@ async def import_(
         typer.Option(envvar="SOURCE_NEO4J_PASSWORD", help="With --from-neo4j: its password; set the variable."),
     ] = "",
     source_database: Annotated[str, typer.Option(help="With --from-neo4j: its database.")] = "neo4j",
+    space: Space = None,
 ) -> None:
     """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log.
 
@@ -87,6 +91,7 @@ async def import_(
     from graphmem.cli import render_admin
     from graphmem.graph_memory import GraphMemory
     from graphmem.tenants.owners import make_owner
+    from graphmem.tenants.spaces import SpaceRole
     from graphmem.user_data.formats import parse_document
     from graphmem.user_data.models import ImportFormat
 
@@ -100,6 +105,7 @@ async def import_(
         text = await asyncio.to_thread(read_input, file)
         detected_format, document = parse_document(text.encode(), ImportFormat(format))
     async with open_services(output, worker=detected_format is ImportFormat.CHAT) as services:
+        owner = await services.rights.find_place(owner, None, space, SpaceRole.WRITER)
         with progress_bar(output, "Importing") as on_progress:
             result = await services.imports.import_parsed(
                 owner, detected_format, document, actor="cli", progress=on_progress

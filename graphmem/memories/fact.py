@@ -72,6 +72,7 @@ class Fact:
     associations: tuple[str, ...] = ()
     source_kind: str = "api"
     source_quote: str | None = None
+    speaker: str | None = None
     session_id: str | None = None
     message_ids: tuple[str, ...] = ()
     episodes: tuple[str, ...] = ()

@@ -280,6 +280,7 @@ class FactProperties(Properties):
     search_text: StorableText | None = None
     source_kind: StorableText
     source_quote: StorableText | None = Field(None, description="What the source said.")
+    speaker: StorableText | None = Field(None, description="The user who stated it in a space.")
     session_id: Id | None = None
     message_ids: list[Id] | None = None
     episodes: list[Id] | None = None
@@ -311,6 +312,7 @@ class EpisodicProperties(NodeProperties):
     position: Count
     role: Annotated[MessageRole, Field(strict=False)]
     speaker: StorableText | None = None
+    author: StorableText | None = Field(None, description="The user who sent it to a space.")
     content: Annotated[NonBlankText, Field(max_length=MAX_MESSAGE_LENGTH)]
     redacted: StorableText | None = Field(None, description="The content without secrets; absent when it has none.")
     content_embedding: FiniteVector | None = None
@@ -371,6 +373,7 @@ class SessionProperties(NodeProperties):
     topic_tags: list[StorableText]
     domain: StorableText | None = None
     sentiment_score: FiniteNumber | None = None
+    author: StorableText | None = Field(None, description="The user who opened it in a space.")
     metadata: JsonObject
     is_active: bool
     created_at: MarkedTime

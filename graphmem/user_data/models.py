@@ -16,6 +16,7 @@ from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.validation import describe_field_errors, field_errors
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.spaces import PlaceQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +140,14 @@ ExportView = Literal["full", "records"]
 """What an export contains: everything without loss, or the current memories as records to read and edit."""
 
 
-class ExportQuery(BaseModel):
+class ExportQuery(PlaceQuery):
     """The format and the view of an export."""
 
     format: ExportFormat = "json"
     view: ExportView = Field("full", description="records: the current memories in a lean form to read and edit.")
 
 
-class ImportQuery(BaseModel):
+class ImportQuery(PlaceQuery):
     """The format of a document to import."""
 
     format: ImportFormat = Field(ImportFormat.AUTO, description="Absent: detected from the document.")

@@ -37,7 +37,9 @@ async def test_tool_descriptions_say_when_to_use_them(services: Services, owner:
         assert client.instructions is not None
         assert all(name in client.instructions for name in ("search_memory", "save_memory", "upsert_memories"))
     assert all(tool.description and "\n\n" in tool.description for tool in tools.values())
-    assert set(tools["search_memory"].input_schema["properties"]) == {"query", "filters", "limit", "min_score", "cut"}
+    assert set(tools["search_memory"].input_schema["properties"]) == {
+        *("query", "filters", "limit", "min_score", "cut", "spaces"),
+    }
     assert tools["search_memory"].input_schema["required"] == ["query"]
     reads = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
     assert reads == {"search_memory", "get_context", "lookup_entity", "memory_history", "enhance_reply"}

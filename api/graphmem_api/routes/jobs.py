@@ -34,8 +34,12 @@ async def retry(job_id: str, caller: Caller, services: ServicesDep, query: Annot
 
 
 async def _get_accessible_job(services: Services, caller: ApiKey, job_id: str) -> Job:
-    """Return a job of a user that the caller has access to; jobs of a whole tenant are for its admins."""
+    """Return a job of a user or a space that the caller has access to; jobs of a whole tenant are for its admins."""
     job = await services.jobs.get_for_tenant(caller.tenant, job_id)
-    if not (caller.is_admin if job.user_id is None else caller.can_access(job.user_id)):
+    if job.space is not None:
+        has_access = await services.spaces.find_role(caller, job.space) is not None
+    else:
+        has_access = caller.is_admin if job.user_id is None else caller.can_access(job.user_id)
+    if not has_access:
         raise NotFound("There is no such job.")
     return job
