@@ -52,6 +52,7 @@ from graphmem.tenants.keys import KeyService, KeyStore
 from graphmem.tenants.space_store import SpaceService, SpaceStore
 from graphmem.tenants.users import InstructionService, InstructionStore, PersonaStore, UserService, UserStore
 from graphmem.user_data.export import ExportService, ExportStore
+from graphmem.user_data.file_import import FileImporter
 from graphmem.user_data.forget import ForgetService, ForgetStore, UserData, load_receipt_key
 from graphmem.user_data.import_store import ImportStore
 from graphmem.user_data.importing import ImportService
@@ -136,8 +137,10 @@ class Services:
         self.maintenance = MaintenanceService(jobs, self.waiting)
         self.reembedding = ReembeddingService(VectorStore(graph), jobs, settings)
         self.exports = ExportService(ExportStore(graph), components.embedder, clock)
+        import_store = ImportStore(graph, facts)
+        self.file_imports = FileImporter(import_store, components.embedder)
         self.imports = ImportService(
-            ImportStore(graph, facts),
+            import_store,
             components.embedder,
             components.memory_writer,
             self.messages,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from graphmem.jobs.job import Job
     from graphmem.tenants.access import ApiKey
     from graphmem.tenants.spaces import Space
-    from graphmem.user_data.models import ErasureResult, ImportResult
+    from graphmem.user_data.models import ErasureResult, FolderImport, ImportResult
 
 
 def name_value_pairs(values: Mapping[str, object]) -> Table:
@@ -172,6 +172,18 @@ def import_result(result: ImportResult) -> Table:
         return name_value_pairs({**counts, "not imported": len(result.refused)})
     vectors = "recomputed" if result.vectors_remade else "imported"
     return name_value_pairs({**counts, "ids changed": len(result.ids), "vectors": vectors})
+
+
+def folder_import(result: FolderImport) -> list[Renderable]:
+    """Return what an import of a folder stored, and the files that failed."""
+    counts = {**result.imported, **{f"{kind}, known already": count for kind, count in result.unchanged.items()}}
+    shown: list[Renderable] = [name_value_pairs({"users": result.users, **counts})]
+    if result.failed:
+        failed = make_table("file", "not imported, because")
+        for file in result.failed:
+            add_row(failed, file.file, file.reason)
+        shown.append(failed)
+    return shown
 
 
 def erasure_result(result: ErasureResult) -> Table:

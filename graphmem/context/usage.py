@@ -19,6 +19,7 @@ from graphmem.context.models import (
 )
 from graphmem.memories.decay import RetrievalCount
 from graphmem.memories.fact_store import FactStore
+from graphmem.memories.memory import Memory
 from graphmem.memories.reinforcement import WriteBuffer
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import NotFound, UserBeingForgotten

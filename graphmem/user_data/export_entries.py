@@ -145,18 +145,19 @@ class Properties(ExportModel):
 
     def with_ids(self, ids: Mapping[str, str]) -> Self:
         """Return the properties with the ids that `ids` maps replaced."""
-        return self.model_copy(update={name: _replace_ids(getattr(self, name), ids) for name in self.id_fields})
+        return self.model_copy(update={name: replace_ids(getattr(self, name), ids) for name in self.id_fields})
 
     def to_graph(self) -> dict[str, Any]:
         """Return the properties as Neo4j stores them: times as `datetime`, enumerations as text."""
         return {name: str(value) if isinstance(value, str) else value for name, value in self.model_dump().items()}
 
 
-def _replace_ids(value: object, ids: Mapping[str, str]) -> object:
+def replace_ids(value: Any, ids: Mapping[str, str]) -> Any:
+    """Return the value of a property, an id, several or None, with the ids that `ids` maps replaced."""
     if isinstance(value, str):
         return ids.get(value, value)
-    if isinstance(value, list):
-        return [ids.get(item, item) for item in value]
+    if isinstance(value, list | tuple):
+        return type(value)(ids.get(item, item) for item in value)
     return value
 
 

@@ -132,6 +132,22 @@ class ImportResult(BaseModel):
     vectors_remade: bool = False
 
 
+class FailedFile(BaseModel):
+    """A file of a folder that was not imported, or not all of it, and why."""
+
+    file: str
+    reason: str
+
+
+class FolderImport(BaseModel):
+    """What an import of a folder wrote and found unchanged, over all users, and the files that failed."""
+
+    users: int = 0
+    imported: dict[str, int] = Field(default_factory=dict)
+    unchanged: dict[str, int] = Field(default_factory=dict)
+    failed: list[FailedFile] = Field(default_factory=list)
+
+
 ExportFormat = Literal["json", "yaml"]
 """The formats in which a user is exported."""
 

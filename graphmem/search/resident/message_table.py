@@ -71,11 +71,8 @@ class MessageTable:
         """Add or replace a message, from the value of the fragment `resident_message`."""
         read, vector = columns
         stored, times = compact_columns(read)
-        key, text, speaker = (
-            message_key(stored["group_id"], stored["message_id"]),
-            stored["content"],
-            stored.get("speaker"),
-        )
+        key = message_key(stored["group_id"], stored["message_id"])
+        text, speaker = stored["content"], stored.get("speaker")
         content = MessageContent(
             key, text[:MAX_CONTENT], speaker, stored["role"], stored["session_id"], stored["position"]
         )
