@@ -97,10 +97,10 @@ class ImportService:
             case ImportFormat.CHAT:
                 return await self._import_chat(owner, document, progress)
             case ImportFormat.RECORDS:
-                records = await asyncio.to_thread(parse_records, document, owner.user_id)
+                records = await asyncio.to_thread(parse_records, document, owner.entity_name)
                 return await self._import_records(owner, records, actor, progress)
             case ImportFormat.MEM0:
-                statements = await asyncio.to_thread(parse_mem0, document, owner.user_id)
+                statements = await asyncio.to_thread(parse_mem0, document, owner.entity_name)
                 return await self._import_statements(owner, source_format, statements, actor, progress)
             case _:
                 graph = await asyncio.to_thread(parse_graphiti, document)
@@ -112,9 +112,9 @@ class ImportService:
         Vectors of another embedding model are computed again.
         """
         self._check_count(export.entry_count)
-        if export.user_id != owner.user_id:
-            [vector] = await self._embedder.embed([owner.user_id])
-            export = rename_self_entity(export, owner.user_id, vector)
+        if export.user_id != owner.entity_name:
+            [vector] = await self._embedder.embed([owner.entity_name])
+            export = rename_self_entity(export, owner.entity_name, vector)
         embedding = EmbeddingInfo(model=self._embedder.model, dimension=self._embedder.dimension)
         vectors_remade = export.embedding != embedding
         texts = export.embedded_texts if vectors_remade else []

@@ -125,7 +125,7 @@ async def test_a_reader_changes_nothing_by_any_route(admin: httpx.AsyncClient, c
             answer = await reader.request(**request)
             assert answer.status_code != 500, (request, answer.text)
     after = await admin.get("/v1/users/ann/export", params={"space": "atlas"})
-    assert [fact["properties"]["fact"] for fact in after.json()["facts"]] == [
-        fact["properties"]["fact"] for fact in before.json()["facts"]
+    assert [fact["properties"]["fact"] for fact in after.json()["memories"]] == [
+        fact["properties"]["fact"] for fact in before.json()["memories"]
     ]
     assert len((await admin.get("/v1/spaces/atlas")).json()["members"]) == 2

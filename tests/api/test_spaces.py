@@ -249,7 +249,9 @@ async def test_a_context_shows_memories_of_a_space_under_its_title(admin: httpx.
         },
     )
     for body in ({"question": "When is the launch of Atlas?"}, {}):
-        built = (await admin.post("/v1/users/cy/context", json=body)).json()
+        answer = await admin.post("/v1/users/cy/context", json=body)
+        assert answer.status_code == 200, answer.text
+        built = answer.json()
         lines = built["preamble"].splitlines()
         assert (
             lines.index("- Cy likes tea")
@@ -292,7 +294,13 @@ async def test_a_space_is_exported_consolidated_and_its_changes_are_listed(admin
         (await save(admin, "bob", f"The hall {words}", "atlas")).json()["results"][0]["memory"]["id"]
         for words in ("is booked for Friday", "was booked by Bob")
     ]
-    merge = {"action": "MERGE", "memory_ids": ids, "content": "The hall is booked for Friday by Bob", "reason": "one"}
+    merge = {
+        "action": "MERGE",
+        "memory_ids": ids,
+        "content": "The hall is booked for Friday by Bob",
+        "reason": "one",
+        "verified": True,
+    }
     run = await admin.post("/v1/admin/consolidations", json={"space": "atlas", "wait": True, "proposals": [merge]})
     assert (run.status_code, run.json()["status"], run.json()["space"]) == (200, "succeeded", "atlas"), run.text
     undone = await admin.post(f"/v1/admin/consolidations/{run.json()['id']}/rollback")
