@@ -152,6 +152,7 @@ async def import_(
                 progress_bar(output, "Checking", unit="bytes") as on_read,
                 progress_bar(output, "Importing") as on_progress,
             ):
+                owner = await services.rights.find_place(owner, None, space, SpaceRole.WRITER)
                 result = await services.file_imports.import_file(owner, path, on_read=on_read, progress=on_progress)
         output.show(result, render_admin.import_result(result))
         return
