@@ -15,7 +15,7 @@ from graphmem.app.bootstrap import Services
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.documentation.test_reference import ROOT
 
-GUIDES = ["tutorial", "agent-loop", "tenants", "from-mem0", "from-graphiti", "instructions"]
+GUIDES = ["tutorial", "agent-loop", "tenants", "spaces", "from-mem0", "from-graphiti", "instructions"]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
 
