@@ -342,7 +342,7 @@ async def test_what_is_saved_in_a_space_is_shared_with_the_members_alone(service
     async with in_process_client(services, cy) as client:
         (memory,) = (await call_tool(client, "search_memory", query="When is the launch?"))["memories"]
         assert (memory["space"], memory["speaker"]) == ("atlas", owner.user_id)
-        assert "Team Atlas:" in (await call_tool(client, "get_context", question="When is the launch?"))["context"]
+        assert "Team Atlas:" in (await call_tool(client, "get_context", question="When is the launch?"))["preamble"]
         none = await call_tool(client, "search_memory", query="When is the launch?", spaces="none")
         assert none.get("memories", []) == []
         for tool, arguments in (("update_memory", {"content": "No"}), ("delete_memory", {})):
