@@ -83,6 +83,7 @@ class ContextOptions(TypedDict, total=False):
     valid_as_of: TimeInput | None
     known_as_of: TimeInput | None
     spaces: SpacesInput
+    space: str | None
 
 
 class AskOptions(TypedDict, total=False):

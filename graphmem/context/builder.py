@@ -43,8 +43,8 @@ CACHE_SECONDS = 3600
 CACHE_ENTRIES = 1000
 """Snapshots cached at most; the least recently used one is evicted."""
 
-SnapshotKey = tuple[str, str | None, int]
-"""Group id of the user, session id, number of messages."""
+SnapshotKey = tuple[str, str, str | None, int]
+"""Group ids of the user and of the session, session id, number of messages."""
 
 
 class SnapshotCache:
@@ -59,13 +59,20 @@ class SnapshotCache:
         self._hit_rate = HitRate("context")
 
     async def load(
-        self, reader: Reader, session_id: str | None, message_limit: int, current_version: str | None = None
+        self,
+        reader: Reader,
+        session_id: str | None,
+        message_limit: int,
+        place: Owner | None = None,
+        current_version: str | None = None,
     ) -> ContextSnapshot:
         """Return the current snapshot of a user and session, with that many of its latest messages at most.
 
-        `current_version` is the write version of what the reader reads, if the caller knows it.
+        `place` is the space that shares the session, None for one of the user's own. `current_version` is the write
+        version of what the reader reads, if the caller knows it.
         """
-        key = (scope_of(reader).owner.group_id, session_id, message_limit)
+        owner = scope_of(reader).owner
+        key = (owner.group_id, (place or owner).group_id, session_id, message_limit)
         now = self._clock()
         cached = self._entries.get(key)
         reusable = cached if cached is not None and now < cached.valid_until else None
@@ -74,6 +81,7 @@ class SnapshotCache:
             newer = await self._store.load_snapshot(
                 reader,
                 session_id,
+                place=place,
                 message_limit=message_limit,
                 valid_until=now + timedelta(seconds=CACHE_SECONDS),
                 cached_version=reusable.version if reusable else None,
@@ -201,10 +209,14 @@ class ContextBuilder:
 
     async def _load_snapshot(self, state: ReadState, request: ContextRequest, message_limit: int) -> ContextSnapshot:
         if not request.is_past:
-            return await self._snapshots.load(state.scope, request.session_id, message_limit, state.write_version)
+            place = _place_of(state.scope, request)
+            return await self._snapshots.load(
+                state.scope, request.session_id, message_limit, place, state.write_version
+            )
         return await self._store.load_past_snapshot(
             state.scope,
             request.session_id,
+            place=_place_of(state.scope, request),
             message_limit=message_limit,
             valid_as_of=request.valid_as_of,
             known_as_of=request.known_as_of,
@@ -265,6 +277,11 @@ class ContextBuilder:
             return []
         sessions = await self._surroundings.find_ticket_sessions(owner, ticket_ids, limit=MAX_RELATED_SESSIONS)
         return [session_id for session_id in sessions if session_id != request.session_id]
+
+
+def _place_of(reader: Reader, request: ContextRequest) -> Owner | None:
+    """Return the space that shares the session of a request; raise NotFound for one that the reader does not read."""
+    return None if request.space is None else scope_of(reader).find_space(request.space)
 
 
 def _relate_sessions(

@@ -130,11 +130,11 @@ def select_quotes(
     if request.question is None or not request.top:
         return []
     words, asked = ExcerptWords(request.question), content_words(request.question)
-    present = {message.id for message in snapshot.messages}
+    present = {(message.space, message.id) for message in snapshot.messages}
     return [
         hit
         for hit in hits
-        if (hit.message.space is not None or hit.message.id not in present)
+        if (hit.message.space, hit.message.id) not in present
         and says_something(hit, words)
         and not repeats_question(hit, asked)
         and not profile.temporary_states.are_met_by(hit.content)

@@ -32,7 +32,7 @@ from graphmem.runtime.stored_values import check_request_size
 from graphmem.runtime.times import Instant
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.profiles import PatternType
-from graphmem.tenants.spaces import SPACES_FIELD, SpaceSelection, SpacesInQueryString
+from graphmem.tenants.spaces import SPACES_FIELD, SpaceId, SpaceSelection, SpacesInQueryString
 
 
 class _PatternData(BaseModel):
@@ -298,6 +298,7 @@ class ContextRequest(BaseModel):
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
     spaces: SpaceSelection = SPACES_FIELD
+    space: SpaceId | None = Field(None, description="The space that shares the session; absent: it is the user's own.")
 
     @property
     def question_text(self) -> str:

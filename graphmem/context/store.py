@@ -165,16 +165,21 @@ class ContextStore:
         reader: Reader,
         session_id: str | None,
         *,
+        place: Owner | None = None,
         message_limit: int,
         valid_until: datetime,
         cached_version: str | None = None,
     ) -> ContextSnapshot | None:
-        """Return the snapshot of a user and session in one query; None when `cached_version` is still its version."""
+        """Return the snapshot of a user and session in one query; None when `cached_version` is still its version.
+
+        `place` is the space that shares the session, None for one of the user's own.
+        """
         now, scope = self._clock(), scope_of(reader)
         found = await self._graph.fetch_value(
             "context.load_snapshot",
             group_id=scope.owner.group_id,
             group_ids=scope.group_ids,
+            session_group_id=(place or scope.owner).group_id,
             session_id=session_id,
             cached_version=cached_version,
             now=now,
@@ -193,6 +198,7 @@ class ContextStore:
         reader: Reader,
         session_id: str | None,
         *,
+        place: Owner | None = None,
         message_limit: int,
         valid_as_of: datetime | None,
         known_as_of: datetime | None,
@@ -205,6 +211,7 @@ class ContextStore:
             "context.load_snapshot",
             group_id=scope.owner.group_id,
             group_ids=scope.group_ids,
+            session_group_id=(place or scope.owner).group_id,
             session_id=session_id,
             cached_version=None,
             now=moment,

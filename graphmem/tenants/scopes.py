@@ -59,6 +59,13 @@ class ReadScope:
         known = {state.group_id: state.title for state in self.states or ()}
         return {str(space.space): known.get(space.group_id) or str(space.space) for space, _ in self.spaces}
 
+    def find_space(self, space: str) -> Owner:
+        """Return a space of the scope by its id; raise NotFound for another one."""
+        found = next((owner for owner, _ in self.spaces if owner.space == space), None)
+        if found is None:
+            raise NotFound("There is no such space.")
+        return found
+
     def owner_of(self, group_id: str) -> Owner:
         """Return whose memory a group of the scope is; raise NotFound for another group."""
         if group_id not in self.group_ids:

@@ -215,6 +215,11 @@ async def test_members_share_a_session_and_each_message_says_who_sent_it(admin: 
     searched = await admin.post("/v1/users/cy/search", json={"query": "launch", "include_messages": True})
     evidence = {(item["message_id"], item["space"]) for item in searched.json()["evidence"]}
     assert {("ann", "atlas"), ("ann", None)} <= evidence
+    asked = {"question": "What did we say?", "session_id": "standup", "space": "atlas", "recent_messages": True}
+    built = (await admin.post("/v1/users/cy/context", json=asked)).json()
+    assert "[USER]: Then I book the hall for Monday" in built["preamble"]
+    assert built["conversation_summary"]["message_count"] == 2
+    assert (await admin.post("/v1/users/dora/context", json=asked)).status_code == 404
     for path in ("", "/messages", "/archives"):
         strange = await admin.get(f"/v1/users/dora/sessions/standup{path}", params={"space": "atlas"})
         assert strange.status_code == 404
