@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from benches.conversations import BenchmarkQuestion, Conversation, load, read
-from benches.graphiti_baseline import GraphitiBaseline, open_graphiti_baseline
+from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
 from benches.metrics import RECALL_CUTOFFS, Measurements, quantile
 from graphmem.app.components import (
     Components,

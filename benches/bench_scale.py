@@ -26,7 +26,7 @@ from typing import Any
 import psutil
 from pydantic import SecretStr
 
-from benches.graphiti_baseline import GraphitiBaseline, open_graphiti_baseline
+from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
 from benches.metrics import quantile
 from benches.synthetic_data import SyntheticData, users
 from graphmem.app.components import Components, RetrievalComponents, open_components

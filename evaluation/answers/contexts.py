@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from benches.conversations import Conversation, load
-from benches.graphiti_baseline import GraphitiBaseline, open_graphiti_baseline
+from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
 from evaluation.answers.questions import AskedQuestion
 from graphmem.app.components import (
     Components,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphmem.cli.command import EXIT_FAILED, STANDARD_STREAM, Output, Tenant, User, command, read_bytes, read_input
-from graphmem.cli.jobs import failed_jobs, wait_for_job
 from graphmem.cli.progress import progress_bar
 from graphmem.cli.startup import open_operations
+from graphmem.client.waiting import failed_jobs, wait_for_job
 from graphmem.runtime.errors import InvalidInput
 
 if TYPE_CHECKING:
