@@ -200,7 +200,7 @@ def _describe_options(data: BenchmarkData, path: Path, settings: Settings, choic
     return RunOptions(
         benchmark=data.benchmark.value,
         name=data.name,
-        data=hashlib.sha256(data.model_dump_json().encode()).hexdigest()[:24],
+        data=hashlib.sha256(data.model_dump_json(include={"conversations"}).encode()).hexdigest()[:24],
         conversations=[conversation.id for conversation in data.conversations],
         questions=[question.id for question in data.questions],
         systems=list(choices.systems),
@@ -228,6 +228,8 @@ def answering_model(settings: Settings, folder: RunFolder, replay: Path | None) 
 
     server: CompletionServer
     if replay is not None:
+        if settings.embedder == "openai":
+            raise ConfigurationError("--replay has no vectors: set GRAPHMEM_EMBEDDER=local, as in the recorded run.")
         server = ReplayServer(replay)
     elif settings.has_model and split_model_name(settings.llm_model or "")[0] is OPENAI_COMPATIBLE:
         upstream = settings.openai_base_url or DEFAULT_BASE_URL

@@ -20,7 +20,7 @@ class _RunRecord(BaseModel):
 
 
 class RunOptions(_RunRecord):
-    """What decides the results of a run; `data` is a hash of the file, `tenant` the tenant of its users."""
+    """What decides the results of a run; `data` is a hash of the conversations, `tenant` the tenant of its users."""
 
     benchmark: str
     name: str

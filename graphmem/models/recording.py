@@ -43,7 +43,7 @@ class RecordingServer(CompletionServer):
         self._answered: set[str] = set()
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._file_lock = threading.Lock()
-        self._url = f"{upstream.rstrip('/')}/chat/completions"
+        self._upstream = upstream.rstrip("/")
         self._client = httpx.Client(
             headers={"authorization": f"Bearer {api_key}"},
             timeout=httpx.Timeout(timeout, connect=60.0),
@@ -68,7 +68,7 @@ class RecordingServer(CompletionServer):
         with lock:
             recording = self._recordings.get(key)
             if recording is None or key in self._answered:
-                status, body = self._pass_on(request)
+                status, body = self._pass_on("/chat/completions", request)
                 if status == httpx.codes.OK and self._record(key, request, body):
                     self._answered.add(key)
                 return status, body
@@ -76,9 +76,13 @@ class RecordingServer(CompletionServer):
         completion = build_completion(key, request, recording["answer"])
         return 200, {**completion, "usage": recording.get("usage") or completion["usage"]}
 
-    def _pass_on(self, request: Json) -> tuple[int, Json]:
+    def answer_other(self, path: str, request: Json) -> tuple[int, Json]:
+        """Return what the model's server answers to a request for vectors, which is not recorded."""
+        return self._pass_on(path.removeprefix("/v1"), request)
+
+    def _pass_on(self, path: str, request: Json) -> tuple[int, Json]:
         try:
-            response = self._client.post(self._url, json=request)
+            response = self._client.post(self._upstream + path, json=request)
             body = response.json()
         except httpx.TimeoutException:
             return 504, build_error("the model's server did not answer in time", "timeout")

@@ -111,6 +111,10 @@ class CompletionServer:
         """Return the HTTP status and body for one chat completion request, which is not streamed."""
         raise NotImplementedError
 
+    def answer_other(self, path: str, request: Json) -> tuple[int, Json]:
+        """Return the HTTP status and body for a request to another path than that of chat completions."""
+        return 404, build_error(f"no {path} here, only /v1/chat/completions", "not_found")
+
 
 class ReplayServer(CompletionServer):
     """Answers from recordings.
@@ -158,14 +162,14 @@ class _CompletionHandler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
-        if self.path.rstrip("/") != "/v1/chat/completions":
-            return self._reply(404, build_error(f"no {self.path} here, only /v1/chat/completions", "not_found"))
         try:
             request = json.loads(raw)
         except ValueError:
             request = None
         if not isinstance(request, dict):
             return self._reply(400, build_error("the body is no JSON object", "invalid_json"))
+        if self.path.rstrip("/") != "/v1/chat/completions":
+            return self._reply(*self.server.completions.answer_other(self.path, request))
         if request.get("stream"):
             return self._reply(400, build_error("recorded completions are not streamed", "unsupported_parameter"))
         return self._reply(*self.server.completions.answer(request))
