@@ -41,7 +41,7 @@ class BenchmarkModel(CompletionServer):
         lines = LINE.findall(_between(text, "conversation"))
         found = [(int(number), home) for number, said in lines for home in HOME.findall(said)]
         candidates = [_candidate(number, *home) for number, home in found if home[0] not in self.unread]
-        turns = [{"message": int(number), "intent": None, "entities": []} for number, _ in lines]
+        turns: list[Json] = [{"message": int(number), "intent": None, "entities": []} for number, _ in lines]
         skip = not candidates
         reason = "nothing" if skip else ""
         empty: Json = {"keywords": [], "names": [], "summarize": False}
