@@ -33,11 +33,11 @@ ADDRESSES: Mapping[Benchmark, str] = {
 """Where the files of a benchmark are to be had; none is a part of this package."""
 
 
-class _BenchmarkData(BaseModel):
+class _ReadModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class BenchmarkMessage(_BenchmarkData):
+class BenchmarkMessage(_ReadModel):
     """A message of a conversation."""
 
     id: str
@@ -53,14 +53,14 @@ class BenchmarkMessage(_BenchmarkData):
         return self.name or self.role
 
 
-class GivenFact(_BenchmarkData):
+class GivenFact(_ReadModel):
     """A fact that a file states of a conversation, for runs that extract nothing; `memory` has fields of `MemoryIn`."""
 
     memory: dict[str, Any]
     message_ids: list[str]
 
 
-class BenchmarkConversation(_BenchmarkData):
+class BenchmarkConversation(_ReadModel):
     """A conversation in the order in which it was held; it becomes a user of its own."""
 
     id: str
@@ -72,7 +72,7 @@ class BenchmarkConversation(_BenchmarkData):
         return [(key, list(group)) for key, group in groupby(self.messages, key=lambda message: message.session)]
 
 
-class AskedQuestion(_BenchmarkData):
+class AskedQuestion(_ReadModel):
     """A question about a conversation; `evidence` are the messages that answer it.
 
     `criteria` are what an answer is judged by one by one. For a question that nothing answers, `expected` may be what
@@ -90,7 +90,7 @@ class AskedQuestion(_BenchmarkData):
     asked_at: str | None = None
 
 
-class BenchmarkData(_BenchmarkData):
+class BenchmarkData(_ReadModel):
     """The conversations of a file and the questions about them."""
 
     benchmark: Benchmark
