@@ -34,13 +34,17 @@ from graphmem.evaluation.run_folder import (
     WrongAnswerCause,
 )
 from graphmem.evaluation.storing import ConversationStorer
-from graphmem.evaluation.systems import CONTEXT, MAX_HITS, SYSTEMS, SystemResources
+from graphmem.evaluation.systems import CONTEXT, MAX_HITS, SYSTEMS, AnswerSystem, SystemResources
 from graphmem.models.language_model import Completion, LanguageModel
 from graphmem.models.prompts import Prompt
-from graphmem.runtime.errors import ModelAnswerUnusable, ModelUnavailable
+from graphmem.runtime.errors import ConfigurationError, ModelAnswerUnusable, Unavailable
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter
+from graphmem.runtime.retries import RetryPolicy
 
 T = TypeVar("T", bound=BaseModel)
+
+_BUSY = RetryPolicy(attempts=5, backoff=2.0)
+"""How often a context is tried to build while the database is busy."""
 
 ShowProgress = Callable[[str, str], AbstractContextManager[ProgressCallback]]
 """Shows the progress of a step, by its label and its unit."""
@@ -90,11 +94,19 @@ class EvaluationRun:
                 for question in self._data.questions:
                     for name, system in systems.items():
                         if not self._contexts_of(question, name):
-                            conversation = self._conversations[question.conversation]
-                            self._folder.contexts.add(*await system.find(conversation, question, self._budgets))
+                            self._folder.contexts.add(*await self._find(system, question))
                     progress.add(1)
 
-    async def answer_all(self, models: Models, show: ShowProgress) -> list[ModelUnavailable]:
+    async def _find(self, system: AnswerSystem, question: AskedQuestion) -> list[AnswerContext]:
+        """Return the contexts of a system; a busy database is asked again, and what it took before is not counted."""
+        conversation = self._conversations[question.conversation]
+        return await _BUSY.run(
+            "contexts",
+            lambda: system.find(conversation, question, self._budgets),
+            lambda error: isinstance(error, Unavailable) and not isinstance(error, ConfigurationError),
+        )
+
+    async def answer_all(self, models: Models, show: ShowProgress) -> list[Unavailable]:
         """Have all questions answered and judged; return why requests failed, which a further start sends again."""
         asking = _Asking(models)
         with show("Answers", "questions") as on_progress:
@@ -105,7 +117,7 @@ class EvaluationRun:
                     await self._read(asking, question)
                     await self._judge(asking, question)
                     await self._find_causes(asking, question)
-                except ModelUnavailable as error:
+                except Unavailable as error:
                     asking.failures.append(error)
                 progress.add(1)
 
@@ -152,6 +164,9 @@ class EvaluationRun:
         prompt, schema = judge_prompt(self._data.benchmark, question, answers)
         judged = await asking.judge(prompt, schema)
         scored = score_answers(question, answers, judged.value)
+        if len(scored) < len(answers):
+            judged = await asking.judge(prompt, schema)
+            scored = score_answers(question, answers, judged.value)
         if len(scored) < len(answers):
             raise ModelAnswerUnusable(f"The judge rated {len(scored)} of {len(answers)} answers to {question.id}.")
         self._folder.judgements.add(
@@ -208,17 +223,23 @@ class _Asking:
     def __init__(self, models: Models) -> None:
         self._models = models
         self._slots = asyncio.Semaphore(models.in_flight)
-        self.failures: list[ModelUnavailable] = []
+        self.failures: list[Unavailable] = []
 
     async def read(self, prompt: Prompt) -> Completion[ReaderAnswer]:
         """Return the answer of the reader."""
-        async with self._slots:
-            return await self._models.reader.complete_structured(prompt, ReaderAnswer)
+        return await self._ask(self._models.reader, prompt, ReaderAnswer)
 
     async def judge(self, prompt: Prompt, schema: type[T]) -> Completion[T]:
         """Return the answer of the judge."""
+        return await self._ask(self._models.judge, prompt, schema)
+
+    async def _ask(self, model: LanguageModel, prompt: Prompt, schema: type[T]) -> Completion[T]:
+        """Return an answer; one that cannot be used is asked for once more, also if it is a recorded one."""
         async with self._slots:
-            return await self._models.judge.complete_structured(prompt, schema)
+            try:
+                return await model.complete_structured(prompt, schema)
+            except ModelAnswerUnusable:
+                return await model.complete_structured(prompt, schema)
 
 
 async def _gather(works: Iterable[Awaitable[None]]) -> None:

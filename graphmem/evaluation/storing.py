@@ -64,6 +64,8 @@ class ConversationStorer:
             job_id = accepted.id if isinstance(accepted, Job) else accepted.job_id
             if job_id is not None:
                 job = await wait_for_job(self._memory, job_id)
+                if failed_jobs([job]):  # an answer that cannot be used is asked for once more, also if it is recorded
+                    job = await wait_for_job(self._memory, job_id)
                 if failed_jobs([job]):
                     raise ModelUnavailable(
                         f"The extraction of {user}, {session}, is not done ({job.error or job.reason}): "
