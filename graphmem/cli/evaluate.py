@@ -71,7 +71,7 @@ async def evaluate(
     conversation: Annotated[list[str] | None, typer.Option(help="Id of a conversation; repeat for several.")] = None,
     budget: Annotated[list[int] | None, typer.Option(min=1, help="Tokens of a context; repeat for several.")] = None,
     against: Annotated[
-        list[str] | None, typer.Option(help="search, full-context or graphiti-search; repeat for several.")
+        list[str] | None, typer.Option(help="ask, search, full-context or graphiti-search; repeat for several.")
     ] = None,
     given_facts: Annotated[
         bool, typer.Option("--given-facts", help="Save the facts that the file states instead of extracting.")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, TypedDict
 
+from graphmem.ask.models import AskRequest
 from graphmem.context.models import ContextRequest
 from graphmem.conversations.session import MessageIn, MessagesIn
 from graphmem.memories.filters import TagFilter
@@ -74,6 +75,15 @@ class ContextOptions(TypedDict, total=False):
     sources: bool
     recent_messages: bool
     profile_pack: Mapping[str, Any]
+    valid_as_of: TimeInput | None
+    known_as_of: TimeInput | None
+
+
+class AskOptions(TypedDict, total=False):
+    """The fields of `AskRequest` other than the question."""
+
+    session_id: str | None
+    token_budget: int
     valid_as_of: TimeInput | None
     known_as_of: TimeInput | None
 
@@ -191,3 +201,9 @@ def parse_context_request(question: str | ContextRequest | None, options: Contex
     """Return a context request with its options, which override those of a `ContextRequest`."""
     given = question.model_dump(exclude_unset=True) if isinstance(question, ContextRequest) else {"question": question}
     return validate_arguments(ContextRequest, {**given, **options})
+
+
+def parse_ask_request(question: str | AskRequest, options: AskOptions) -> AskRequest:
+    """Return a question to memory with its options, which override those of an `AskRequest`."""
+    given = question.model_dump(exclude_unset=True) if isinstance(question, AskRequest) else {"question": question}
+    return validate_arguments(AskRequest, {**given, **options})

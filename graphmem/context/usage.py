@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 
@@ -10,7 +10,6 @@ from graphmem.context.models import (
     MAX_MEMORIES_OF_USE,
     MAX_USES,
     ContextFeedbackResult,
-    ContextResponse,
     ContextUse,
     FeedbackVerdict,
     MemoryUse,
@@ -120,15 +119,15 @@ class ContextUsage:
         self._lifetime = timedelta(days=days)
         self.buffer: WriteBuffer[ContextUse] = WriteBuffer(store.save, lambda _, latest: latest)
 
-    def record(self, owner: Owner, context: ContextResponse, session_id: str | None) -> None:
+    def record(self, owner: Owner, context_id: str, memory_ids: Sequence[str], session_id: str | None) -> None:
         """Remember which memories a context held."""
-        if not context.memories:
+        if not memory_ids:
             return
         now = self._clock()
         use = ContextUse(
-            context_id=context.context_id,
+            context_id=context_id,
             session_id=session_id,
-            memory_ids=[memory.id for memory in context.memories[:MAX_MEMORIES_OF_USE]],
+            memory_ids=memory_ids[:MAX_MEMORIES_OF_USE],
             created_at=now,
             expires_at=now + self._lifetime,
         )

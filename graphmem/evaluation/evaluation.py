@@ -2,7 +2,7 @@
 
     store      storing           messages of each session → extraction jobs, waited for
     contexts   systems           for every question: one context for each system and budget, timed, one after the other
-    read       reading           1 model call a context
+    read       reading           1 model call a context; `ask` makes its own calls
     judge      judging           1 model call a question, over its different answers
     causes     causes            1 model call a question that was answered wrongly from graphmem's context
     report     report            tables, plots, and every answer with its judgement
@@ -34,7 +34,15 @@ from graphmem.evaluation.run_folder import (
     WrongAnswerCause,
 )
 from graphmem.evaluation.storing import ConversationStorer
-from graphmem.evaluation.systems import CONTEXT, MAX_HITS, SYSTEMS, AnswerSystem, SystemResources
+from graphmem.evaluation.systems import (
+    ASK,
+    CONTEXT,
+    CONTEXT_SYSTEMS,
+    MAX_HITS,
+    ContextSystem,
+    SystemResources,
+    ask_memory,
+)
 from graphmem.models.language_model import Completion, LanguageModel
 from graphmem.models.prompts import Prompt
 from graphmem.runtime.errors import ConfigurationError, ModelAnswerUnusable, Unavailable
@@ -88,7 +96,11 @@ class EvaluationRun:
     async def build_contexts(self, show: ShowProgress) -> None:
         """Build the contexts of all questions, one after the other, so that their times can be compared."""
         async with AsyncExitStack() as stack:
-            systems = {name: await stack.enter_async_context(SYSTEMS[name](self._resources)) for name in self._systems}
+            systems = {
+                name: await stack.enter_async_context(CONTEXT_SYSTEMS[name](self._resources))
+                for name in self._systems
+                if name != ASK
+            }
             with show("Contexts", "questions") as on_progress:
                 progress = ProgressCounter(on_progress, len(self._data.questions))
                 for question in self._data.questions:
@@ -97,7 +109,7 @@ class EvaluationRun:
                             self._folder.contexts.add(*await self._find(system, question))
                     progress.add(1)
 
-    async def _find(self, system: AnswerSystem, question: AskedQuestion) -> list[AnswerContext]:
+    async def _find(self, system: ContextSystem, question: AskedQuestion) -> list[AnswerContext]:
         """Return the contexts of a system; a busy database is asked again, and what it took before is not counted."""
         conversation = self._conversations[question.conversation]
         return await _BUSY.run(
@@ -115,6 +127,8 @@ class EvaluationRun:
             async def answer(question: AskedQuestion) -> None:
                 try:
                     await self._read(asking, question)
+                    if ASK in self._systems:
+                        await self._ask_memory(asking, question)
                     await self._judge(asking, question)
                     await self._find_causes(asking, question)
                 except Unavailable as error:
@@ -135,7 +149,7 @@ class EvaluationRun:
         """Have a question answered from each of its contexts; equal contexts are read once."""
         by_text: dict[str, list[AnswerContext]] = {}
         for context in self._contexts_of(question):
-            if self._folder.answers.find(*context.key) is None:
+            if context.system != ASK and self._folder.answers.find(*context.key) is None:
                 by_text.setdefault(context.text, []).append(context)
 
         async def read(text: str, contexts: Sequence[AnswerContext]) -> None:
@@ -154,6 +168,19 @@ class EvaluationRun:
             )
 
         await _gather(read(text, contexts) for text, contexts in by_text.items())
+
+    async def _ask_memory(self, asking: _Asking, question: AskedQuestion) -> None:
+        """Have `ask` answer a question with each budget."""
+        conversation = self._conversations[question.conversation]
+
+        async def ask(budget: int) -> None:
+            async with asking.slots:
+                context, answer = await ask_memory(self._resources.memory, conversation, question, budget)
+            self._folder.contexts.add(context)
+            self._folder.answers.add(answer)
+
+        missing = (budget for budget in self._budgets if self._folder.answers.find(question.id, ASK, budget) is None)
+        await _gather(map(ask, missing))
 
     async def _judge(self, asking: _Asking, question: AskedQuestion) -> None:
         """Have the different answers to a question judged, unless they are."""
@@ -222,7 +249,7 @@ class _Asking:
 
     def __init__(self, models: Models) -> None:
         self._models = models
-        self._slots = asyncio.Semaphore(models.in_flight)
+        self.slots = asyncio.Semaphore(models.in_flight)
         self.failures: list[Unavailable] = []
 
     async def read(self, prompt: Prompt) -> Completion[ReaderAnswer]:
@@ -235,7 +262,7 @@ class _Asking:
 
     async def _ask(self, model: LanguageModel, prompt: Prompt, schema: type[T]) -> Completion[T]:
         """Return an answer; one that cannot be used is asked for once more, also if it is a recorded one."""
-        async with self._slots:
+        async with self.slots:
             try:
                 return await model.complete_structured(prompt, schema)
             except ModelAnswerUnusable:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from graphmem.evaluation.benchmark import BenchmarkConversation, BenchmarkData
 from graphmem.evaluation.reading import PROMPTS as EVALUATION_PROMPTS
-from graphmem.evaluation.systems import FULL_CONTEXT, describe_message
+from graphmem.evaluation.systems import ASK, FULL_CONTEXT, describe_message
 from graphmem.ingestion.transcript import MAX_WINDOW_CHARACTERS, MAX_WINDOW_MESSAGES
 from graphmem.models.prompts import PromptTemplate, load_prompts
 from graphmem.text.token_counts import count_tokens
@@ -77,7 +77,10 @@ def make_plan(
     answers: bool,
     prices: Prices | None,
 ) -> RunPlan:
-    """Return the plan of a run; the sessions of a conversation follow each other, everything else is parallel."""
+    """Return the plan of a run; the sessions of a conversation follow each other, everything else is parallel.
+
+    `ask` may look twice, for which a second call is counted.
+    """
     steps = []
     if extracts:
         windows = {conversation.id: _count_windows(conversation) for conversation in data.conversations}
@@ -94,9 +97,10 @@ def make_plan(
         full = {conversation.id: _message_tokens(conversation) for conversation in data.conversations}
         whole = sum(full[question.conversation] for question in data.questions) if FULL_CONTEXT in systems else 0
         asked = len(data.questions)
+        calls = asked * (count + (len(budgets) if ASK in systems else 0))
         answer_prompt = _prompt_tokens(EVALUATION_PROMPTS["answer"])
         read_tokens = asked * (reading + count * answer_prompt) + whole
-        steps.append(_plan_step("reading", asked * count, read_tokens, math.ceil(asked * count / in_flight), prices))
+        steps.append(_plan_step("reading", calls, read_tokens, math.ceil(calls / in_flight), prices))
         judged = asked * (_prompt_tokens(EVALUATION_PROMPTS["judge"]) + count * ANSWER_TOKENS["reading"])
         steps.append(_plan_step("judging", asked, judged, math.ceil(asked / in_flight), prices))
         looked_at = asked * (_prompt_tokens(EVALUATION_PROMPTS["cause"]) + sum(budgets))

@@ -1,6 +1,7 @@
 """The systems that are compared: what each gives a reader for a question about a stored conversation.
 
-`SYSTEMS` names them; another one is a class with the method `find` and an entry there.
+`CONTEXT_SYSTEMS` names those that find a context, from which a reader then answers; another one is a class with the
+method `find` and an entry there. `ask` answers by itself.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Protocol
 from graphmem.client.async_client import AsyncClient
 from graphmem.evaluation.benchmark import AskedQuestion, BenchmarkConversation, BenchmarkMessage, single_line
 from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
-from graphmem.evaluation.run_folder import AnswerContext
+from graphmem.evaluation.run_folder import AnswerContext, GivenAnswer
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import ConfigurationError
@@ -25,12 +26,16 @@ from graphmem.tenants.owners import Owner
 from graphmem.text.token_counts import count_tokens, truncate_to_tokens
 
 CONTEXT, SEARCH, FULL_CONTEXT, GRAPHITI_SEARCH = "context", "search", "full-context", "graphiti-search"
+ASK = "ask"
 
 MAX_HITS = 100
 """Facts or messages that a search returns; more than the largest context can hold."""
 
 MIN_TRUNCATED_TOKENS = 16
 """Tokens that a truncated line keeps at least; a shorter one is left out."""
+
+NOT_KNOWN = "not known"
+"""The answer of a system that says that it has none; a reader says so, too."""
 
 QUOTED_CHARACTERS = 40
 """Characters of a message by whose occurrence a context is known to quote it."""
@@ -47,7 +52,7 @@ class SystemResources:
     embedder: Embedder
 
 
-class AnswerSystem(Protocol):
+class ContextSystem(Protocol):
     """Finds what a reader needs for a question; the user's id is the id of the conversation."""
 
     async def find(
@@ -57,7 +62,7 @@ class AnswerSystem(Protocol):
         ...
 
 
-OpenSystem = Callable[[SystemResources], AbstractAsyncContextManager[AnswerSystem]]
+OpenSystem = Callable[[SystemResources], AbstractAsyncContextManager[ContextSystem]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +234,36 @@ class GraphitiSearch:
         return self._ids[conversation.id]
 
 
+async def ask_memory(
+    memory: AsyncClient, conversation: BenchmarkConversation, question: AskedQuestion, budget: int
+) -> tuple[AnswerContext, GivenAnswer]:
+    """Return the answer of graphmem's `ask`, and what it cites as its context; its tokens are those of its prompts."""
+    started = time.perf_counter()
+    given = await memory.ask(conversation.id, question.text, token_budget=budget + count_tokens(question.text))
+    memories = [citation.memory_id for citation in given.citations if citation.memory_id]
+    stored = [await memory.memory(conversation.id, memory_id) for memory_id in dict.fromkeys(memories)]
+    quoted = [citation.message_id for citation in given.citations if citation.message_id]
+    covered = [*(message_id for cited in stored for message_id in cited.source.message_ids), *quoted]
+    context = AnswerContext(
+        question_id=question.id,
+        system=ASK,
+        budget=budget,
+        text="\n".join(citation.quote for citation in given.citations),
+        tokens=given.receipt.prompt_tokens,
+        seconds=time.perf_counter() - started,
+        covered=list(dict.fromkeys(covered)),
+        memories=list(dict.fromkeys(memories)),
+    )
+    answer = GivenAnswer(
+        question_id=question.id,
+        system=ASK,
+        budget=budget,
+        answer=given.answer or NOT_KNOWN,
+        receipt=given.receipt,
+    )
+    return context, answer
+
+
 def _fill_context(
     question: AskedQuestion, system: str, budget: int, lines: Sequence[FoundLine], seconds: float
 ) -> AnswerContext:
@@ -260,22 +295,22 @@ def _make_context(
 
 
 @asynccontextmanager
-async def _open_context(resources: SystemResources) -> AsyncIterator[AnswerSystem]:
+async def _open_context(resources: SystemResources) -> AsyncIterator[ContextSystem]:
     yield GraphmemContext(resources.memory)
 
 
 @asynccontextmanager
-async def _open_search(resources: SystemResources) -> AsyncIterator[AnswerSystem]:
+async def _open_search(resources: SystemResources) -> AsyncIterator[ContextSystem]:
     yield GraphmemSearch(resources.memory)
 
 
 @asynccontextmanager
-async def _open_full_context(resources: SystemResources) -> AsyncIterator[AnswerSystem]:
+async def _open_full_context(resources: SystemResources) -> AsyncIterator[ContextSystem]:
     yield FullContext()
 
 
 @asynccontextmanager
-async def _open_graphiti_search(resources: SystemResources) -> AsyncIterator[AnswerSystem]:
+async def _open_graphiti_search(resources: SystemResources) -> AsyncIterator[ContextSystem]:
     if missing := missing_modules("graphiti"):
         raise ConfigurationError(
             f"--against graphiti-search needs {', '.join(missing)}: run pip install 'graphmem[graphiti]'."
@@ -284,10 +319,13 @@ async def _open_graphiti_search(resources: SystemResources) -> AsyncIterator[Ans
         yield GraphitiSearch(resources, baseline)
 
 
-SYSTEMS: Mapping[str, OpenSystem] = {
+CONTEXT_SYSTEMS: Mapping[str, OpenSystem] = {
     CONTEXT: _open_context,
     SEARCH: _open_search,
     FULL_CONTEXT: _open_full_context,
     GRAPHITI_SEARCH: _open_graphiti_search,
 }
-"""The systems by name; `context` is always among those of a run."""
+"""The systems that find a context, by name; `context` is always among those of a run."""
+
+SYSTEMS = (*CONTEXT_SYSTEMS, ASK)
+"""The names of all systems."""

@@ -18,7 +18,7 @@ from pydantic import ValidationError, create_model
 
 import graphmem
 from graphmem.app.bootstrap import Services
-from graphmem.app.health import QUERY
+from graphmem.app.health import REQUEST
 from graphmem.mcp.arguments import Connection
 from graphmem.mcp.tools import ConversationTools, MemoryTools
 from graphmem.runtime.errors import GraphmemError
@@ -49,14 +49,37 @@ _ADDITIVE = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempo
 _DESTRUCTIVE = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 
 
+ToolOfServer = tuple[Callable[..., Any], str, ToolAnnotations]
+"""A function, the title of its tool, and what clients may assume of it."""
+
+
 def make_server(
     get_services: Callable[[], Awaitable[Services]],
     get_connection: Callable[[ToolCall], Connection],
     lifespan: Callable[[MCPServer[Any]], AbstractAsyncContextManager[Any]] | None = None,
+    *,
+    can_ask: bool = False,
 ) -> MCPServer[Any]:
-    """Return a server of the tools; `get_connection` names the user of each tool call."""
+    """Return a server of the tools; `get_connection` names the user of each tool call.
+
+    With `can_ask` it has the tool that answers questions, which calls the language model of the settings.
+    """
     tools = MemoryTools(get_services, get_connection)
     conversation = ConversationTools(get_services, get_connection)
+    offered: list[ToolOfServer] = [
+        (tools.search_memory, "Search memory", _READ_ONLY),
+        *([(conversation.ask_memory, "Ask memory", _READ_ONLY)] if can_ask else []),
+        (conversation.get_context, "Get context", _READ_ONLY),
+        (tools.lookup_entity, "Look up names", _READ_ONLY),
+        (tools.memory_history, "Read the history of a memory", _READ_ONLY),
+        (conversation.enhance_reply, "Enhance a reply", _READ_ONLY),
+        (conversation.summarize_session, "Sum up a conversation", _ADDITIVE),
+        (conversation.rate_answer, "Rate an answer", _ADDITIVE),
+        (tools.save_memory, "Remember", _ADDITIVE),
+        (tools.upsert_memories, "Save what was learned", _ADDITIVE),
+        (tools.update_memory, "Correct a memory", _ADDITIVE),
+        (tools.delete_memory, "End a memory", _DESTRUCTIVE),
+    ]
     return MCPServer(
         SERVER_NAME,
         title=SERVER_TITLE,
@@ -64,22 +87,7 @@ def make_server(
         instructions=INSTRUCTIONS,
         lifespan=lifespan,
         subscriptions=False,
-        tools=[
-            MemoryTool.strict(function, title, hints)
-            for function, title, hints in (
-                (tools.search_memory, "Search memory", _READ_ONLY),
-                (conversation.get_context, "Get context", _READ_ONLY),
-                (tools.lookup_entity, "Look up names", _READ_ONLY),
-                (tools.memory_history, "Read the history of a memory", _READ_ONLY),
-                (conversation.enhance_reply, "Enhance a reply", _READ_ONLY),
-                (conversation.summarize_session, "Sum up a conversation", _ADDITIVE),
-                (conversation.rate_answer, "Rate an answer", _ADDITIVE),
-                (tools.save_memory, "Remember", _ADDITIVE),
-                (tools.upsert_memories, "Save what was learned", _ADDITIVE),
-                (tools.update_memory, "Correct a memory", _ADDITIVE),
-                (tools.delete_memory, "End a memory", _DESTRUCTIVE),
-            )
-        ],
+        tools=[MemoryTool.strict(function, title, hints) for function, title, hints in offered],
     )
 
 
@@ -123,7 +131,8 @@ async def open_tool_client(memory: InProcessMemory, user_id: str) -> AsyncIterat
     async def get_services() -> Services:
         return memory.services
 
-    async with Client(make_server(get_services, lambda _: connection)) as client:
+    can_ask = memory.services.answers.has_model
+    async with Client(make_server(get_services, lambda _: connection, can_ask=can_ask)) as client:
         yield client
 
 
@@ -135,7 +144,8 @@ async def run_stdio(settings: Settings, user_id: str, tenant: str = DEFAULT_TENA
     """
     connection = Connection(make_owner(tenant, user_id), actor=SERVER_NAME)
     lazy_services = LazyServices(settings, connection.owner)
-    await make_server(lazy_services.get, lambda _: connection, lazy_services.lifespan).run_stdio_async()
+    server = make_server(lazy_services.get, lambda _: connection, lazy_services.lifespan, can_ask=settings.has_model)
+    await server.run_stdio_async()
 
 
 class LazyServices:
@@ -200,7 +210,7 @@ class _Opening:
             ) as services:
                 self._services.set_result(services)
                 with suppress(GraphmemError):
-                    await services.retrieval.search(self._owner, QUERY)
+                    await services.contexts.build(self._owner, REQUEST, reinforce=False)
                 await self._closing.wait()
         except Exception as error:
             if self._services.done():
