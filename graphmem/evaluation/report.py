@@ -108,7 +108,10 @@ def build_report(
 ) -> EvaluationReport:
     """Return the figures of what a run has done."""
     figures = _Figures(data, folder)
-    kinds = list(dict.fromkeys((context.system, context.budget) for context in folder.contexts))
+    kinds = sorted(
+        {(context.system, context.budget) for context in folder.contexts},
+        key=lambda kind: (options.systems.index(kind[0]), kind[1] or 0),
+    )
     sessions = list(folder.sessions)
     extraction = sum((session.receipt for session in sessions if session.receipt), Receipt())
     messages = sum(session.messages for session in sessions)
@@ -370,7 +373,8 @@ def render_answers(data: BenchmarkData, folder: RunFolder) -> str:
         evidence = (messages.get((question.conversation, message_id)) for message_id in question.evidence)
         said = [f"> {message.speaker}: {message.content}" for message in evidence if message]
         criteria = [f"- {criterion}" for criterion in question.criteria]
-        rows = [_answer_row(folder, context) for context in contexts.get(question.id, [])]
+        shown = sorted(contexts.get(question.id, []), key=lambda context: (context.system, context.budget or 0))
+        rows = [_answer_row(folder, context) for context in shown]
         parts += [
             f"## {question.text}",
             "\n".join([f"{question.id}, {question.category}. Expected: {question.expected}", *criteria]),

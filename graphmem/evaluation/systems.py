@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from graphmem.client.async_client import AsyncClient
@@ -33,6 +33,9 @@ MAX_HITS = 100
 
 MIN_TRUNCATED_TOKENS = 16
 """Tokens that a truncated line keeps at least; a shorter one is left out."""
+
+AFTER_THE_END = timedelta(minutes=1)
+"""Time between the last message of a conversation and the question."""
 
 NOT_KNOWN = "not known"
 """The answer of a system that says that it has none; a reader says so, too."""
@@ -237,9 +240,18 @@ class GraphitiSearch:
 async def ask_memory(
     memory: AsyncClient, conversation: BenchmarkConversation, question: AskedQuestion, budget: int
 ) -> tuple[AnswerContext, GivenAnswer]:
-    """Return the answer of graphmem's `ask`, and what it cites as its context; its tokens are those of its prompts."""
+    """Return the answer of graphmem's `ask`, and what it cites as its context; its tokens are those of its prompts.
+
+    It is asked at the end of the conversation: it answers by the day on which it is asked.
+    """
     started = time.perf_counter()
-    given = await memory.ask(conversation.id, question.text, token_budget=budget + count_tokens(question.text))
+    ended_at = max((message.timestamp for message in conversation.messages if message.timestamp), default=None)
+    given = await memory.ask(
+        conversation.id,
+        question.text,
+        token_budget=budget + count_tokens(question.text),
+        valid_as_of=ended_at and ended_at + AFTER_THE_END,
+    )
     memories = [citation.memory_id for citation in given.citations if citation.memory_id]
     stored = [await memory.memory(conversation.id, memory_id) for memory_id in dict.fromkeys(memories)]
     quoted = [citation.message_id for citation in given.citations if citation.message_id]

@@ -55,7 +55,7 @@ def locomo(tmp_path: Path) -> Path:
 
 
 def arguments(locomo: Path, out: Path, *more: str) -> list[str]:
-    systems = ["--against", "full-context", "--against", "search", "--against", "graphiti-search"]
+    systems = [part for name in ("full-context", "search", "graphiti-search", "ask") for part in ("--against", name)]
     sizes = ["--budget", "60", "--budget", "200"]
     return ["evaluate", "locomo", "--data", str(locomo), "--out", str(out), *systems, *sizes, *more]
 
@@ -74,12 +74,14 @@ async def test_a_run_is_stored_read_judged_and_reported_and_can_be_repeated_with
     by_label = {(row["system"], row["budget"]): row for row in report["systems"]}
     assert by_label.keys() == {
         ("full-context", None),
-        *((name, size) for name in ("context", "search", "graphiti-search") for size in (60, 200)),
+        *((name, size) for name in ("context", "search", "graphiti-search", "ask") for size in (60, 200)),
     }
     assert by_label["full-context", None]["questions"] == 4, "what nobody said is counted apart"
     assert by_label["full-context", None]["score"] == 1.0
     assert by_label["context", 60]["tokens"] <= 60
     assert by_label["search", 200]["score"] == 0.75, "where nothing was extracted, a search of facts finds nothing"
+    assert by_label["ask", 200]["score"] >= 0.75
+    assert by_label["ask", 200]["evidence"] >= 0.75, "what it cites is its evidence"
     assert [row["counted"] for row in report["categories"] if row["category"] == "adversarial"] == [False]
     assert report["thousand_messages"]["calls"] == 750, "two sessions, of which the second is compared with the first"
     assert report["costs"][0]["cost"] > 0
@@ -164,7 +166,10 @@ async def test_facts_that_the_file_states_are_measured_without_a_model(cli: Cli,
         (["locomo"], "download https://github.com/snap-research/locomo"),
         (["locomo", "--data", "missing.json"], "missing.json cannot be read"),
         (["longmemeval", "--data", "FILE"], "is no file of longmemeval"),
-        (["locomo", "--data", "FILE", "--against", "zep"], "choose from context, search, full-context"),
+        (
+            ["locomo", "--data", "FILE", "--against", "zep"],
+            "choose from context, search, full-context, graphiti-search, ask",
+        ),
         (["locomo", "--data", "FILE", "--conversation", "conv-9"], "it has conv-1"),
         (["locomo", "--data", "FILE", "--price-in", "1"], "--price-in and --price-out together"),
         (["locomo", "--data", "FILE"], "A model is needed"),

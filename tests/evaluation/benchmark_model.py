@@ -57,6 +57,15 @@ class BenchmarkModel(CompletionServer):
         homes = dict(HOME.findall(_between(text, "notes")))
         return {"answer": homes.get(asked[1], "not known") if asked else "not known"}
 
+    def _ModelAnswer(self, text: str) -> Json:  # noqa: N802
+        asked = SUBJECT.search(_between(text, "question"))
+        for line in _between(text, "sources").splitlines():
+            number, home = re.match(r"\[(\d+)\]", line), HOME.search(line)
+            if asked and number and home and home[1] == asked[1]:
+                quote = {"source": int(number[1]), "quote": home[0]}
+                return {"sources": [quote], "answer": home[2], "search": None}
+        return {"sources": [], "answer": None, "search": None}
+
     def _RatedAnswers(self, text: str) -> Json:  # noqa: N802
         expected = "not known" if "Nobody said" in text else _between(text, "expected")
         answers = re.findall(r"^(\d+)\. (.*)$", _between(text, "answers"), re.MULTILINE)
