@@ -26,10 +26,10 @@ from typing import Any
 import psutil
 from pydantic import SecretStr
 
-from benches.graphiti_baseline import GraphitiBaseline, open_graphiti_baseline
 from benches.metrics import quantile
 from benches.synthetic_data import SyntheticData, users
 from graphmem.app.components import Components, RetrievalComponents, open_components
+from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.listing import SortOrder
 from graphmem.models.embedder import Embedder

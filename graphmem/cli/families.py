@@ -22,6 +22,7 @@ FAMILIES = {
     "serve": ("serve", "open", "mcp", "worker"),
     "admin": ("consolidate", "runs", "rollback", "maintain", "reembed"),
     "user_data": ("export", "import", "backup", "restore", "forget"),
+    "evaluate": ("evaluate",),
     "doctor": ("doctor",),
 }
 """The modules whose commands stand at the top level, in the order of the help, and these commands."""

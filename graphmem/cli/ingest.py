@@ -23,9 +23,9 @@ from graphmem.cli.command import (
     read_bytes,
     read_input,
 )
-from graphmem.cli.jobs import failed_jobs, wait_for_job
 from graphmem.cli.progress import progress_bar
 from graphmem.cli.startup import open_operations
+from graphmem.client.waiting import failed_jobs, wait_for_job
 from graphmem.runtime.errors import InvalidInput
 
 if TYPE_CHECKING:
