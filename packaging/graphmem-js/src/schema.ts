@@ -2104,6 +2104,11 @@ export interface components {
              */
             sources?: boolean;
             /**
+             * Space
+             * @description The space that shares the session; absent: it is the user's own.
+             */
+            space?: string | null;
+            /**
              * Spaces
              * @description The spaces to read beside the user's own memory: ids, `all` or `none`.
              * @default all
