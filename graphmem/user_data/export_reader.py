@@ -57,7 +57,7 @@ def is_large_export(path: Path) -> bool:
         return begins_as_export(file.read(200))
 
 
-class _Source:
+class _FileBuffer:
     """The bytes of a file that have been read and not been used."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -179,7 +179,7 @@ class ExportReader:
         """Yield what precedes the first entry by name, or else each entry with the name of its section."""
         try:
             with self._path.open("rb") as file:
-                for member in _read_members(_Source(file), until_entries=until_entries):
+                for member in _read_members(_FileBuffer(file), until_entries=until_entries):
                     self.bytes_read = file.tell()
                     yield member
         except OSError as error:
@@ -190,7 +190,7 @@ class ExportReader:
             ) from error
 
 
-def _read_members(source: _Source, *, until_entries: bool) -> Iterator[tuple[Any, bytes]]:
+def _read_members(source: _FileBuffer, *, until_entries: bool) -> Iterator[tuple[Any, bytes]]:
     source.take(b"{")
     while True:
         name = str(from_json(source.take_value()))
@@ -208,7 +208,7 @@ def _read_members(source: _Source, *, until_entries: bool) -> Iterator[tuple[Any
         source.take(b",")
 
 
-def _read_items(source: _Source) -> Iterator[bytes]:
+def _read_items(source: _FileBuffer) -> Iterator[bytes]:
     source.take(b"[")
     if source.peek() == b"]":
         source.take(b"]")

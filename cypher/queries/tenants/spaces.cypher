@@ -5,7 +5,7 @@
 // Create a space or change its title and what belongs there; no row is returned while it is being deleted.
 UNWIND CASE WHEN EXISTS { MATCH (:Erasure {group_id: $group_id}) } THEN [] ELSE [1] END AS permitted
 MERGE (s:User {group_id: $group_id})
-ON CREATE SET s:Space, s.tenant = $tenant, s.user_id = $user_id, s.created_at = $now, s.life = randomUUID(), s.write_version = 0
+ON CREATE SET s:SharedSpace, s.tenant = $tenant, s.user_id = $user_id, s.created_at = $now, s.life = randomUUID(), s.write_version = 0
 SET s.title = $title, s.about = $about, s.updated_at = $now
 RETURN s.group_id AS group_id
 
@@ -41,5 +41,5 @@ RETURN {{space_columns}} ORDER BY s.user_id
 
 // name: list_all(tenant)
 // Fetch the spaces of a tenant with their members, by id.
-MATCH (s:Space {tenant: $tenant}) WHERE NOT EXISTS { MATCH (:Erasure {group_id: s.group_id}) }
+MATCH (s:SharedSpace {tenant: $tenant}) WHERE NOT EXISTS { MATCH (:Erasure {group_id: s.group_id}) }
 RETURN {{space_columns}} ORDER BY s.user_id
