@@ -116,9 +116,12 @@ class FileImporter:
                     unchanged.update(done.unchanged)
                 counter.add(1)
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(USERS_AT_ONCE):
-                group.create_task(import_next())
+        imports = [asyncio.create_task(import_next()) for _ in range(USERS_AT_ONCE)]
+        try:
+            await asyncio.gather(*imports)
+        finally:
+            for task in imports:
+                task.cancel()
         result.imported, result.unchanged = dict(+imported), dict(+unchanged)
         return result
 
