@@ -117,7 +117,12 @@ class ContextSource:
         store = ContextStore(components.graph, components.clock)
         snapshots = SnapshotCache(store, components.clock)
         self._builder = ContextBuilder(
-            store, SurroundingsStore(components.graph, components.clock), snapshots, self._search, components.profiles
+            store,
+            SurroundingsStore(components.graph, components.clock),
+            snapshots,
+            self._search,
+            components.profiles,
+            components.clock,
         )
 
     @asynccontextmanager

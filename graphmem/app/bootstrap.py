@@ -169,7 +169,7 @@ class Services:
         )
         users = UserStore(graph)
         self.users = UserService(users, clock)
-        self.warm_up = WarmUp(users, retrieval.search)
+        self.warm_up = WarmUp(users, self.contexts)
         self.instructions = InstructionService(InstructionStore(graph), policy, clock)
         self.readiness = ReadinessCheck(graph, jobs, settings)
 

@@ -244,7 +244,6 @@ class RetrievalComponents:
         search = HybridSearch(
             sources,
             components.entities,
-            components.episodes,
             names,
             reinforcement,
             components.embedder,

@@ -60,7 +60,7 @@ class ContextService:
         self._reinforcement = reinforcement
         self._profiles = profiles
         self._snapshots = SnapshotCache(store, clock)
-        self._builder = ContextBuilder(store, surroundings, self._snapshots, search, profiles)
+        self._builder = ContextBuilder(store, surroundings, self._snapshots, search, profiles, clock)
 
     async def build(self, owner: Owner, request: ContextRequest, *, reinforce: bool = True) -> ContextResponse:
         """Return the context for a request; raise InvalidInput when the question alone exceeds the budget.

@@ -18,7 +18,7 @@ from pydantic import ValidationError, create_model
 
 import graphmem
 from graphmem.app.bootstrap import Services
-from graphmem.app.health import QUERY
+from graphmem.app.health import REQUEST
 from graphmem.mcp.arguments import Connection
 from graphmem.mcp.tools import ConversationTools, MemoryTools
 from graphmem.runtime.errors import GraphmemError
@@ -210,7 +210,7 @@ class _Opening:
             ) as services:
                 self._services.set_result(services)
                 with suppress(GraphmemError):
-                    await services.retrieval.search(self._owner, QUERY)
+                    await services.contexts.build(self._owner, REQUEST, reinforce=False)
                 await self._closing.wait()
         except Exception as error:
             if self._services.done():
