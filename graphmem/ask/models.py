@@ -30,6 +30,11 @@ class AskRequest(BaseModel):
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
 
+    @property
+    def is_past(self) -> bool:
+        """Whether memory answers as of an earlier time."""
+        return self.valid_as_of is not None or self.known_as_of is not None
+
     def to_context_request(self, searched: str) -> ContextRequest:
         """Return the request for the context in which `searched` may be answered."""
         return ContextRequest(

@@ -8,18 +8,29 @@ from zoneinfo import ZoneInfo
 
 from graphmem.ask.models import AskRequest, AskResponse, Citation, ModelAnswer
 from graphmem.ask.sources import ShownSources, Source
+from graphmem.context.answer_lines import quote_line
 from graphmem.context.composition import BuiltContext
+from graphmem.context.conversation_summary import to_single_line
+from graphmem.context.relevance import refers_to_past_session
 from graphmem.context.service import ContextService
 from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.ingestion.transcript import is_dialogue
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import Prompt, load_prompts
 from graphmem.models.receipt import Receipt
 from graphmem.runtime.errors import NotConfigured
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
+from graphmem.text.token_counts import count_tokens, truncate_to_tokens
 
 MAX_LOOKS = 2
 """Contexts that a model is shown for one question, at most, each with one call."""
+
+MAX_PAST_MESSAGES = 50
+"""Messages of an earlier session that are shown at most, from its beginning."""
+
+MAX_MESSAGE_TOKENS = 100
+"""Tokens of such a message that are shown."""
 
 MAX_SEARCH_LENGTH = 1_000
 """Characters of what the model asks to search for that are read."""
@@ -94,7 +105,10 @@ class AskService:
             built = await self._contexts.gather(owner, request.to_context_request(searched))
             inquiry.contexts.append(built)
             before = len(inquiry.shown.sources)
-            inquiry.shown = inquiry.shown.extended(await self._load_sources(owner, built))
+            found = await self._load_sources(owner, built)
+            if look == 1:
+                found += await self._load_past_session(owner, request, built)
+            inquiry.shown = inquiry.shown.extended(found)
             if len(inquiry.shown.sources) == before:
                 return None  # there is nothing to read that the model has not read
             prompt = await self._render(owner, request, inquiry, look, searched)
@@ -117,6 +131,30 @@ class AskService:
             *(Source.of_memory(memory, owner.entity_name) for memory in built.context.memories),
             *(Source.of_message(message, lines[message.id]) for message in messages),
         ]
+
+    async def _load_past_session(self, owner: Owner, request: AskRequest, built: BuiltContext) -> list[Source]:
+        """Return the messages of the earlier session that a question refers to, as many as the budget has left.
+
+        It is the one most related to the question, else the latest. Of an earlier time none are returned: a session
+        does not tell which of its messages were stored by then.
+        """
+        if request.is_past or not refers_to_past_session(request.question):
+            return []
+        session_id = next((session.session_id for session in built.context.related_sessions), None)
+        if session_id is None:
+            latest = await self._episodes.list_sessions(owner, active=None, after=None, limit=2)
+            session_id = next((item.session_id for item in latest if item.session_id != request.session_id), None)
+        if session_id is None:
+            return []
+        messages = await self._episodes.list_session_messages(owner, session_id, limit=MAX_PAST_MESSAGES)
+        left, sources = request.token_budget - built.context.token_count, list[Source]()
+        for message in filter(is_dialogue, messages):
+            line = quote_line(message, truncate_to_tokens(to_single_line(message.content), MAX_MESSAGE_TOKENS))
+            left -= count_tokens(line.text)
+            if left < 0:
+                break
+            sources.append(Source.of_message(message, line))
+        return sources
 
     async def _render(self, owner: Owner, request: AskRequest, inquiry: _Inquiry, look: int, searched: str) -> Prompt:
         zone = ZoneInfo(await self._episodes.get_timezone(owner) or self._zone)
