@@ -10,6 +10,7 @@ from graphmem.context.models import DEFAULT_TOKEN_BUDGET, MAX_QUESTION_LENGTH, C
 from graphmem.models.receipt import Receipt
 from graphmem.runtime.field_types import Id, NonBlankText
 from graphmem.runtime.times import Instant
+from graphmem.tenants.spaces import SPACES_FIELD, SpaceSelection
 
 ASK_TOP = 30
 """Memories beside those of the profile that one look may show; an answer may count or compare several."""
@@ -20,6 +21,7 @@ class AskRequest(BaseModel):
 
     `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
     session its latest messages are shown too. With `valid_as_of` or `known_as_of` memory answers as of that time.
+    Of spaces, their memories are shown, and their messages are not.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -29,6 +31,7 @@ class AskRequest(BaseModel):
     token_budget: int = Field(DEFAULT_TOKEN_BUDGET, ge=1, le=100_000)
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
+    spaces: SpaceSelection = SPACES_FIELD
 
     @property
     def is_past(self) -> bool:
@@ -44,6 +47,7 @@ class AskRequest(BaseModel):
             top=ASK_TOP,
             valid_as_of=self.valid_as_of,
             known_as_of=self.known_as_of,
+            spaces=self.spaces,
         )
 
 

@@ -21,6 +21,7 @@ from graphmem.models.receipt import Receipt
 from graphmem.runtime.errors import NotConfigured
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import Reader, scope_of
 from graphmem.text.token_counts import count_tokens, truncate_to_tokens
 
 MAX_LOOKS = 2
@@ -71,7 +72,7 @@ class AskService:
         """Whether a model is configured, without which nothing can be asked."""
         return self._model is not None
 
-    async def ask(self, owner: Owner, request: AskRequest, *, reinforce: bool = True) -> AskResponse:
+    async def ask(self, reader: Reader, request: AskRequest, *, reinforce: bool = True) -> AskResponse:
         """Return the answer to a question with its citations, or that memory has none.
 
         What each look shows counts as retrieved by the rule of contexts, unless `reinforce` is false. No model is
@@ -84,9 +85,9 @@ class AskService:
                 "provider, or read memory by a search or a context."
             )
         inquiry = _Inquiry()
-        answer = await self._find_answer(owner, request, self._model, inquiry)
+        answer = await self._find_answer(reader, request, self._model, inquiry)
         if reinforce:
-            self._contexts.record(owner, inquiry.contexts, request.session_id)
+            self._contexts.record(reader, inquiry.contexts, request.session_id)
         return AskResponse(
             answer=answer.text if answer else None,
             answered=answer is not None,
@@ -97,12 +98,12 @@ class AskService:
         )
 
     async def _find_answer(
-        self, owner: Owner, request: AskRequest, model: LanguageModel, inquiry: _Inquiry
+        self, reader: Reader, request: AskRequest, model: LanguageModel, inquiry: _Inquiry
     ) -> _CheckedAnswer | None:
         """Return the first answer that rests on a source, after as many looks as that takes; None without one."""
-        searched = request.question
+        owner, searched = scope_of(reader).owner, request.question
         for look in range(1, MAX_LOOKS + 1):
-            built = await self._contexts.gather(owner, request.to_context_request(searched))
+            built = await self._contexts.gather(reader, request.to_context_request(searched))
             inquiry.contexts.append(built)
             before = len(inquiry.shown.sources)
             found = await self._load_sources(owner, built)
@@ -125,7 +126,7 @@ class AskService:
 
     async def _load_sources(self, owner: Owner, built: BuiltContext) -> list[Source]:
         """Return the memories and the messages that a context shows, without messages that were erased meanwhile."""
-        lines = {line.key: line for line in (*built.messages, *built.quotes)}
+        lines = {line.key: line for line in (*built.messages, *built.quotes) if not line.origin}
         messages = await self._episodes.load_messages(owner, list(lines)) if lines else []
         return [
             *(Source.of_memory(memory, owner.entity_name) for memory in built.context.memories),
@@ -149,7 +150,7 @@ class AskService:
         messages = await self._episodes.list_session_messages(owner, session_id, limit=MAX_PAST_MESSAGES)
         left, sources = request.token_budget - built.context.token_count, list[Source]()
         for message in filter(is_dialogue, messages):
-            line = quote_line(message, truncate_to_tokens(to_single_line(message.content), MAX_MESSAGE_TOKENS))
+            line = quote_line(message, truncate_to_tokens(to_single_line(message.content), MAX_MESSAGE_TOKENS), {})
             left -= count_tokens(line.text)
             if left < 0:
                 break

@@ -93,6 +93,7 @@ class AskOptions(TypedDict, total=False):
     token_budget: int
     valid_as_of: TimeInput | None
     known_as_of: TimeInput | None
+    spaces: SpacesInput
 
 
 class QueryStringOptions(FilterOptions, total=False):
@@ -226,7 +227,7 @@ def parse_context_request(question: str | ContextRequest | None, options: Contex
 def parse_ask_request(question: str | AskRequest, options: AskOptions) -> AskRequest:
     """Return a question to memory with its options, which override those of an `AskRequest`."""
     given = question.model_dump(exclude_unset=True) if isinstance(question, AskRequest) else {"question": question}
-    return validate_arguments(AskRequest, {**given, **options})
+    return validate_arguments(AskRequest, {**given, **_with_body_spaces(options)})
 
 
 def body_spaces(spaces: SpacesInput | None) -> str | list[str] | None:

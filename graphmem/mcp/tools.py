@@ -369,6 +369,7 @@ class ConversationTools(ConnectedTools):
         session_id: Annotated[str | None, Field(description="Id of this conversation, if it is stored.")] = None,
         valid_as_of: arguments.ValidAsOf = None,
         known_as_of: arguments.KnownAsOf = None,
+        spaces: arguments.SpacesArgument = "all",
     ) -> AnswerResult:
         """Ask memory one question and get the answer with quotes of what it rests on, or that memory has none.
 
@@ -381,10 +382,12 @@ class ConversationTools(ConnectedTools):
             "session_id": session_id,
             "valid_as_of": valid_as_of,
             "known_as_of": known_as_of,
+            "spaces": spaces,
         }
         request = validate_input(AskRequest, given)
         services = await self._get_services()
-        response = await services.answers.ask(connection.owner, request, reinforce=connection.can_write)
+        scope = await services.rights.read_scope(connection.owner, connection.key, spaces)
+        response = await services.answers.ask(scope, request, reinforce=connection.can_write)
         return AnswerResult.from_response(response)
 
     @raise_tool_errors

@@ -122,6 +122,22 @@ async def test_what_rests_on_no_source_is_no_answer(mara: httpx.AsyncClient, mod
     assert response["llm_calls"] == 1
 
 
+async def test_an_answer_rests_on_the_spaces_that_are_read(
+    asking: Services, address: str, tenant: str, mara: httpx.AsyncClient, model: ScriptedServer
+) -> None:
+    async with await connect(asking, address, tenant, "admin") as admin:
+        members = [{"user": "mara", "role": "writer"}]
+        made = await admin.put("/v1/spaces/atlas", json={"title": "Team Atlas", "members": members})
+        assert made.status_code == 201, made.text
+        shared = {"content": "The office of Atlas moved to Malmö.", "space": "atlas"}
+        assert (await admin.post(f"{USER}/memories", json={"memories": [shared]})).is_success
+    question = "Where is the office of Atlas?"
+    model.steps = [answers("In Malmö.", (3, "moved to Malmö")), answers(None)]
+    assert (await ask(mara, question))["answered"]
+    assert not (await ask(mara, question, spaces="none"))["answered"]
+    assert ("Malmö" in shown_to(model), "Malmö" in shown_to(model, 1)) == (True, False)
+
+
 async def test_a_second_look_shows_what_the_first_asked_for(mara: httpx.AsyncClient, model: ScriptedServer) -> None:
     told = {"content": "Timo repairs clocks.", "subject": {"name": "Timo"}, "domain": "people"}
     assert (await mara.post(f"{USER}/memories", json={"memories": [told]})).is_success

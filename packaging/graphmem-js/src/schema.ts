@@ -1429,7 +1429,7 @@ export interface components {
              * Spaces
              * @description The spaces that it reaches, of those of its users; absent: all of them.
              */
-            spaces: string[] | null;
+            spaces?: string[] | null;
             /**
              * Users
              * @description Ids of the users that the key is bound to; null: all of the tenant.
@@ -1467,6 +1467,7 @@ export interface components {
          *
          *     `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
          *     session its latest messages are shown too. With `valid_as_of` or `known_as_of` memory answers as of that time.
+         *     Of spaces, their memories are shown, and their messages are not.
          */
         AskRequest: {
             /**
@@ -1484,6 +1485,12 @@ export interface components {
              * @description Id of the session.
              */
             session_id?: string | null;
+            /**
+             * Spaces
+             * @description The spaces to read beside the user's own memory: ids, `all` or `none`.
+             * @default all
+             */
+            spaces?: ("all" | "none") | string[];
             /**
              * Token Budget
              * @description Most tokens of preamble and question together.
@@ -2268,7 +2275,7 @@ export interface components {
              * Spaces
              * @description The spaces that it reaches, of those of its users; absent: all of them.
              */
-            spaces: string[] | null;
+            spaces?: string[] | null;
             /**
              * Users
              * @description Ids of the users that the key is bound to; null: all of the tenant.
@@ -4246,7 +4253,7 @@ export interface components {
              * Speaker
              * @description The user who stated it in a space.
              */
-            speaker: string | null;
+            speaker?: string | null;
         };
         /**
          * MemorySourceIn
@@ -9632,6 +9639,7 @@ export interface operations {
                      *             "id": "74e48b43-2939-49f4-b4b5-816f8e67543a",
                      *             "version": 1,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada lives in Lisbon",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -9702,6 +9710,7 @@ export interface operations {
                      *             "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *             "version": 1,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada lives in Porto",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -9879,6 +9888,7 @@ export interface operations {
                      *           "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *           "version": 2,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada is allergic to hazelnuts",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -9932,6 +9942,7 @@ export interface operations {
                      *           "id": "ea2315c4-b478-4416-803a-d1cd80673433",
                      *           "version": 1,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada drinks green tea in the morning",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -10398,6 +10409,7 @@ export interface operations {
                      *           "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *           "version": 1,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada lives in Porto",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -10520,6 +10532,7 @@ export interface operations {
                      *           "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *           "version": 1,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada lives in Porto",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -10685,6 +10698,7 @@ export interface operations {
                      *               "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *               "version": 1,
                      *               "user_id": "ada",
+                     *               "space": null,
                      *               "content": "Ada lives in Porto",
                      *               "content_data": null,
                      *               "type": "fact",
@@ -11002,6 +11016,7 @@ export interface operations {
                      *           "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *           "version": 1,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada lives in Porto",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -11139,6 +11154,7 @@ export interface operations {
                      *             "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *             "version": 1,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada lives in Porto",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -11250,6 +11266,7 @@ export interface operations {
                      *       "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *       "version": 1,
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "content": "Ada lives in Porto",
                      *       "content_data": null,
                      *       "type": "fact",
@@ -11359,6 +11376,7 @@ export interface operations {
                      *       "id": "18ff97b4-e356-415e-bc27-60f59f0534cc",
                      *       "version": 1,
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "content": "Ada drinks green tea",
                      *       "content_data": null,
                      *       "type": "fact",
@@ -11462,6 +11480,7 @@ export interface operations {
                      *       "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *       "version": 2,
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "content": "Ada is allergic to hazelnuts",
                      *       "content_data": null,
                      *       "type": "fact",
@@ -11553,6 +11572,7 @@ export interface operations {
                      *           "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *           "version": 1,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada is allergic to peanuts",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -11609,6 +11629,7 @@ export interface operations {
                      *           "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *           "version": 2,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada is allergic to hazelnuts",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -11706,6 +11727,7 @@ export interface operations {
                      *       "id": "74e48b43-2939-49f4-b4b5-816f8e67543a",
                      *       "version": 3,
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "content": "Ada lives in Lisbon",
                      *       "content_data": null,
                      *       "type": "fact",
@@ -11995,6 +12017,7 @@ export interface operations {
                      *             "id": "m1",
                      *             "session_id": "s1",
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "role": "user",
                      *             "content": "I have moved to Porto, at last!",
                      *             "name": null,
@@ -12023,6 +12046,7 @@ export interface operations {
                      *             "id": "m2",
                      *             "session_id": "s1",
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "role": "assistant",
                      *             "content": "Congratulations!",
                      *             "name": null,
@@ -12248,6 +12272,7 @@ export interface operations {
                      *             "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *             "version": 2,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada is allergic to hazelnuts",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -12301,6 +12326,7 @@ export interface operations {
                      *             "id": "ea2315c4-b478-4416-803a-d1cd80673433",
                      *             "version": 1,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada drinks green tea in the morning",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -12404,6 +12430,7 @@ export interface operations {
                      *             "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *             "version": 1,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada lives in Porto",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -12502,6 +12529,7 @@ export interface operations {
                      *             "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *             "version": 2,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada is allergic to hazelnuts",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -12635,6 +12663,7 @@ export interface operations {
                      *           "id": "c3d2e664-3884-4b90-b0bd-0260bde9bbf6",
                      *           "session_id": "s3",
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "kind": "conversation",
                      *           "source_session_id": null,
                      *           "title": "Moving house",
@@ -12657,6 +12686,7 @@ export interface operations {
                      *           "id": "54b4655e-a6b1-4ed9-8d84-c62f2997bbca",
                      *           "session_id": "s2",
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "kind": "conversation",
                      *           "source_session_id": null,
                      *           "title": null,
@@ -12725,6 +12755,7 @@ export interface operations {
                      *       "id": "c3d2e664-3884-4b90-b0bd-0260bde9bbf6",
                      *       "session_id": "s3",
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "kind": "conversation",
                      *       "source_session_id": null,
                      *       "title": "Moving house",
@@ -12786,6 +12817,7 @@ export interface operations {
                      *       "id": "78b99aaa-37bc-4e46-a376-08cd1618b91c",
                      *       "session_id": "s1",
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "kind": "conversation",
                      *       "source_session_id": null,
                      *       "title": null,
@@ -12892,6 +12924,7 @@ export interface operations {
                      *       "id": "c3d2e664-3884-4b90-b0bd-0260bde9bbf6",
                      *       "session_id": "s3",
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "kind": "conversation",
                      *       "source_session_id": null,
                      *       "title": "Moving house",
@@ -13012,6 +13045,7 @@ export interface operations {
                      *           "id": "m1",
                      *           "session_id": "s1",
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "role": "user",
                      *           "content": "I have moved to Porto, at last!",
                      *           "name": null,
@@ -13036,6 +13070,7 @@ export interface operations {
                      *           "id": "m2",
                      *           "session_id": "s1",
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "role": "assistant",
                      *           "content": "Congratulations!",
                      *           "name": null,
