@@ -1409,7 +1409,7 @@ export interface components {
              * Spaces
              * @description The spaces that it reaches, of those of its users; absent: all of them.
              */
-            spaces: string[] | null;
+            spaces?: string[] | null;
             /**
              * Users
              * @description Ids of the users that the key is bound to; null: all of the tenant.
@@ -1984,6 +1984,11 @@ export interface components {
              */
             sources?: boolean;
             /**
+             * Space
+             * @description The space that shares the session; absent: it is the user's own.
+             */
+            space?: string | null;
+            /**
              * Spaces
              * @description The spaces to read beside the user's own memory: ids, `all` or `none`.
              * @default all
@@ -2143,7 +2148,7 @@ export interface components {
              * Spaces
              * @description The spaces that it reaches, of those of its users; absent: all of them.
              */
-            spaces: string[] | null;
+            spaces?: string[] | null;
             /**
              * Users
              * @description Ids of the users that the key is bound to; null: all of the tenant.
@@ -4121,7 +4126,7 @@ export interface components {
              * Speaker
              * @description The user who stated it in a space.
              */
-            speaker: string | null;
+            speaker?: string | null;
         };
         /**
          * MemorySourceIn
@@ -9445,6 +9450,7 @@ export interface operations {
                      *             "id": "74e48b43-2939-49f4-b4b5-816f8e67543a",
                      *             "version": 1,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada lives in Lisbon",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -9515,6 +9521,7 @@ export interface operations {
                      *             "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *             "version": 1,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada lives in Porto",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -9692,6 +9699,7 @@ export interface operations {
                      *           "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *           "version": 2,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada is allergic to hazelnuts",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -9745,6 +9753,7 @@ export interface operations {
                      *           "id": "ea2315c4-b478-4416-803a-d1cd80673433",
                      *           "version": 1,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada drinks green tea in the morning",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -10211,6 +10220,7 @@ export interface operations {
                      *           "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *           "version": 1,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada lives in Porto",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -10333,6 +10343,7 @@ export interface operations {
                      *           "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *           "version": 1,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada lives in Porto",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -10498,6 +10509,7 @@ export interface operations {
                      *               "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *               "version": 1,
                      *               "user_id": "ada",
+                     *               "space": null,
                      *               "content": "Ada lives in Porto",
                      *               "content_data": null,
                      *               "type": "fact",
@@ -10815,6 +10827,7 @@ export interface operations {
                      *           "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *           "version": 1,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada lives in Porto",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -10952,6 +10965,7 @@ export interface operations {
                      *             "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *             "version": 1,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada lives in Porto",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -11063,6 +11077,7 @@ export interface operations {
                      *       "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *       "version": 1,
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "content": "Ada lives in Porto",
                      *       "content_data": null,
                      *       "type": "fact",
@@ -11172,6 +11187,7 @@ export interface operations {
                      *       "id": "18ff97b4-e356-415e-bc27-60f59f0534cc",
                      *       "version": 1,
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "content": "Ada drinks green tea",
                      *       "content_data": null,
                      *       "type": "fact",
@@ -11275,6 +11291,7 @@ export interface operations {
                      *       "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *       "version": 2,
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "content": "Ada is allergic to hazelnuts",
                      *       "content_data": null,
                      *       "type": "fact",
@@ -11366,6 +11383,7 @@ export interface operations {
                      *           "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *           "version": 1,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada is allergic to peanuts",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -11422,6 +11440,7 @@ export interface operations {
                      *           "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *           "version": 2,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada is allergic to hazelnuts",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -11519,6 +11538,7 @@ export interface operations {
                      *       "id": "74e48b43-2939-49f4-b4b5-816f8e67543a",
                      *       "version": 3,
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "content": "Ada lives in Lisbon",
                      *       "content_data": null,
                      *       "type": "fact",
@@ -11808,6 +11828,7 @@ export interface operations {
                      *             "id": "m1",
                      *             "session_id": "s1",
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "role": "user",
                      *             "content": "I have moved to Porto, at last!",
                      *             "name": null,
@@ -11836,6 +11857,7 @@ export interface operations {
                      *             "id": "m2",
                      *             "session_id": "s1",
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "role": "assistant",
                      *             "content": "Congratulations!",
                      *             "name": null,
@@ -12061,6 +12083,7 @@ export interface operations {
                      *             "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *             "version": 2,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada is allergic to hazelnuts",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -12114,6 +12137,7 @@ export interface operations {
                      *             "id": "ea2315c4-b478-4416-803a-d1cd80673433",
                      *             "version": 1,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada drinks green tea in the morning",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -12217,6 +12241,7 @@ export interface operations {
                      *             "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *             "version": 1,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada lives in Porto",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -12315,6 +12340,7 @@ export interface operations {
                      *             "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *             "version": 2,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada is allergic to hazelnuts",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -12448,6 +12474,7 @@ export interface operations {
                      *           "id": "c3d2e664-3884-4b90-b0bd-0260bde9bbf6",
                      *           "session_id": "s3",
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "kind": "conversation",
                      *           "source_session_id": null,
                      *           "title": "Moving house",
@@ -12470,6 +12497,7 @@ export interface operations {
                      *           "id": "54b4655e-a6b1-4ed9-8d84-c62f2997bbca",
                      *           "session_id": "s2",
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "kind": "conversation",
                      *           "source_session_id": null,
                      *           "title": null,
@@ -12538,6 +12566,7 @@ export interface operations {
                      *       "id": "c3d2e664-3884-4b90-b0bd-0260bde9bbf6",
                      *       "session_id": "s3",
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "kind": "conversation",
                      *       "source_session_id": null,
                      *       "title": "Moving house",
@@ -12599,6 +12628,7 @@ export interface operations {
                      *       "id": "78b99aaa-37bc-4e46-a376-08cd1618b91c",
                      *       "session_id": "s1",
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "kind": "conversation",
                      *       "source_session_id": null,
                      *       "title": null,
@@ -12705,6 +12735,7 @@ export interface operations {
                      *       "id": "c3d2e664-3884-4b90-b0bd-0260bde9bbf6",
                      *       "session_id": "s3",
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "kind": "conversation",
                      *       "source_session_id": null,
                      *       "title": "Moving house",
@@ -12825,6 +12856,7 @@ export interface operations {
                      *           "id": "m1",
                      *           "session_id": "s1",
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "role": "user",
                      *           "content": "I have moved to Porto, at last!",
                      *           "name": null,
@@ -12849,6 +12881,7 @@ export interface operations {
                      *           "id": "m2",
                      *           "session_id": "s1",
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "role": "assistant",
                      *           "content": "Congratulations!",
                      *           "name": null,
