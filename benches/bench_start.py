@@ -4,7 +4,7 @@
 
 Neo4j runs all the time, in a data folder that holds the memories of a user. Each kind of server is started once to
 compile its modules, then `--starts` times: from starting the process until /readyz answers 200, with the CPU time of
-the process by then. Its resident memory is read after some idle seconds, in which it makes the searches of its
+the process by then. Its resident memory is read after some idle seconds, in which it builds the contexts of its
 warm-up. `--python` is the interpreter of another environment, such as one without what only developers need.
 """
 

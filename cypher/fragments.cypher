@@ -159,6 +159,10 @@ CALL (e) {
 // An entity `e` without its vector.
 e {.*, name_embedding: null, next_vector: null, revision: null}
 
+// fragment: entity_names
+// The names, the type and the attributes of an entity `e`.
+e {.uuid, .name, .name_key, .type, .aliases, .alias_keys, .attributes, .is_user}
+
 // fragment: memory_count
 // How many facts at the edges of the entity `e` are believed and valid now.
 COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL AND r.valid_from <= datetime() AND r.valid_to > datetime() }
@@ -188,8 +192,7 @@ e {.*, name_embedding: null, next_vector: null, revision: null, created_at: null
 
 // fragment: resident_message
 // What a copy in memory holds of a message `m`.
-[{{message_key}}, m.content, m.speaker, m.role, m.session_id, m.position, m.valid_at.epochSeconds * 1000000 + m.valid_at.microsecond,
- m.created_at.epochSeconds * 1000000 + m.created_at.microsecond, m.content_embedding]
+[{{message_columns}}, m.content_embedding]
 
 // fragment: entities_with_keys
 // The entities `e` of groups that have one of the keys as the key of their name or of an alias, the oldest first.

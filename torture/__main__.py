@@ -2,10 +2,10 @@
 
     python -m torture [PART …] [--rounds 20] [--cases 10000] [--runs 1000] [--load-seconds 600] [--seed N] [--out DIR]
 
-The parts are `fuzz`, `answers`, `isolation`, `model`, `crash`, `load` and `forget`; without names all of them run.
-Each starts an embedded Neo4j in a temporary folder, `crash`, `load` and `forget` with a whole installation. The
-table is also written to `torture.md` in the folder of the reports, with what reproduces each finding. Exit status 1:
-a goal was missed.
+The parts are `fuzz`, `answers`, `isolation`, `model`, `crash`, `cluster`, `load` and `forget`; without names all of
+them run. Each starts an embedded Neo4j in a temporary folder, `crash`, `load` and `forget` with a whole installation,
+`cluster` with one of several machines behind a proxy. The table is also written to `torture.md` in the folder of the
+reports, with what reproduces each finding. Exit status 1: a goal was missed.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from graphmem.tenants.owners import Owner
 from tests.api.conftest import serve_app
 from tests.user_data.complete_user import fill_user
 from torture.answered_sessions import PromptedModel, play_sessions
+from torture.cluster import clustered
 from torture.crash import run_crashes
 from torture.deployment import deployed
 from torture.figures import Figure, table
@@ -52,6 +53,7 @@ from torture.honest_model import serving_honest_model
 from torture.isolation import probe_isolation
 from torture.load import run_load
 from torture.model import EveryVerb, run_model
+from torture.throughput import measure_throughput
 
 KEY = "torture-" + uuid.uuid4().hex
 
@@ -193,6 +195,15 @@ async def crash(sizes: Sizes, findings: Findings) -> list[Figure]:
             return await run_crashes(deployment, sizes.rounds, sizes.seed, findings)
 
 
+async def cluster(sizes: Sizes, findings: Findings) -> list[Figure]:
+    """Measure an installation of several machines, and kill each of its processes in storms of writes."""
+    with tempfile.TemporaryDirectory(prefix="graphmem-torture-") as folder, serving_honest_model(0.5) as address:
+        async with clustered(Path(folder), address) as installation:
+            figures = await measure_throughput(installation, findings)
+            rounds = min(sizes.rounds, 2 * len(installation.targets))
+            return [*figures, *await run_crashes(installation, rounds, sizes.seed, findings, "cluster")]
+
+
 async def load(sizes: Sizes, findings: Findings) -> list[Figure]:
     """Load the API within and beyond its capacity."""
     with tempfile.TemporaryDirectory(prefix="graphmem-torture-") as folder, serving_honest_model() as address:
@@ -213,6 +224,7 @@ PARTS: dict[str, Callable[[Sizes, Findings], Awaitable[list[Figure]]]] = {
     "isolation": isolation,
     "model": model,
     "crash": crash,
+    "cluster": cluster,
     "load": load,
     "forget": forget,
 }

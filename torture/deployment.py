@@ -6,26 +6,18 @@ import asyncio
 import os
 import secrets
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import IO
 
-import httpx
 import psutil
 
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded.home import Neo4jHome
 from graphmem.runtime.files import wait_until
 from tests.jobs.conftest import PostgresServer, find_postgres, free_port
-
-ROOT = Path(__file__).parents[1]
-
-START_SECONDS = 120
-"""Seconds in which an installation must be ready."""
+from torture.processes import Processes, base_environment
+from torture.readiness import wait_until_ready
 
 TARGETS = ("api", "worker", "neo4j", "postgres")
 """What can be killed."""
@@ -40,14 +32,11 @@ class Deployment:
         self.port = free_port()
         self._settings = settings
         self._model_address = model_address
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._log: IO[bytes] = (folder / "processes.log").open("ab")
+        self._processes = Processes(folder)
         binaries = find_postgres()
         self.postgres: PostgresServer | None = None
         if binaries is not None:
-            (folder / "postgres").mkdir()
-            folder.chmod(0o755)
-            self.postgres = PostgresServer(binaries, folder / "postgres")
+            self.postgres = make_postgres(binaries, folder)
 
     @property
     def targets(self) -> list[str]:
@@ -67,20 +56,16 @@ class Deployment:
     @property
     def environment(self) -> dict[str, str]:
         """The environment of every process."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
-        postgres = {"GRAPHMEM_JOBS_URL": self.postgres.url} if self.postgres else {}
-        return {
-            **inherited,
-            **postgres,
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "api"), os.environ.get("PYTHONPATH", "")]),
-            "GRAPHMEM_DATA_DIR": str(self.data_dir),
-            "GRAPHMEM_API_KEY": self.key,
-            "GRAPHMEM_NIGHTLY": "false",
-            "OPENAI_API_KEY": "key",
-            "OPENAI_BASE_URL": self._model_address,
-            "GRAPHMEM_LLM_OUTPUT": "native",
+        return base_environment(
+            GRAPHMEM_DATA_DIR=str(self.data_dir),
+            GRAPHMEM_API_KEY=self.key,
+            GRAPHMEM_NIGHTLY="false",
+            OPENAI_API_KEY="key",
+            OPENAI_BASE_URL=self._model_address,
+            GRAPHMEM_LLM_OUTPUT="native",
+            **({"GRAPHMEM_JOBS_URL": self.postgres.url} if self.postgres else {}),
             **self._settings,
-        }
+        )
 
     async def start(self) -> None:
         """Start everything and wait until it is ready."""
@@ -93,23 +78,11 @@ class Deployment:
     def start_process(self, name: str) -> None:
         """Start the API or the worker."""
         command = {"api": ["serve", "--no-worker", "--port", str(self.port)], "worker": ["worker"]}[name]
-        self._processes[name] = subprocess.Popen(
-            [sys.executable, "-c", "from graphmem.cli import main; main()", *command],
-            cwd=self.folder,
-            env=self.environment,
-            stdout=self._log,
-            stderr=self._log,
-        )
+        self._processes.start_graphmem(name, command, self.environment)
 
     async def wait_until_ready(self) -> float:
         """Return the seconds until the API is ready; raise TimeoutError."""
-        started = time.monotonic()
-        async with httpx.AsyncClient(base_url=self.address, timeout=5) as client, asyncio.timeout(START_SECONDS):
-            while True:
-                with suppress(httpx.HTTPError):
-                    if (await client.get("/readyz")).status_code == 200:
-                        return time.monotonic() - started
-                await asyncio.sleep(0.2)
+        return await wait_until_ready(self.address)
 
     async def kill(self, target: str) -> None:
         """Kill a process by SIGKILL, and start it again as whoever runs it would; Neo4j has a supervisor for that."""
@@ -120,9 +93,7 @@ class Deployment:
             await asyncio.to_thread(self.postgres.kill)
             await asyncio.to_thread(self.postgres.start)
         else:
-            process = self._processes[target]
-            process.kill()
-            await asyncio.to_thread(process.wait)
+            await self._processes.kill(target)
             self.start_process(target)
 
     @property
@@ -134,11 +105,9 @@ class Deployment:
 
     def memory_mb(self) -> dict[str, float]:
         """Return the resident memory of each process in MB."""
-        pids = {name: process.pid for name, process in self._processes.items()} | {"neo4j": self.neo4j_pid}
-        found = {}
-        for name, pid in pids.items():
-            with suppress(psutil.NoSuchProcess):
-                found[name] = psutil.Process(pid).memory_info().rss / 1e6
+        found = self._processes.memory_mb()
+        with suppress(psutil.NoSuchProcess):
+            found["neo4j"] = psutil.Process(self.neo4j_pid).memory_info().rss / 1e6
         return found
 
     @asynccontextmanager
@@ -155,19 +124,20 @@ class Deployment:
 
     async def stop(self) -> None:
         """End every process; Neo4j stops with its last user."""
-        for process in self._processes.values():
-            process.terminate()
-        for process in self._processes.values():
-            with suppress(subprocess.TimeoutExpired):
-                await asyncio.to_thread(process.wait, 20)
-            process.kill()
+        await self._processes.stop_all()
         if self.postgres:
             await asyncio.to_thread(self.postgres.stop)
         files = Neo4jHome.in_data_dir(self.data_dir).run_files
         with suppress(TimeoutError):
             async with asyncio.timeout(30):
                 await wait_until(lambda: files.server_process() is None)
-        self._log.close()
+
+
+def make_postgres(binaries: Path, folder: Path) -> PostgresServer:
+    """Return a Postgres whose data are in a folder; its user may enter the folder."""
+    (folder / "postgres").mkdir()
+    folder.chmod(0o755)
+    return PostgresServer(binaries, folder / "postgres")
 
 
 @asynccontextmanager

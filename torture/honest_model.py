@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -60,10 +61,12 @@ def _candidate(number: int, note: str) -> dict[str, Any]:
 
 class _Exchange(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    seconds = 0.0
 
     def do_POST(self) -> None:
         """Answer a request for a chat completion."""
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        time.sleep(self.seconds)
         message = {"role": "assistant", "content": json.dumps(answer(request))}
         choice = {"index": 0, "finish_reason": "stop", "message": message}
         completion = {"id": "c", "object": "chat.completion", "created": 1, "model": MODEL, "choices": [choice]}
@@ -79,9 +82,10 @@ class _Exchange(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving_honest_model() -> Iterator[str]:
-    """Serve the model on a free port of 127.0.0.1; yield its address."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Exchange)
+def serving_honest_model(seconds: float = 0.0) -> Iterator[str]:
+    """Serve the model, which takes so long to answer, on a free port of 127.0.0.1; yield its address."""
+    handler = type("_Exchange", (_Exchange,), {"seconds": seconds})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()

@@ -51,7 +51,10 @@ class PersistentClient:
         while time.monotonic() < deadline:
             try:
                 response = await self._client.request(method, path, json=json, headers=headers, **options)
-            except httpx.TransportError:
+            except httpx.TransportError as error:
+                if isinstance(error, httpx.ReadTimeout):
+                    what = f"{method} {path.split('/')[-1]}: no answer within {REQUEST_SECONDS:.0f} s"
+                    self._findings.add(what, path)
                 await self._pause()
                 continue
             if response.is_success or response.status_code in accept:

@@ -81,6 +81,41 @@ async def tell_saves(teller: Teller, user: str) -> Check:
     return check
 
 
+async def tell_reads(teller: Teller, user: str) -> Check:
+    """Read each write right after its acknowledgement, by a list, a lookup and a search."""
+    word, wrong = new_word(), list[str]()
+    for number in range(3):
+        text = f"keeps {word} {number}"
+        (memory_id,) = await teller.save(user, text)
+        query = f"/v1/users/{user}"
+        listed = await teller.contents(user, word)
+        search = await teller.client.send("POST", f"{query}/search", {"query": f"{word} {number}", "limit": 50})
+        found = {hit["memory"]["id"] for hit in search.json()["results"]}
+        if not listed[text] or memory_id not in found:
+            wrong.append(f"unread: {text} of {user} was saved, but {'not found' if listed[text] else 'not listed'}")
+    return lambda: _fail(*wrong)
+
+
+async def tell_order(teller: Teller, user: str) -> Check:
+    """Send notes one after the other: they are extracted in the order in which they were sent."""
+    words, session = [new_word() for _ in range(3)], new_word()
+    jobs = []
+    for word in words:
+        body = {"session_id": session, "messages": [{"role": "user", "content": f"I keep {word}"}]}
+        jobs.append((await teller.write("messages", "POST", f"/v1/users/{user}/messages", body))["job_id"])
+
+    async def check() -> list[str]:
+        for job_id in jobs:
+            await teller.wait_until_final(f"/v1/jobs/{job_id}")
+        times = []
+        for word in words:
+            response = await teller.client.send("GET", f"/v1/users/{user}/memories?limit=200&keyword={word}")
+            times += [memory["created_at"] for memory in response.json()["items"]]
+        return [] if len(times) == 3 and times == sorted(times) else [f"order of {user}: {words} known at {times}"]
+
+    return check
+
+
 async def tell_change_of_value(teller: Teller, user: str) -> Check:
     """Save two values of a single-valued predicate, one after the other, and revert the second."""
     word = new_word()
@@ -179,13 +214,15 @@ async def tell_forget(teller: Teller, user: str) -> Check:
     return check
 
 
-async def _fail(what: str) -> list[str]:
-    return [what]
+async def _fail(*what: str) -> list[str]:
+    return [*what]
 
 
 STORIES: tuple[Story, ...] = (
     tell_saves,
+    tell_reads,
     tell_messages,
+    tell_order,
     tell_change_of_value,
     tell_merge,
     tell_hard_delete,

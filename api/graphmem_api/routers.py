@@ -2,6 +2,7 @@
 
 from graphmem_api.routes import (
     admin,
+    ask,
     changes,
     chats,
     context,
@@ -35,6 +36,7 @@ ROUTERS = (
     entities.router,
     search.router,
     search.write_router,
+    ask.router,
     messages.read_router,
     messages.write_router,
     messages.admin_router,

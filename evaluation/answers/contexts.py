@@ -117,7 +117,12 @@ class ContextSource:
         store = ContextStore(components.graph, components.clock)
         snapshots = SnapshotCache(store, components.clock)
         self._builder = ContextBuilder(
-            store, SurroundingsStore(components.graph, components.clock), snapshots, self._search, components.profiles
+            store,
+            SurroundingsStore(components.graph, components.clock),
+            snapshots,
+            self._search,
+            components.profiles,
+            components.clock,
         )
 
     @asynccontextmanager
@@ -148,7 +153,7 @@ class ContextSource:
             request = ContextRequest(question=question.text, token_budget=budget + count_tokens(question.text))
             built = await self._builder.build(loaded.owner, request)
             facts = (key for memory in built.context.memories for key in memory.source.message_ids)
-            covered = frozenset([*facts, *built.quoted])
+            covered = frozenset([*facts, *(line.key for line in built.quotes)])
             contexts.append(AnswerContext(question, CONTEXT, budget, built.context.preamble, covered))
         for system, lines in (
             (SEARCH, await self._find_lines(loaded, question)),

@@ -15,6 +15,7 @@ from graphmem.app.components import (
 )
 from graphmem.app.consolidation import ConsolidationComponents
 from graphmem.app.health import ReadinessCheck, StorageMeter, Sweep, WarmUp, attempt
+from graphmem.ask.service import AskService
 from graphmem.changes.feed import ChangeService, ChangeStore
 from graphmem.changes.sender import WebhookSender
 from graphmem.changes.webhooks import WATCH_SECONDS, WebhookDelivery, WebhookService, WebhookStore
@@ -91,6 +92,7 @@ class Services:
             clock,
             self.context_usage,
         )
+        self.answers = AskService(self.contexts, episodes, components.model, clock, settings.timezone)
         self.learner = ContextLearner(
             context_store, episodes, retrieval.lookup, policy, profiles, clock, self.context_usage
         )
@@ -170,7 +172,7 @@ class Services:
         self.spaces = SpaceService(SpaceStore(graph), policy, clock)
         users = UserStore(graph)
         self.users = UserService(users, clock)
-        self.warm_up = WarmUp(users, retrieval.search)
+        self.warm_up = WarmUp(users, self.contexts)
         self.instructions = InstructionService(InstructionStore(graph), policy, clock)
         self.readiness = ReadinessCheck(graph, jobs, settings)
 

@@ -245,7 +245,6 @@ class RetrievalComponents:
         search = HybridSearch(
             sources,
             components.entities,
-            components.episodes,
             names,
             reinforcement,
             components.embedder,

@@ -8,6 +8,8 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from graphmem.context.models import ContextRequest
+from graphmem.context.service import ContextService
 from graphmem.jobs.job import Job
 from graphmem.jobs.runner import JobRunner
 from graphmem.neo4j.driver import Graph
@@ -15,8 +17,6 @@ from graphmem.runtime.errors import DatabaseUnavailable, JobStoreUnavailable, Un
 from graphmem.runtime.files import free_bytes, to_megabytes
 from graphmem.runtime.metrics import MEMORY_SIZE_BYTES
 from graphmem.runtime.settings import Settings
-from graphmem.search.hybrid_search import HybridSearch
-from graphmem.search.models import SearchQuery
 from graphmem.tenants.owners import DEFAULT_TENANT, Owner
 from graphmem.tenants.users import UserStore
 
@@ -124,24 +124,24 @@ class Sweep:
 
 
 USERS = 3
-"""Users for whom a search is made."""
+"""Users for whom a context is built."""
 
-QUERY = SearchQuery(query="Who is the user?", include_messages=True, reinforce=False)
-"""A search that loads the embedding model, has queries planned and reads every index."""
+REQUEST = ContextRequest(question="Who is the user?")
+"""A request that loads the embedding model, has queries planned and reads every index."""
 
 
 class WarmUp:
-    """Makes the searches, which change nothing."""
+    """Builds contexts, and so makes searches, which change nothing."""
 
-    def __init__(self, users: UserStore, search: HybridSearch) -> None:
+    def __init__(self, users: UserStore, contexts: ContextService) -> None:
         self._users = users
-        self._search = search
+        self._contexts = contexts
 
     async def run(self) -> int:
-        """Search for some users, in an empty database for one without memories; return the number of searches."""
+        """Build a context for some users, in an empty database for one without memories; return their number."""
         owners = await self._users.list_owners(limit=USERS) or [Owner(DEFAULT_TENANT, "nobody")]
         for owner in owners:
-            await self._search.search(owner, QUERY)
+            await self._contexts.build(owner, REQUEST, reinforce=False)
         return len(owners)
 
 

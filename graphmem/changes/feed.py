@@ -16,7 +16,7 @@ from graphmem.memories.snapshot import ElementKind
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.paging import TIME_CURSOR, Page, take_page
-from graphmem.runtime.times import EPOCH, MICROSECOND, MIN_TIME, Clock
+from graphmem.runtime.times import MIN_TIME, Clock, from_micros
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import scope_of
 
@@ -129,7 +129,7 @@ class ChangeStore:
 
 
 def _time_of(row: Mapping[str, Any]) -> datetime:
-    return EPOCH + int(row["at"]) * MICROSECOND
+    return from_micros(int(row["at"]))
 
 
 def _made(row: Mapping[str, Any], fact: Fact, previous: Fact | None) -> _ChangedFact:

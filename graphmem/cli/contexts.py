@@ -1,4 +1,4 @@
-"""Context for the model's prompt, and what it is made of: profile, intents, items, persona, what was learned."""
+"""Answers, contexts for prompts, and what they are made of: profile, intents, items, persona, what was learned."""
 
 from __future__ import annotations
 
@@ -16,6 +16,34 @@ if TYPE_CHECKING:
 
 
 app = typer.Typer()
+
+
+@command(app, "ask")
+async def ask(
+    output: Output,
+    question: Annotated[str, typer.Argument(help="The question.")],
+    user: User,
+    tenant: Tenant = "default",
+    session: Annotated[str | None, typer.Option(help="The session of the question.")] = None,
+    token_budget: Annotated[
+        int, typer.Option(help="Most tokens of the question and of what the model is shown at once.")
+    ] = 2000,
+    valid_as_of: ValidAsOf = None,
+    known_as_of: KnownAsOf = None,
+) -> None:
+    """Answer a question from memory, with what the answer rests on; needs a language model."""
+    from graphmem.cli import render
+
+    async with open_operations(output, tenant) as operations:
+        response = await operations.ask(
+            user,
+            question,
+            session_id=session,
+            token_budget=token_budget,
+            valid_as_of=valid_as_of,
+            known_as_of=known_as_of,
+        )
+    output.show(response, *render.answer(response))
 
 
 @command(app, "context")

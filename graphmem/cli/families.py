@@ -16,7 +16,7 @@ FAMILIES = {
         *("add", "search", "entity", "history", "sessions", "memories", "get", "entities", "messages"),
         *("update", "delete", "revert", "diff"),
     ),
-    "contexts": ("context", "enhance", "profile", "intents", "preferences", "patterns", "contradictions"),
+    "contexts": ("ask", "context", "enhance", "profile", "intents", "preferences", "patterns", "contradictions"),
     "tenants": ("users",),
     "ingest": ("ingest", "close", "summarize", "archives"),
     "serve": ("serve", "open", "mcp", "worker"),

@@ -16,6 +16,7 @@ from graphmem.runtime.short_ids import shorten_id
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from graphmem.ask.models import AskResponse
     from graphmem.changes.models import MemoryChange
     from graphmem.consolidation.models import UserContradiction
     from graphmem.context.models import (
@@ -84,6 +85,17 @@ def undo_hints(user: str, results: Iterable[SaveResult]) -> list[Renderable]:
     ids = [replaced for result in results for replaced in result.superseded]
     commands = [f"graphmem revert {shorten_id(replaced)} --user {shlex.quote(user)}" for replaced in ids]
     return [Text(f"To undo the replacement: {command}", no_wrap=True) for command in commands]
+
+
+def answer(response: AskResponse) -> list[Renderable]:
+    """Return an answer from memory and what it rests on."""
+    if response.answer is None:
+        return [Text("Memory has no answer to this.")]
+    table = make_table("rests on", "id", "since", "words")
+    for citation in response.citations:
+        kind, id = ("memory", citation.memory_id) if citation.memory_id else ("message", citation.message_id)
+        add_row(table, kind, shorten_id(id or ""), format_time(citation.valid_at), citation.quote)
+    return [Text(response.answer), table]
 
 
 def search_hits(hits: Sequence[SearchHit]) -> Renderable:

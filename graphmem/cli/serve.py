@@ -135,7 +135,7 @@ async def run_worker(
 
 
 async def _warm_up(services: Services) -> None:
-    """Make the first searches, and return the memory that only loading the embedding model needed."""
+    """Build the first contexts, and return the memory that only loading the embedding model needed."""
     from graphmem.app.health import attempt
 
     await attempt(services.warm_up.run)

@@ -47,9 +47,9 @@ def get(path: str, parse: ResponseParser[T], query: BaseModel | None = None, *, 
     return ApiCall("GET", path, parse, params=_to_query(query), waits_for_completion=waits)
 
 
-def ask(path: str, parse: ResponseParser[T], body: BaseModel) -> ApiCall[T]:
+def ask(path: str, parse: ResponseParser[T], body: BaseModel, *, waits: bool = False) -> ApiCall[T]:
     """Return a read by POST: the parameters that were given become the body."""
-    return ApiCall("POST", path, parse, content=_to_body(body))
+    return ApiCall("POST", path, parse, content=_to_body(body), waits_for_completion=waits)
 
 
 def post(

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, TypeVar, Unpack, cast
 
 import httpx
 
+from graphmem.ask.models import AskRequest, AskResponse
 from graphmem.changes.models import ChangeKind, ChangesQuery, CreatedWebhook, MemoryChange, Webhook, WebhookIn
 from graphmem.client.about_user import about_user
 from graphmem.client.api_call import (
@@ -28,6 +29,7 @@ from graphmem.client.api_call import (
 )
 from graphmem.client.extracted import read_refusals, read_saves, skipped
 from graphmem.client.inputs import (
+    AskOptions,
     ContextOptions,
     ListChangesOptions,
     ListMemoriesFilters,
@@ -42,6 +44,7 @@ from graphmem.client.inputs import (
     as_dicts,
     body_spaces,
     is_message,
+    parse_ask_request,
     parse_context_request,
     parse_memories,
     parse_messages,
@@ -451,6 +454,21 @@ class AsyncClient:
         )
 
     # Context
+
+    @about_user
+    async def ask(self, user_id: str, question: str | AskRequest, **options: Unpack[AskOptions]) -> AskResponse:
+        """Return the answer of memory to a question, with citations, or that it has none.
+
+        A language model is called once or twice; without one the server answers 501.
+        """
+        return await self._send(
+            ask(
+                make_path("/v1/users/{}/ask", user_id),
+                parse_model(AskResponse),
+                parse_ask_request(question, options),
+                waits=True,
+            )
+        )
 
     @about_user
     async def context(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Literal, TypedDict
 
+from graphmem.ask.models import AskRequest
 from graphmem.context.models import ContextRequest
 from graphmem.conversations.session import MessageIn, MessagesIn
 from graphmem.memories.filters import TagFilter
@@ -83,6 +84,16 @@ class ContextOptions(TypedDict, total=False):
     known_as_of: TimeInput | None
     spaces: SpacesInput
     space: str | None
+
+
+class AskOptions(TypedDict, total=False):
+    """The fields of `AskRequest` other than the question."""
+
+    session_id: str | None
+    token_budget: int
+    valid_as_of: TimeInput | None
+    known_as_of: TimeInput | None
+    spaces: SpacesInput
 
 
 class QueryStringOptions(FilterOptions, total=False):
@@ -211,6 +222,12 @@ def parse_context_request(question: str | ContextRequest | None, options: Contex
     """Return a context request with its options, which override those of a `ContextRequest`."""
     given = question.model_dump(exclude_unset=True) if isinstance(question, ContextRequest) else {"question": question}
     return validate_arguments(ContextRequest, {**given, **_with_body_spaces(options)})
+
+
+def parse_ask_request(question: str | AskRequest, options: AskOptions) -> AskRequest:
+    """Return a question to memory with its options, which override those of an `AskRequest`."""
+    given = question.model_dump(exclude_unset=True) if isinstance(question, AskRequest) else {"question": question}
+    return validate_arguments(AskRequest, {**given, **_with_body_spaces(options)})
 
 
 def body_spaces(spaces: SpacesInput | None) -> str | list[str] | None:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Protocol
 
 from cachetools import TTLCache
 
@@ -31,10 +30,12 @@ from graphmem.context.store import ContextStore
 from graphmem.context.surroundings import SessionSearch, SurroundingsStore
 from graphmem.runtime.metrics import SEMANTIC_SEARCH_LATENCY, HitRate
 from graphmem.runtime.times import Clock
+from graphmem.search.hybrid_search import HybridSearch
 from graphmem.search.models import MessageHit, SearchHit, SearchQuery, SearchResponse
+from graphmem.search.source import CandidateSource
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import ProductProfile, TenantProfiles
-from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.scopes import Reader, ReadState, scope_of
 
 CACHE_SECONDS = 3600
 """Seconds for which a snapshot is cached."""
@@ -58,25 +59,34 @@ class SnapshotCache:
         self._hit_rate = HitRate("context")
 
     async def load(
-        self, reader: Reader, session_id: str | None, message_limit: int, place: Owner | None = None
+        self,
+        reader: Reader,
+        session_id: str | None,
+        message_limit: int,
+        *,
+        place: Owner | None = None,
+        current_version: str | None = None,
     ) -> ContextSnapshot:
         """Return the current snapshot of a user and session, with that many of its latest messages at most.
 
-        `place` is the space that shares the session, None for one of the user's own.
+        `place` is the space that shares the session, None for one of the user's own. `current_version` is the write
+        version of the reader, if the caller has read it.
         """
         owner = scope_of(reader).owner
         key = (owner.group_id, (place or owner).group_id, session_id, message_limit)
         now = self._clock()
         cached = self._entries.get(key)
         reusable = cached if cached is not None and now < cached.valid_until else None
-        newer = await self._store.load_snapshot(
-            reader,
-            session_id,
-            place=place,
-            message_limit=message_limit,
-            valid_until=now + timedelta(seconds=CACHE_SECONDS),
-            cached_version=reusable.version if reusable else None,
-        )
+        newer = None
+        if reusable is None or reusable.version != current_version:
+            newer = await self._store.load_snapshot(
+                reader,
+                session_id,
+                place=place,
+                message_limit=message_limit,
+                valid_until=now + timedelta(seconds=CACHE_SECONDS),
+                cached_version=reusable.version if reusable else None,
+            )
         if newer is not None:
             self._entries[key] = newer
         self._hit_rate.count(is_hit=newer is None)
@@ -130,13 +140,6 @@ TOKENS_PER_MESSAGE = 20
 """Tokens of a short message; as many messages are loaded as could fit into the budget."""
 
 
-class MemorySearcher(Protocol):
-    """Searches memories by meaning and words."""
-
-    async def search(self, reader: Reader, query: SearchQuery) -> SearchResponse:
-        """Return the memories that answer a query, best first."""
-
-
 class ContextBuilder:
     """Builds contexts."""
 
@@ -145,14 +148,16 @@ class ContextBuilder:
         store: ContextStore,
         surroundings: SurroundingsStore,
         snapshots: SnapshotCache,
-        searcher: MemorySearcher,
+        searcher: HybridSearch,
         profiles: TenantProfiles,
+        clock: Clock,
     ) -> None:
         self._store = store
         self._surroundings = surroundings
         self._snapshots = snapshots
         self._searcher = searcher
         self._profiles = profiles
+        self._clock = clock
 
     async def build(self, reader: Reader, request: ContextRequest) -> BuiltContext:
         """Return the context for a request; raise InvalidInput when the question alone exceeds the budget."""
@@ -160,14 +165,15 @@ class ContextBuilder:
         message_limit = max(MIN_MESSAGES, min(MAX_MESSAGES, request.token_budget // TOKENS_PER_MESSAGE))
         scope = scope_of(reader)
         product = self._profiles.for_tenant(scope.owner.tenant)
+        source = await self._searcher.open(reader)
         snapshot, found, ticket_sessions = await asyncio.gather(
-            self._load_snapshot(reader, request, message_limit),
-            self._search(reader, request),
+            self._load_snapshot(source.state, request, message_limit),
+            self._search(source, request),
             self._find_ticket_sessions(scope.owner, request),
         )
         if not request.requested_domains and snapshot.session:
             request = request.model_copy(update={"domain": snapshot.session.domain})
-        hits = await self._add_hits_of_domains(reader, request, found.results)
+        hits = await self._add_hits_of_domains(source, request, found.results)
         refers_to_past = bool(ticket_sessions) or refers_to_past_session(request.question_text)
         quotes = select_quotes(request, snapshot, found.messages, product)
         dated = [*(hit.memory for hit in hits), *snapshot.profile] if request.sources else []
@@ -181,10 +187,10 @@ class ContextBuilder:
         )
         material = ContextMaterial(snapshot, hits, quotes, surroundings, refers_to_past, scope.titles)
         packed = pack_context(request, material, product)
-        return await self._complete(reader, request, material, packed)
+        return await self._complete(source, request, material, packed)
 
     async def _complete(
-        self, reader: Reader, request: ContextRequest, material: ContextMaterial, packed: PackedContext
+        self, source: CandidateSource, request: ContextRequest, material: ContextMaterial, packed: PackedContext
     ) -> BuiltContext:
         """Return the context with what its memories and hints show of now: strength, access count, when it was said.
 
@@ -192,42 +198,48 @@ class ContextBuilder:
         """
         hit_ids = {hit.memory.id for hit in material.hits}
         of_profile = [memory for memory in packed.memories if memory.id not in hit_ids]
-        current, said_at = await self._surroundings.load_shown(
-            reader, [] if request.is_past else of_profile, [] if request.sources else packed.named.message_ids
+        current, said_at = await source.load_shown(
+            [] if request.is_past else of_profile,
+            [] if request.sources else packed.named.message_ids,
+            self._clock(),
         )
         packed = replace(packed, memories=[current.get(memory.id, memory) for memory in packed.memories])
         return complete_context(
             request, material, packed, material.surroundings.said_at if request.sources else said_at
         )
 
-    async def _load_snapshot(self, reader: Reader, request: ContextRequest, message_limit: int) -> ContextSnapshot:
+    async def _load_snapshot(self, state: ReadState, request: ContextRequest, message_limit: int) -> ContextSnapshot:
+        place = _place_of(state.scope, request)
         if not request.is_past:
-            return await self._snapshots.load(reader, request.session_id, message_limit, _place_of(reader, request))
+            return await self._snapshots.load(
+                state.scope, request.session_id, message_limit, place=place, current_version=state.write_version
+            )
         return await self._store.load_past_snapshot(
-            reader,
+            state.scope,
             request.session_id,
-            place=_place_of(reader, request),
+            place=place,
             message_limit=message_limit,
             valid_as_of=request.valid_as_of,
             known_as_of=request.known_as_of,
         )
 
-    async def _search(self, reader: Reader, request: ContextRequest) -> SearchResponse:
+    async def _search(self, source: CandidateSource, request: ContextRequest) -> SearchResponse:
         """Search memories and messages for the question; without one nothing is found."""
         if request.question is None:
             return SearchResponse(results=[], took_ms=0.0)
         with SEMANTIC_SEARCH_LATENCY.time():
-            return await self._searcher.search(reader, _to_query(request, request.question, include_messages=True))
+            query = _to_query(request, request.question, include_messages=True)
+            return await self._searcher.search(source.state.scope, query, source=source, with_evidence=False)
 
     async def _add_hits_of_domains(
-        self, reader: Reader, request: ContextRequest, found: Sequence[SearchHit]
+        self, source: CandidateSource, request: ContextRequest, found: Sequence[SearchHit]
     ) -> Sequence[SearchHit]:
         """Search within the domains of the context as well, where too few hits belong to one.
 
         Without a question, the hits are the most important memories of each domain.
         """
         if request.question is None:
-            return await self._list_domain_memories(reader, request)
+            return await self._list_domain_memories(source.state.scope, request)
         wanted = min(MIN_DOMAIN_HITS, request.top)
         count_by_domain = Counter(hit.memory.domain for hit in found)
         scarce = [domain for domain in request.requested_domains if count_by_domain[domain] < wanted]
@@ -238,7 +250,9 @@ class ContextBuilder:
             inside = await asyncio.gather(
                 *(
                     self._searcher.search(
-                        reader, query.model_copy(update={"domain": domain, "limit": max(1, request.top)})
+                        source.state.scope,
+                        query.model_copy(update={"domain": domain, "limit": max(1, request.top)}),
+                        source=source,
                     )
                     for domain in scarce
                 )

@@ -83,11 +83,15 @@ class _ConversationLines(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class BuiltContext:
-    """A context, the memories in it that answer the question, and the ids of the messages that it quotes."""
+    """A context, the memories in it that answer the question, and the lines of the messages in it.
+
+    Of these, `quotes` are what answers the question, and `messages` the latest of the session.
+    """
 
     context: ContextResponse
     recalled: Sequence[Memory]
-    quoted: Sequence[str] = ()
+    quotes: Sequence[PreambleLine] = ()
+    messages: Sequence[PreambleLine] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +218,7 @@ def complete_context(
         memories=list(packed.memories),
     )
     answering = [hit.memory for hit in packed.recalled if hit.score >= FIT_SCORE]
-    return BuiltContext(context, answering[: request.top], packed.preamble.quote_keys)
+    return BuiltContext(context, answering[: request.top], packed.preamble.quotes, packed.preamble.messages)
 
 
 def _conversation_lines(request: ContextRequest, snapshot: ContextSnapshot) -> _ConversationLines:

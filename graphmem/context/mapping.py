@@ -26,11 +26,12 @@ from graphmem.context.models import (
     SessionStatistics,
     verdict_for_score,
 )
-from graphmem.conversations.episode_store import message_from_node, message_from_row, session_from_columns
+from graphmem.conversations.episode_store import session_from_columns
+from graphmem.conversations.message_mapping import message_from_columns, message_from_node
 from graphmem.conversations.session import Message
 from graphmem.memories.fact_mapping import memory_from_columns
 from graphmem.neo4j.driver import Row, to_json
-from graphmem.runtime.times import EPOCH, MICROSECOND, parse_times
+from graphmem.runtime.times import from_micros, parse_times
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import PatternType
 
@@ -55,7 +56,7 @@ def snapshot_from_columns(columns: Sequence[Any], now: datetime, valid_until: da
         profile=[memory_from_columns(columns, now) for columns in found["profile"]],
         session=session_from_columns(found["session"]) if found["session"] else None,
         statistics=_statistics_from_columns(found["statistics"]),
-        messages=[message_from_row(columns) for columns in reversed(found["messages"])],
+        messages=[message_from_columns(columns) for columns in reversed(found["messages"])],
         items=[item_from_columns(columns) for columns in found["items"]],
         preferences=settled_preferences(found["preferences"]),
         patterns=[pattern_from_columns(columns) for columns in found["patterns"]],
@@ -85,7 +86,7 @@ def _past_session_from_columns(columns: Sequence[Any]) -> PastSession:
         summary=summary,
         topic_tags=tuple(topic_tags),
         intents=tuple(intents),
-        updated_at=EPOCH + updated_at * MICROSECOND,
+        updated_at=from_micros(updated_at),
     )
 
 

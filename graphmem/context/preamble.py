@@ -105,13 +105,16 @@ class PreambleContent:
 
 @dataclass(frozen=True, slots=True)
 class PackedPreamble:
-    """The preamble and the keys of its lines in order; `token_count` counts preamble and question."""
+    """The preamble, and what it has of memories and of messages in order; `token_count` counts preamble and question.
+
+    `quotes` are of messages that answer the question, `messages` those of the session.
+    """
 
     preamble: str
     token_count: int
     memory_keys: list[str]
-    quote_keys: list[str]
-    message_keys: list[str]
+    quotes: list[PreambleLine]
+    messages: list[PreambleLine]
     has_summary: bool
 
 
@@ -246,8 +249,8 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
         preamble=preamble,
         token_count=asked + packer.count(preamble),
         memory_keys=[line.key for line in packer.lines_in(PreambleSection.MEMORIES)],
-        quote_keys=[line.key for line in packer.lines_in(PreambleSection.QUOTES)],
-        message_keys=[line.key for line in packer.lines_in(PreambleSection.MESSAGES)],
+        quotes=packer.lines_in(PreambleSection.QUOTES),
+        messages=packer.lines_in(PreambleSection.MESSAGES),
         has_summary=bool(packer.lines_in(PreambleSection.OMITTED_MESSAGES)),
     )
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from graphmem.context.builder import ContextBuilder, SnapshotCache
+from graphmem.context.composition import BuiltContext
 from graphmem.context.conversation_summary import MAX_RECENT_MESSAGES
 from graphmem.context.hints import ReplyEvidence, enhance_reply
 from graphmem.context.models import (
@@ -58,18 +61,35 @@ class ContextService:
         self._reinforcement = reinforcement
         self._profiles = profiles
         self._snapshots = SnapshotCache(store, clock)
-        self._builder = ContextBuilder(store, surroundings, self._snapshots, search, profiles)
+        self._builder = ContextBuilder(store, surroundings, self._snapshots, search, profiles, clock)
 
     async def build(self, reader: Reader, request: ContextRequest, *, reinforce: bool = True) -> ContextResponse:
         """Return the context for a request; raise InvalidInput when the question alone exceeds the budget.
 
         `reinforce` counts a retrieval of each memory that the question recalled, and remembers which ones it held.
         """
-        built, owner = await self._builder.build(reader, request), scope_of(reader).owner
+        built = await self.gather(reader, request)
         if reinforce:
-            self._reinforcement.record(reader, built.recalled)
-            self._usage.record(owner, built.context, request.session_id)
+            self.record(reader, [built], request.session_id)
         return built.context
+
+    async def gather(self, reader: Reader, request: ContextRequest) -> BuiltContext:
+        """Return the context for a request with what it was made from; it counts once it is recorded.
+
+        Raises InvalidInput when the question alone exceeds the budget.
+        """
+        return await self._builder.build(reader, request)
+
+    def record(self, reader: Reader, contexts: Sequence[BuiltContext], session_id: str | None) -> None:
+        """Count a retrieval of each memory that the contexts of one question recalled, and remember what they held.
+
+        They are remembered together, by the id of the first.
+        """
+        recalled = {memory.id: memory for built in contexts for memory in built.recalled}
+        self._reinforcement.record(reader, list(recalled.values()))
+        held = {memory.id: memory for built in contexts for memory in built.context.memories}
+        owner, first = scope_of(reader).owner, contexts[0].context
+        self._usage.record(owner, first.context_id, list(held.values()), session_id)
 
     async def enhance(self, owner: Owner, session_id: str, draft: EnhanceIn) -> EnhancedReply:
         """Return a draft reply with continuity, style, an example, follow-ups and sources of this user added.

@@ -40,7 +40,7 @@ from graphmem.context.models import (
     RatedInteraction,
     UserTurn,
 )
-from graphmem.conversations.episode_store import message_from_node
+from graphmem.conversations.message_mapping import message_from_node
 from graphmem.conversations.session import MessageRole, Session
 from graphmem.memories.fact_mapping import memory_from_columns
 from graphmem.memories.filters import FactFilters, known_at_or_now

@@ -10,10 +10,8 @@ from typing import Any
 from graphmem.context.models import RelatedSession, Surroundings
 from graphmem.conversations.session import TICKET_KEY
 from graphmem.memories.filters import FactFilters, known_at_or_now
-from graphmem.memories.memory import Memory
-from graphmem.memories.reinforcement import with_retrieval_states
 from graphmem.neo4j.driver import Graph, to_json
-from graphmem.runtime.times import EPOCH, MAX_TIME, MICROSECOND, Clock, parse_times
+from graphmem.runtime.times import MAX_TIME, Clock, from_micros, parse_times
 from graphmem.tenants.owners import Owner, split_message_key
 from graphmem.tenants.scopes import Reader, scope_of
 
@@ -84,22 +82,8 @@ class SurroundingsStore:
                 for session in related
                 if session.relevance_score >= MIN_RELATIVE_SCORE * related[0].relevance_score
             ],
-            said_at=_times_by_id(dated),
+            said_at={key: from_micros(micros) for key, micros in dated},
         )
-
-    async def load_shown(
-        self, reader: Reader, memories: Sequence[Memory], dated_ids: Sequence[str]
-    ) -> tuple[dict[str, Memory], dict[str, datetime]]:
-        """Return memories with the strength and access count of now, and when messages were said, each by id."""
-        if not memories and not dated_ids:
-            return {}, {}
-        states, dated = await self._graph.fetch_value(
-            "context.load_shown",
-            group_ids=scope_of(reader).group_ids,
-            ids=[memory.id for memory in memories],
-            dated_ids=list(dict.fromkeys(dated_ids)),
-        )
-        return with_retrieval_states(memories, states, self._clock()), _times_by_id(dated)
 
     async def find_ticket_sessions(self, owner: Owner, ticket_ids: Sequence[str], *, limit: int) -> list[str]:
         """Return the ids of sessions about tickets, the latest first; ticket ids are in lower case."""
@@ -113,10 +97,6 @@ class SurroundingsStore:
             limit=limit,
         )
         return [row["session_id"] for row in rows]
-
-
-def _times_by_id(pairs: Sequence[tuple[str, int]]) -> dict[str, datetime]:
-    return {key: EPOCH + count * MICROSECOND for key, count in pairs}
 
 
 def _space_and_id(key: str) -> tuple[str | None, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from itertools import chain
@@ -11,7 +11,6 @@ from graphmem.context.models import (
     MAX_MEMORIES_OF_USE,
     MAX_USES,
     ContextFeedbackResult,
-    ContextResponse,
     ContextUse,
     FeedbackVerdict,
     MemoryUse,
@@ -20,6 +19,7 @@ from graphmem.context.models import (
 )
 from graphmem.memories.decay import RetrievalCount
 from graphmem.memories.fact_store import FactStore
+from graphmem.memories.memory import Memory
 from graphmem.memories.reinforcement import WriteBuffer
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import NotFound, UserBeingForgotten
@@ -127,18 +127,18 @@ class ContextUsage:
         self._lifetime = timedelta(days=days)
         self.buffer: WriteBuffer[ContextUse] = WriteBuffer(store.save, lambda _, latest: latest)
 
-    def record(self, owner: Owner, context: ContextResponse, session_id: str | None) -> None:
+    def record(self, owner: Owner, context_id: str, memories: Sequence[Memory], session_id: str | None) -> None:
         """Remember which memories a context held."""
-        if not context.memories:
+        if not memories:
             return
         now = self._clock()
         use = ContextUse(
-            context_id=context.context_id,
+            context_id=context_id,
             session_id=session_id,
-            memory_ids=[memory.id for memory in context.memories[:MAX_MEMORIES_OF_USE]],
+            memory_ids=[memory.id for memory in memories[:MAX_MEMORIES_OF_USE]],
             created_at=now,
             expires_at=now + self._lifetime,
-            spaces=frozenset(memory.space for memory in context.memories if memory.space is not None),
+            spaces=frozenset(memory.space for memory in memories if memory.space is not None),
         )
         self.buffer.add(owner, use.context_id, use)
 

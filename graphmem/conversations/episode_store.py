@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from graphmem.conversations.message_mapping import message_from_columns, message_to_properties
 from graphmem.conversations.session import (
     AppendResult,
     BatchFingerprint,
     ConversationContext,
     Message,
     MessageIn,
-    MessageRole,
     PendingMessages,
     PreparedMessage,
     RunMessage,
@@ -31,8 +31,7 @@ from graphmem.runtime.errors import Conflict, NotFound
 from graphmem.runtime.field_types import Vector, deduplicate
 from graphmem.runtime.times import AS_OF_NOW, Clock, parse_times
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
-from graphmem.tenants.owners import Owner, message_ids_of
-from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.owners import Owner
 from graphmem.tenants.users import lock_or_create_user, lock_user
 
 _SESSION_FIELDS = (
@@ -43,45 +42,6 @@ _SESSION_FIELDS = (
 
 _SESSION_TIME_FIELDS = ("created_at", "updated_at", "ended_at")
 """The times of a session in the order of the fragment `session_columns`."""
-
-_MESSAGE_FIELDS = (
-    "intent", "domain", "confidence", "sql_executed", "execution_time_ms", "feedback_score", "feedback_text",
-)  # fmt: skip
-"""Fields of a message that are stored as they are, and that may be absent."""
-
-_MESSAGE_TIME_FIELDS = ("valid_at", "created_at", "extracted_at")
-"""The times of a message in the order of the fragment `message_columns`."""
-
-
-def message_from_row(columns: Sequence[Any]) -> Message:
-    """Return a message from the value of the fragment `message_columns`."""
-    properties, times = columns
-    return message_from_node({**properties, **parse_times(_MESSAGE_TIME_FIELDS, times)})
-
-
-def message_from_node(stored: Mapping[str, Any]) -> Message:
-    """Return a message from the properties of its episode node."""
-    owner = Owner.from_group_id(stored["group_id"])
-    return Message(
-        **{name: stored.get(name) for name in _MESSAGE_FIELDS},
-        id=stored["message_id"],
-        session_id=stored["session_id"],
-        user_id=stored.get("author") or owner.user_id,
-        space=owner.space,
-        role=MessageRole(stored["role"]),
-        content=stored["content"],
-        name=stored.get("speaker"),
-        timestamp=stored["valid_at"],
-        created_at=stored["created_at"],
-        entities=json.loads(stored.get("entities") or "{}"),
-        feedback_issues=list(stored.get("feedback_issues") or ()),
-        metadata=json.loads(stored.get("metadata") or "{}"),
-        rich_content=json.loads(stored.get("rich_content") or "null"),
-        query_results=json.loads(stored.get("query_results") or "null"),
-        position=stored["position"],
-        extracted_at=stored.get("extracted_at"),
-        utc_offset_minutes=stored.get("utc_offset_minutes") or 0,
-    )
 
 
 def run_messages_from_session(stored: Mapping[str, Any]) -> list[Message]:
@@ -108,50 +68,6 @@ def run_messages_from_session(stored: Mapping[str, Any]) -> list[Message]:
         )
         for position, turn in enumerate(turns, 1)
     ]
-
-
-def message_to_properties(
-    owner: Owner,
-    session_id: str,
-    message_id: str,
-    prepared: PreparedMessage,
-    position: int,
-    domain: str | None,
-    now: datetime,
-) -> dict[str, Any]:
-    """Return the properties of the episode node of a new message."""
-    message = prepared.message
-    at = message.timestamp or now
-    return {
-        "uuid": str(uuid.uuid4()),
-        "group_id": owner.group_id,
-        "group_key": owner.group_key,
-        "name": f"{session_id} #{position}",
-        "source": "message",
-        "source_description": f"{message.role.value} message",
-        "message_id": message_id,
-        "session_id": session_id,
-        "position": position,
-        "role": message.role.value,
-        "speaker": message.name,
-        "author": prepared.author,
-        "content": message.content,
-        "redacted": prepared.redacted,
-        "content_embedding": prepared.vector,
-        "entity_edges": [],
-        "valid_at": at.astimezone(UTC),
-        "utc_offset_minutes": int((at.utcoffset() or timedelta()).total_seconds() // 60),
-        "created_at": now,
-        "intent": message.intent,
-        "domain": domain,
-        "entities": to_json(message.entities),
-        "metadata": to_json(message.metadata),
-        "rich_content": to_json(message.rich_content) if message.rich_content is not None else None,
-        "query_results": to_json(message.query_results) if message.query_results is not None else None,
-        "confidence": message.confidence,
-        "sql_executed": message.sql_executed,
-        "execution_time_ms": message.execution_time_ms,
-    }
 
 
 def session_from_node(stored: Mapping[str, Any]) -> Session:
@@ -451,11 +367,11 @@ class EpisodeStore:
         rows = [{"message_id": message_id, "vector": vector} for message_id, vector in vectors.items()]
         await self._run_locked(owner, "episodes.set_vectors", rows=rows)
 
-    async def _run_locked(self, owner: Owner, query: str, **parameters: Any) -> list[Row]:
-        """Run a query under the user's lock, which also invalidates every cache of their data."""
+    async def _run_locked(self, owner: Owner, query: str, *, count: int = 1, **parameters: Any) -> list[Row]:
+        """Run a query under the user's lock; a `count` other than 0 invalidates every cache of their data."""
 
         async def work(transaction: Transaction) -> list[Row]:
-            await lock_user(transaction, owner, self._clock())
+            await lock_user(transaction, owner, self._clock(), count)
             return await transaction.run(query, group_id=owner.group_id, **parameters)
 
         return await self._graph.write(work)
@@ -468,8 +384,8 @@ class EpisodeStore:
 
     async def mark_extracted(self, owner: Owner, message_ids: Sequence[str]) -> None:
         """Record that extraction has read messages."""
-        await self._graph.execute(
-            "episodes.mark_extracted", group_id=owner.group_id, message_ids=list(message_ids), at=self._clock()
+        await self._run_locked(
+            owner, "episodes.mark_extracted", count=0, message_ids=list(message_ids), at=self._clock()
         )
 
     async def release_from_job(self, owner: Owner, job_id: str) -> None:
@@ -481,15 +397,7 @@ class EpisodeStore:
     async def load_messages(self, owner: Owner, message_ids: Sequence[str]) -> list[Message]:
         """Return messages in the order of their session; ids that are not this user's are left out."""
         rows = await self._graph.fetch("episodes.load_messages", group_id=owner.group_id, message_ids=list(message_ids))
-        return [message_from_row(row["message"]) for row in rows]
-
-    async def load_messages_by_key(self, reader: Reader, keys: Sequence[str]) -> dict[str, Message]:
-        """Return messages that a reader reads, by key (`tenants.owners.message_key`)."""
-        groups, wanted = scope_of(reader).group_ids, frozenset(keys)
-        found = await self._graph.fetch_value(
-            "search.load_messages", group_ids=groups, message_ids=message_ids_of(keys)
-        )
-        return {key: message_from_row(columns) for key, columns in found if key in wanted}
+        return [message_from_columns(row["message"]) for row in rows]
 
     async def load_conversation_context(
         self, owner: Owner, message_ids: Sequence[str], preceding: int
@@ -506,8 +414,8 @@ class EpisodeStore:
         if not context["messages"]:
             return None
         return ConversationContext(
-            messages=[message_from_row(columns) for columns in context["messages"]],
-            preceding=[message_from_row(columns) for columns in context["preceding"]],
+            messages=[message_from_columns(columns) for columns in context["messages"]],
+            preceding=[message_from_columns(columns) for columns in context["preceding"]],
             timezone=context["timezone"],
             domain=context["domain"],
             previous_at=context["previous_at"],
@@ -521,7 +429,7 @@ class EpisodeStore:
             "episodes.list_session_messages", group_id=owner.group_id, session_id=session_id, after=after, limit=limit
         )
         # A message that is erased at the same moment has lost its properties.
-        return [message_from_row(row["message"]) for row in rows if "content" in row["message"][0]]
+        return [message_from_columns(row["message"]) for row in rows if "content" in row["message"][0]]
 
     async def iter_session_messages(self, owner: Owner, session_id: str, *, after: int = 0) -> AsyncIterator[Message]:
         """Yield every message of a session after a position, oldest first."""
@@ -533,12 +441,12 @@ class EpisodeStore:
     async def list_unextracted(self, owner: Owner, session_id: str) -> list[Message]:
         """Return the messages of a session that no job has read or will read."""
         rows = await self._graph.fetch("episodes.list_unextracted", group_id=owner.group_id, session_id=session_id)
-        return [message_from_row(row["message"]) for row in rows]
+        return [message_from_columns(row["message"]) for row in rows]
 
     async def list_pending_of_job(self, owner: Owner, job_id: str) -> list[Message]:
         """Return the messages that a job has not read yet."""
         rows = await self._graph.fetch("episodes.list_pending_of_job", group_id=owner.group_id, job_id=job_id)
-        return [message_from_row(row["message"]) for row in rows]
+        return [message_from_columns(row["message"]) for row in rows]
 
     async def list_pending(self) -> list[PendingMessages]:
         """Return the messages of all users that their jobs have not read yet."""

@@ -84,7 +84,7 @@ class HttpSessions:
         async def get_services() -> Services:
             return self._services
 
-        server = make_server(get_services, _request_connection)
+        server = make_server(get_services, _request_connection, can_ask=self._services.answers.has_model)
         # Web pages cannot send a key, which every request needs: the protection against DNS rebinding is not needed.
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         server.streamable_http_app(

@@ -19,7 +19,7 @@ from pydantic import ValidationError, create_model
 
 import graphmem
 from graphmem.app.bootstrap import Services
-from graphmem.app.health import QUERY
+from graphmem.app.health import REQUEST
 from graphmem.mcp.arguments import Connection
 from graphmem.mcp.tools import ConversationTools, MemoryTools
 from graphmem.runtime.errors import GraphmemError
@@ -50,20 +50,40 @@ _ADDITIVE = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempo
 _DESTRUCTIVE = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 
 
+ToolOfServer = tuple[Callable[..., Any], str, ToolAnnotations]
+"""A function, the title of its tool, and what clients may assume of it."""
+
+
 def make_server(
     get_services: Callable[[], Awaitable[Services]],
     get_connection: Callable[[ToolCall], Connection],
     lifespan: Callable[[MCPServer[Any]], AbstractAsyncContextManager[Any]] | None = None,
     *,
+    can_ask: bool = False,
     always_offers_spaces: bool = False,
 ) -> MCPServer[Any]:
     """Return a server of the tools; `get_connection` names the user of each tool call.
 
-    The tools are listed without the arguments about spaces to a user who has none, since these cost tokens at each
-    request, unless the server `always_offers_spaces`: it does not ask the services when tools are listed.
+    With `can_ask` it has the tool that answers questions, which calls the language model of the settings. The tools
+    are listed without the arguments about spaces to a user who has none, since these cost tokens at each request,
+    unless the server `always_offers_spaces`: it does not ask the services when tools are listed.
     """
     tools = MemoryTools(get_services, get_connection)
     conversation = ConversationTools(get_services, get_connection)
+    offered: list[ToolOfServer] = [
+        (tools.search_memory, "Search memory", _READ_ONLY),
+        *([(conversation.ask_memory, "Ask memory", _READ_ONLY)] if can_ask else []),
+        (conversation.get_context, "Get context", _READ_ONLY),
+        (tools.lookup_entity, "Look up names", _READ_ONLY),
+        (tools.memory_history, "Read the history of a memory", _READ_ONLY),
+        (conversation.enhance_reply, "Enhance a reply", _READ_ONLY),
+        (conversation.summarize_session, "Sum up a conversation", _ADDITIVE),
+        (conversation.rate_answer, "Rate an answer", _ADDITIVE),
+        (tools.save_memory, "Remember", _ADDITIVE),
+        (tools.upsert_memories, "Save what was learned", _ADDITIVE),
+        (tools.update_memory, "Correct a memory", _ADDITIVE),
+        (tools.delete_memory, "End a memory", _DESTRUCTIVE),
+    ]
     return MCPServer(
         SERVER_NAME,
         title=SERVER_TITLE,
@@ -72,22 +92,7 @@ def make_server(
         lifespan=lifespan,
         subscriptions=False,
         middleware=[] if always_offers_spaces else [SpaceArguments(get_services, get_connection)],
-        tools=[
-            MemoryTool.strict(function, title, hints)
-            for function, title, hints in (
-                (tools.search_memory, "Search memory", _READ_ONLY),
-                (conversation.get_context, "Get context", _READ_ONLY),
-                (tools.lookup_entity, "Look up names", _READ_ONLY),
-                (tools.memory_history, "Read the history of a memory", _READ_ONLY),
-                (conversation.enhance_reply, "Enhance a reply", _READ_ONLY),
-                (conversation.summarize_session, "Sum up a conversation", _ADDITIVE),
-                (conversation.rate_answer, "Rate an answer", _ADDITIVE),
-                (tools.save_memory, "Remember", _ADDITIVE),
-                (tools.upsert_memories, "Save what was learned", _ADDITIVE),
-                (tools.update_memory, "Correct a memory", _ADDITIVE),
-                (tools.delete_memory, "End a memory", _DESTRUCTIVE),
-            )
-        ],
+        tools=[MemoryTool.strict(function, title, hints) for function, title, hints in offered],
     )
 
 
@@ -163,7 +168,8 @@ async def open_tool_client(memory: InProcessMemory, user_id: str) -> AsyncIterat
     async def get_services() -> Services:
         return memory.services
 
-    async with Client(make_server(get_services, lambda _: connection)) as client:
+    can_ask = memory.services.answers.has_model
+    async with Client(make_server(get_services, lambda _: connection, can_ask=can_ask)) as client:
         yield client
 
 
@@ -175,8 +181,14 @@ async def run_stdio(settings: Settings, user_id: str, tenant: str = DEFAULT_TENA
     """
     connection = Connection(make_owner(tenant, user_id), actor=SERVER_NAME)
     lazy_services = LazyServices(settings, connection.owner)
-    # Clients list the tools at once and wait only briefly: not until the services are open.
-    server = make_server(lazy_services.get, lambda _: connection, lazy_services.lifespan, always_offers_spaces=True)
+    server = make_server(
+        lazy_services.get,
+        lambda _: connection,
+        lazy_services.lifespan,
+        can_ask=settings.has_model,
+        # Clients list the tools at once and wait only briefly: not until the services are open.
+        always_offers_spaces=True,
+    )
     await server.run_stdio_async()
 
 
@@ -242,7 +254,7 @@ class _Opening:
             ) as services:
                 self._services.set_result(services)
                 with suppress(GraphmemError):
-                    await services.retrieval.search(self._owner, QUERY)
+                    await services.contexts.build(self._owner, REQUEST, reinforce=False)
                 await self._closing.wait()
         except Exception as error:
             if self._services.done():

@@ -7,11 +7,14 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
+from graphmem.ask.models import AskResponse
 from graphmem.context.models import ContextResponse, Outcome
 from graphmem.conversations.session import Session
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.memories.memory import Memory, MemoryVersion, SaveResult
 from graphmem.search.models import EntityMemories
+
+NOTHING_FOUND_HINT = "Nothing is remembered about this: ask the user, or look in other sources."
 
 
 class _CompactModel(BaseModel):
@@ -75,6 +78,36 @@ class MemoryVersionResult(_CompactModel):
         """Return the result for a version."""
         ended = {"ended_at": version.expired_at, "ended_reason": version.ended_reason, "ended_by": version.ended_by}
         return cls(**_shared_fields(version), **ended, version=version.version)
+
+
+class CitationResult(_CompactModel):
+    """A place that an answer rests on."""
+
+    memory_id: str | None = None
+    message_id: str | None = None
+    quote: str
+    valid_at: datetime | None = Field(None, description="since when the memory holds, or when the message was said")
+
+
+class AnswerResult(_CompactModel):
+    """An answer from memory and what it rests on."""
+
+    answered: bool
+    answer: str | None = None
+    citations: list[CitationResult] = Field(default_factory=list)
+    context_id: str = Field(description="for rate_answer")
+    hint: str | None = None
+
+    @classmethod
+    def from_response(cls, response: AskResponse) -> Self:
+        """Return the result for an answer."""
+        return cls(
+            answered=response.answered,
+            answer=response.answer,
+            citations=[CitationResult(**dict(citation)) for citation in response.citations],
+            context_id=response.context_id,
+            hint=None if response.answered else NOTHING_FOUND_HINT,
+        )
 
 
 class SaveMemoryResult(_CompactModel):

@@ -10,6 +10,7 @@ from mcp.server.mcpserver import Context as ToolCall
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
+from graphmem.ask.models import AskRequest
 from graphmem.client.inputs import without_none
 from graphmem.context.models import (
     DEFAULT_TOKEN_BUDGET,
@@ -22,6 +23,8 @@ from graphmem.context.models import (
 from graphmem.mcp import arguments
 from graphmem.mcp.arguments import Connection
 from graphmem.mcp.tool_results import (
+    NOTHING_FOUND_HINT,
+    AnswerResult,
     ContextResult,
     EntityLookupResult,
     EntityResult,
@@ -76,8 +79,6 @@ def raise_tool_errors(tool: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[
 
 MCP_SOURCE_KIND = "mcp"
 """The `source.kind` of memories that are saved by tools."""
-
-NOTHING_FOUND_HINT = "Nothing is remembered about this: ask the user, or look in other sources."
 
 
 class MemoryTools(ConnectedTools):
@@ -359,6 +360,34 @@ class ConversationTools(ConnectedTools):
         scope = await services.rights.read_scope(connection.owner, connection.key, spaces)
         response = await services.contexts.build(scope, request, reinforce=connection.can_write)
         return ContextResult.from_response(response)
+
+    @raise_tool_errors
+    async def ask_memory(
+        self,
+        call: ToolCall,
+        question: Annotated[str, Field(description="One question about the user or what they told, in full.")],
+        session_id: Annotated[str | None, Field(description="Id of this conversation, if it is stored.")] = None,
+        valid_as_of: arguments.ValidAsOf = None,
+        known_as_of: arguments.KnownAsOf = None,
+        spaces: arguments.SpacesArgument = "all",
+    ) -> AnswerResult:
+        """Ask memory one question and get the answer with quotes of what it rests on, or that memory has none.
+
+        Use it for a question that takes several memories together, such as how many, how long, or what changed; for
+        what one memory says, search_memory is faster. Nothing that it does not quote is known.
+        """
+        connection = self._get_connection(call)
+        given = {
+            "question": question,
+            "session_id": session_id,
+            "valid_as_of": valid_as_of,
+            "known_as_of": known_as_of,
+        }
+        request = validate_input(AskRequest, given)
+        services = await self._get_services()
+        scope = await services.rights.read_scope(connection.owner, connection.key, spaces)
+        response = await services.answers.ask(scope, request, reinforce=connection.can_write)
+        return AnswerResult.from_response(response)
 
     @raise_tool_errors
     async def enhance_reply(

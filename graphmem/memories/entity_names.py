@@ -101,18 +101,7 @@ class NameIndex:
         folded = fold_name(text)
         words = folded.split()[:MAX_SEARCHED_WORDS]
         free = [True] * len(words)
-        found: dict[str, EntityMention] = {}
-        for size in range(min(self._max_words, len(words)), 0, -1):
-            for start in range(len(words) - size + 1):
-                ids = self._ids_by_full_name.get(" ".join(words[start : start + size]))
-                if ids:
-                    is_free = all(free[start : start + size])
-                    free[start : start + size] = [False] * size
-                    kind = MentionKind.FULL_NAME if is_free else MentionKind.INNER_NAME
-                    self._add_mentions(found, ids, kind, start, size)
-        for name, ids in self._ids_by_unspaced_name.items():
-            if name in folded:
-                self._add_mentions(found, ids, MentionKind.FULL_NAME, 0, 0)
+        found = self._find_names(folded, words, free)
         for position, word in enumerate(words):
             if free[position] and 0 < len(sharing := self._ids_by_name_part.get(word, ())) <= MAX_NAMESAKES:
                 free[position] = False
@@ -127,6 +116,30 @@ class NameIndex:
         if not found and self._user_entity_id and not load_words(*LANGUAGES).first_person.isdisjoint(words):
             return [EntityMention(self._user_entity_id, MentionKind.SELF_REFERENCE, 0, 0, True, True)]
         return sorted(found.values(), key=lambda mention: (mention.kind, mention.position))
+
+    def find_full_names(self, text: str) -> list[EntityMention]:
+        """Return the entities that a text names by a whole name that is not within a longer one, in its order."""
+        folded = fold_name(text)
+        words = folded.split()[:MAX_SEARCHED_WORDS]
+        found = self._find_names(folded, words, [True] * len(words)).values()
+        full = [mention for mention in found if mention.kind is MentionKind.FULL_NAME]
+        return sorted(full, key=lambda mention: mention.position)
+
+    def _find_names(self, folded: str, words: Sequence[str], free: list[bool]) -> dict[str, EntityMention]:
+        """Return the entities that a text names by a whole name, by id; the words that name them become not free."""
+        found: dict[str, EntityMention] = {}
+        for size in range(min(self._max_words, len(words)), 0, -1):
+            for start in range(len(words) - size + 1):
+                ids = self._ids_by_full_name.get(" ".join(words[start : start + size]))
+                if ids:
+                    is_free = all(free[start : start + size])
+                    free[start : start + size] = [False] * size
+                    kind = MentionKind.FULL_NAME if is_free else MentionKind.INNER_NAME
+                    self._add_mentions(found, ids, kind, start, size)
+        for name, ids in self._ids_by_unspaced_name.items():
+            if name in folded:
+                self._add_mentions(found, ids, MentionKind.FULL_NAME, 0, 0)
+        return found
 
     def _closest_name(self, phrase: str) -> str | None:
         """Return the name that differs from `phrase` by typos alone and begins with the same letter."""
@@ -182,25 +195,29 @@ def name_keys_in(text: str) -> set[str]:
     return keys - {""}
 
 
-def find_named_entities(text: str, entities: Iterable[NamedEntity]) -> list[NamedEntity]:
-    """Return the entities that a text names by a whole name that no other entity has, in the order of the text.
+class NamedEntities:
+    """Entities that statements may name by a whole name."""
 
-    A name within a longer one, a name that several entities share, and an everyday word that is not written as a name
-    name none; neither does the user's own name.
-    """
-    by_id = {entity.id: entity for entity in entities}
-    if not by_id:
-        return []
-    full = [mention for mention in NameIndex(by_id.values()).find(text) if mention.kind is MentionKind.FULL_NAME]
-    sharing = Counter((mention.position, mention.size) for mention in full)
-    named = [
-        by_id[mention.id]
-        for mention in full
-        if sharing[mention.position, mention.size] == 1
-        and not mention.is_user
-        and (not mention.size or _is_written_as_name(text, by_id[mention.id]))
-    ]
-    return named[:MAX_LINKED]
+    def __init__(self, entities: Iterable[NamedEntity]) -> None:
+        self._by_id = {entity.id: entity for entity in entities}
+        self._index = NameIndex(self._by_id.values())
+
+    def find(self, text: str) -> list[NamedEntity]:
+        """Return those that a text names by a whole name that no other entity has, in the order of the text.
+
+        A name within a longer one, a name that several entities share, and an everyday word that is not written as a
+        name name none; neither does the user's own name.
+        """
+        full = self._index.find_full_names(text)
+        sharing = Counter((mention.position, mention.size) for mention in full)
+        named = [
+            self._by_id[mention.id]
+            for mention in full
+            if sharing[mention.position, mention.size] == 1
+            and not mention.is_user
+            and (not mention.size or _is_written_as_name(text, self._by_id[mention.id]))
+        ]
+        return named[:MAX_LINKED]
 
 
 def _is_written_as_name(text: str, entity: NamedEntity) -> bool:

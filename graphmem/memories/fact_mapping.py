@@ -143,6 +143,11 @@ def memory_from_fact(fact: Fact, refs: Mapping[str, EntityRef], now: datetime) -
     return Memory(**_memory_attributes(fact, refs, now))
 
 
+def memory_at(memory: Memory, fact: Fact, now: datetime) -> Memory:
+    """Return the memory that was made of a fact as callers see it at `now`."""
+    return memory.model_copy(update=_changing_attributes(fact, now))
+
+
 def memory_from_columns(columns: Sequence[Any], now: datetime) -> Memory:
     """Return a memory from the value of the fragment `memory_columns`."""
     properties, times, subject_id, object_id, entities = columns
@@ -173,8 +178,7 @@ def _memory_attributes(fact: Fact, refs: Mapping[str, EntityRef], now: datetime)
         "subject": refs[fact.subject_id],
         "object": refs[fact.object_id] if fact.object_id else None,
         "entities": [refs[entity_id] for entity_id in fact.entity_ids if entity_id in refs],
-        "status": fact.status_at(now),
-        "strength": round(fact.strength_at(now), STRENGTH_DECIMALS),
+        **_changing_attributes(fact, now),
         "source": MemorySource(
             kind=fact.source_kind,
             speaker=fact.speaker,
@@ -183,3 +187,8 @@ def _memory_attributes(fact: Fact, refs: Mapping[str, EntityRef], now: datetime)
             quote=fact.source_quote,
         ),
     }
+
+
+def _changing_attributes(fact: Fact, now: datetime) -> dict[str, Any]:
+    """Return the attributes of a memory that depend on when it is read."""
+    return {"status": fact.status_at(now), "strength": round(fact.strength_at(now), STRENGTH_DECIMALS)}

@@ -15,7 +15,7 @@ from graphmem.memories.entity import (
     EntityRef,
     NamedEntity,
 )
-from graphmem.memories.entity_names import find_named_entities, name_keys_in
+from graphmem.memories.entity_names import NamedEntities, name_keys_in
 from graphmem.memories.entity_store import EntityStore, ResolvedEntities, named_entity_from_node
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_mapping import fact_from_row, fact_to_properties, memory_from_fact
@@ -244,7 +244,10 @@ class FactSave:
             for key, entity in new.items()
             if key not in known and key != name_key(self.owner.entity_name)
         ]
-        return [_link(memory, entities) if memory.links_names else memory for memory in memories]
+        if not entities:
+            return list(memories)
+        names = NamedEntities(entities)
+        return [_link(memory, names) if memory.links_names else memory for memory in memories]
 
     async def _save(self, memories: Sequence[NewMemory], name_vectors: Mapping[str, Vector]) -> list[SaveResult]:
         named = [entity for memory in memories for entity in memory.entities]
@@ -403,12 +406,12 @@ def _with_message_ids(memory: NewMemory, mentions: Sequence[str]) -> NewMemory:
     return replace(memory, memory=memory.memory.model_copy(update={"source": source}))
 
 
-def _link(memory: NewMemory, entities: Sequence[NamedEntity]) -> NewMemory:
+def _link(memory: NewMemory, names: NamedEntities) -> NewMemory:
     """Return a memory that names the entities which its text names."""
     given = {name_key(entity.name) for entity in memory.entities}
     found = [
         EntityIn(name=entity.name)
-        for entity in find_named_entities(memory.memory.content, entities)
+        for entity in names.find(memory.memory.content)
         if given.isdisjoint(map(name_key, (entity.name, *entity.aliases)))
     ]
     if not found:

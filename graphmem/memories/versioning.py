@@ -7,7 +7,8 @@ same memory. `graphmem/README.md` has the rules as a table.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -83,6 +84,66 @@ MAX_QUOTED = 100
 """Characters of a statement that an error quotes."""
 
 
+class LatestVersions:
+    """The latest version of each memory, in the order in which the memories came."""
+
+    def __init__(self, facts: Iterable[Fact]) -> None:
+        self._facts: dict[str, Fact] = {}
+        self._places: dict[str, int] = {}
+        self._ids_by_key: dict[Hashable, set[str]] = defaultdict(set)
+        for fact in facts:
+            self.put(fact)
+
+    def __getitem__(self, memory_id: str) -> Fact:
+        return self._facts[memory_id]
+
+    def __contains__(self, memory_id: object) -> bool:
+        return memory_id in self._facts
+
+    def get(self, memory_id: str | None) -> Fact | None:
+        """Return the latest version of a memory, or None for an unknown one."""
+        return self._facts.get(memory_id) if memory_id else None
+
+    def values(self) -> list[Fact]:
+        """Return all latest versions."""
+        return list(self._facts.values())
+
+    def put(self, fact: Fact) -> None:
+        """Make a fact the latest version of its memory."""
+        self._unlist(fact.memory_id)
+        self._places.setdefault(fact.memory_id, len(self._places))
+        self._facts[fact.memory_id] = fact
+        for key in _competition_keys(fact):
+            self._ids_by_key[key].add(fact.memory_id)
+
+    def remove(self, memory_id: str) -> None:
+        """Remove a memory."""
+        self._unlist(memory_id)
+        del self._facts[memory_id]
+
+    def that_state(self, fact: Fact) -> list[Fact]:
+        """Return the versions that state the same."""
+        return self._with_keys([fact.dedup_key])
+
+    def that_may_compete(self, fact: Fact) -> list[Fact]:
+        """Return the versions that state the same or have the same subject and predicate."""
+        return self._with_keys(_competition_keys(fact))
+
+    def _with_keys(self, keys: Iterable[Hashable]) -> list[Fact]:
+        ids = {memory_id for key in keys for memory_id in self._ids_by_key.get(key, ())}
+        return [self._facts[memory_id] for memory_id in sorted(ids, key=self._places.__getitem__)]
+
+    def _unlist(self, memory_id: str) -> None:
+        if known := self._facts.get(memory_id):
+            for key in _competition_keys(known):
+                self._ids_by_key[key].discard(memory_id)
+
+
+def _competition_keys(fact: Fact) -> tuple[Hashable, Hashable]:
+    """Return what two facts share that may not be valid together: the statement, or the subject and the predicate."""
+    return fact.dedup_key, (fact.subject_id, fact.predicate)
+
+
 class VersionLog:
     """The latest versions of some memories, and the versions that a write makes of them.
 
@@ -92,7 +153,7 @@ class VersionLog:
     """
 
     def __init__(self, facts: Iterable[Fact], now: datetime, actor: str | None = None) -> None:
-        self._latest = {fact.memory_id: fact for fact in facts}
+        self._latest = LatestVersions(facts)
         self._now = now
         self._actor = actor
         self.created: dict[str, Fact] = {}
@@ -115,7 +176,7 @@ class VersionLog:
             if other.is_valid_at(self._now):
                 raise Conflict(f"The same statement is already current as {other.memory_id}.")
             lapsed = replace(other, active_hash=None)
-            self._latest[other.memory_id] = lapsed
+            self._latest.put(lapsed)
             self._record(lapsed)
 
     def _next_time(self) -> datetime:
@@ -136,8 +197,8 @@ class VersionLog:
     def _add_version(self, fact: Fact, vector_source: str | None = None) -> Fact:
         """Create a version; it claims the active hash when it is current."""
         fact = fact.with_active_hash(self._now)
-        self.ensure_unique(fact, self._latest.values())
-        self._latest[fact.memory_id] = fact
+        self.ensure_unique(fact, self._latest.that_state(fact))
+        self._latest.put(fact)
         self.created[fact.uuid] = fact
         if vector_source is not None:
             self.vector_source_uuid[fact.uuid] = self.vector_source_uuid.get(vector_source, vector_source)
@@ -169,7 +230,7 @@ class VersionLog:
     def _replace_in_place(self, fact: Fact) -> Fact:
         """Replace the latest version; only attributes that claim nothing about the world may differ."""
         fact = replace(fact, active_hash=self._latest[fact.memory_id].active_hash)
-        self._latest[fact.memory_id] = fact
+        self._latest.put(fact)
         self._record(fact)
         return fact
 
@@ -294,7 +355,7 @@ class Ledger(VersionLog):
 
     def _find_same_statement(self, draft: Fact, now: datetime) -> Fact | None:
         """Return the memory that states the same and is current, or else starts when the draft does."""
-        same = [fact for fact in self._latest.values() if fact.dedup_key == draft.dedup_key and not fact.is_never_valid]
+        same = [fact for fact in self._latest.that_state(draft) if not fact.is_never_valid]
         current = next((fact for fact in same if fact.is_valid_at(now)), None)
         if current or draft.valid_at is None:
             return current
@@ -309,14 +370,12 @@ class Ledger(VersionLog):
         is_past = draft.valid_at is None and draft.valid_to <= now
         return [
             fact
-            for fact in self._latest.values()
+            for fact in (
+                self._latest.that_may_compete(draft) if draft.single_valued else self._latest.that_state(draft)
+            )
             if fact.memory_id != draft.memory_id
             and not fact.is_never_valid
             and not (is_past and fact.effective_start == MIN_TIME)
-            and (
-                fact.dedup_key == draft.dedup_key
-                or (draft.single_valued and _has_same_subject_and_predicate(fact, draft))
-            )
         ]
 
     def _close_before_successor(self, draft: Fact, competing: list[Fact]) -> tuple[Fact, Fact | None]:
@@ -494,7 +553,7 @@ class Ledger(VersionLog):
         ensure_mutable(fact)
         if fact.ended_reason == MERGED_REASON:
             raise Conflict(f"It was merged with others by the consolidation run {fact.ended_by}: roll that run back.")
-        replacement = self._latest.get(fact.superseded_by or "")
+        replacement = self._latest.get(fact.superseded_by)
         if replacement and not replacement.retired:
             if replacement.status is MemoryStatus.SUPERSEDED:
                 raise Conflict(f"What replaced it was replaced itself: revert {replacement.memory_id} first.")
@@ -517,7 +576,7 @@ class Ledger(VersionLog):
     def _end_memory(self, memory_id: str, status: MemoryStatus, reason: str, by: str | None) -> Fact:
         fact = self._get_mutable(memory_id)
         now = self._next_time()
-        del self._latest[memory_id]
+        self._latest.remove(memory_id)
         ended = replace(fact, end_status=status, ended_actor=self._actor)
         return self._end_version(ended, now, reason, by)
 
@@ -563,7 +622,3 @@ def _append_text(known: str, further: str) -> str:
     if further in known or len(known) + len(further) >= MAX_SEARCH_TEXT:
         return known
     return f"{known} {further}"
-
-
-def _has_same_subject_and_predicate(fact: Fact, other: Fact) -> bool:
-    return fact.subject_id == other.subject_id and fact.predicate == other.predicate

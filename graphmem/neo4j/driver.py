@@ -33,12 +33,12 @@ from neo4j.exceptions import (
     TransientError,
 )
 from neo4j.exceptions import ConfigurationError as DriverConfigurationError
-from neo4j.time import DateTime
 from opentelemetry.trace import Span, SpanKind
 from pydantic import BaseModel
 
 from graphmem.models.embedding_models import VectorState
 from graphmem.neo4j.availability import Availability, remaining_database_time
+from graphmem.neo4j.driver_values import from_neo4j, to_neo4j
 from graphmem.neo4j.queries import load_queries
 from graphmem.runtime.errors import ConfigurationError, DatabaseUnavailable, GraphmemError
 from graphmem.runtime.tracing import span
@@ -139,30 +139,6 @@ Row = dict[str, Any]
 T = TypeVar("T")
 
 
-def _from_neo4j(value: Any) -> Any:
-    """Return a value from the driver with Neo4j's times as Python's."""
-    if isinstance(value, DateTime):
-        return value.to_native().astimezone(UTC)
-    if isinstance(value, dict):
-        return {key: _from_neo4j(item) for key, item in value.items()}
-    if isinstance(value, list):
-        if value and isinstance(value[0], float):
-            return value
-        return [_from_neo4j(item) for item in value]
-    return value
-
-
-def _to_neo4j(value: Any) -> Any:
-    """Return a parameter with its times in UTC; neo4j-rust-ext cannot send times of a named zone."""
-    if isinstance(value, datetime):
-        return value.astimezone(UTC)
-    if isinstance(value, dict):
-        return {key: _to_neo4j(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return value if value and isinstance(value[0], float | str) else [_to_neo4j(item) for item in value]
-    return value
-
-
 def _without_hidden(parameters: dict[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
     """Return parameters that select nothing of the hidden users."""
     selection: dict[str, Any] = {}
@@ -206,7 +182,7 @@ class Transaction:
     async def run(self, name: str, **parameters: Any) -> list[Row]:
         """Run the query `name` and return its rows; raise TypeError when the parameters are not those it declares."""
         with _query_span(name):
-            return [_from_neo4j(record.data()) async for record in await self.start(name, parameters)]
+            return [from_neo4j(record.data()) async for record in await self.start(name, parameters)]
 
     async def fetch_value(self, name: str, **parameters: Any) -> Any:
         """Run a query with one row and one column and return the value as the driver decodes it.
@@ -228,13 +204,13 @@ class Transaction:
         text = query.text_on_next if _reads_next(self._vectors, parameters) else query.text
         if isinstance(self._inner, AsyncSession):
             limited = neo4j.Query(text, timeout=remaining_database_time())
-            return await self._inner.run(limited, _to_neo4j(parameters))
-        return await self._inner.run(text, _to_neo4j(parameters))
+            return await self._inner.run(limited, to_neo4j(parameters))
+        return await self._inner.run(text, to_neo4j(parameters))
 
     async def run_text(self, text: str, parameters: dict[str, Any] | None = None) -> list[Row]:
         """Run Cypher that is not in the catalogue, such as a check."""
         result = await self._inner.run(text, parameters or {})
-        return [_from_neo4j(record.data()) async for record in result]
+        return [from_neo4j(record.data()) async for record in result]
 
 
 class StreamTransaction:
@@ -262,7 +238,7 @@ class StreamTransaction:
             async with self._availability.watch():
                 records = await result.fetch(STREAM_ROWS)
             for record in records:
-                yield _from_neo4j(record.data())
+                yield from_neo4j(record.data())
             if len(records) < STREAM_ROWS:
                 return
 

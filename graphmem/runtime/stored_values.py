@@ -21,12 +21,16 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def stored_values(value: object) -> JSON:
-    """Return the fields of a model as JSON, without times and without words from a fixed list."""
+    """Return what a model holds as JSON, without times and without words from a fixed list.
+
+    The names of its fields are left out: unlike the keys of metadata, they say nothing of what a caller wrote, and each
+    would be read for secrets with every value.
+    """
     match value:
         case Enum() | date():
             return None
         case BaseModel():
-            return {name: stored_values(part) for name, part in value}
+            return [stored for _, part in value if (stored := stored_values(part)) not in (None, "", [], {})]
         case list() | tuple():
             return [stored_values(part) for part in value]
         case dict():

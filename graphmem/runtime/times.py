@@ -99,9 +99,13 @@ def to_micros(moment: datetime) -> int:
     return (moment - EPOCH) // MICROSECOND
 
 
+def from_micros(micros: int) -> datetime:
+    """Return the time that is so many microseconds after the start of 1970."""
+    return EPOCH + micros * MICROSECOND
+
+
 def parse_times(names: Sequence[str], microseconds: Sequence[int | None]) -> dict[str, datetime | None]:
     """Return times by name from microseconds since 1970; None stays None."""
     return {
-        name: None if count is None else EPOCH + count * MICROSECOND
-        for name, count in zip(names, microseconds, strict=True)
+        name: None if count is None else from_micros(count) for name, count in zip(names, microseconds, strict=True)
     }

@@ -9,17 +9,19 @@ from typing import Any
 import neo4j.vector
 import numpy as np
 
+from graphmem.conversations.message_mapping import message_from_columns
+from graphmem.conversations.session import Message
 from graphmem.memories.entity import NamedEntity
 from graphmem.memories.entity_store import entity_from_columns
 from graphmem.memories.fact_mapping import memory_from_columns
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
-from graphmem.memories.reinforcement import load_retrieval_states
+from graphmem.memories.reinforcement import load_retrieval_states, with_retrieval_states
 from graphmem.memories.vectors import StoredVectors
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, MESSAGE_TEXT_FIELDS, NAME_TEXT_FIELDS
 from graphmem.runtime.field_types import Vector
-from graphmem.runtime.times import MICROSECOND, to_epoch_pair
+from graphmem.runtime.times import MICROSECOND, from_micros, to_epoch_pair
 from graphmem.search.models import (
     EntityGraph,
     EntityMemories,
@@ -172,6 +174,16 @@ class DatabaseSource:
         found = await self._graph.fetch_value("search.load_memories", uuids=list(uuids))
         return {columns[0]["uuid"]: memory_from_columns(columns, now) for columns in found}
 
+    async def load_messages(self, message_ids: Sequence[str]) -> dict[str, Message]:
+        """Return messages by key; those that no longer exist are left out."""
+        if not message_ids:
+            return {}
+        found = await self._graph.fetch_value(
+            "search.load_messages", group_ids=self._groups, message_ids=message_ids_of(message_ids)
+        )
+        wanted = frozenset(message_ids)
+        return {key: message_from_columns(columns) for key, columns in found if key in wanted}
+
     async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
         """Return the texts of messages within the times of the filters."""
         if not message_ids:
@@ -233,6 +245,20 @@ class DatabaseSource:
             limit=limit,
         )
         return [memory_from_columns(columns, start) for columns in found]
+
+    async def load_shown(
+        self, memories: Sequence[Memory], message_ids: Sequence[str], now: datetime
+    ) -> tuple[dict[str, Memory], dict[str, datetime]]:
+        """Return memories with the strength and access count that they have at `now`, and when messages were said."""
+        if not memories and not message_ids:
+            return {}, {}
+        states, said = await self._graph.fetch_value(
+            "search.load_shown",
+            group_ids=self._groups,
+            ids=[memory.id for memory in memories],
+            message_ids=list(dict.fromkeys(message_ids)),
+        )
+        return with_retrieval_states(memories, states, now), {key: from_micros(micros) for key, micros in said}
 
     async def load_retrieval_states(self, memories: Iterable[Memory], now: datetime) -> dict[str, Memory]:
         """Return memories, by id, with the strength, confidence and access count that they have at `now`."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.memories.entity_names import EntityMention, MentionKind, question_focus
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.filters import FactFilters
@@ -120,7 +119,6 @@ class HybridSearch:
         self,
         sources: CandidateSources,
         entities: EntityStore,
-        episodes: EpisodeStore,
         name_cache: EntityNameCache,
         reinforcement: ReinforcementBuffer,
         embedder: Embedder,
@@ -132,7 +130,6 @@ class HybridSearch:
     ) -> None:
         self._sources = sources
         self._entities = entities
-        self._episodes = episodes
         self._name_cache = name_cache
         self._reinforcement = reinforcement
         self._embedder = embedder
@@ -147,15 +144,28 @@ class HybridSearch:
         """Whether a cross-encoder is configured."""
         return self._reranker is not None
 
-    async def search(self, reader: Reader, query: SearchQuery, *, with_persona: bool = False) -> SearchResponse:
+    async def open(self, reader: Reader) -> CandidateSource:
+        """Return the source of candidates for the searches of one request."""
+        return await self._sources.open(reader)
+
+    async def search(
+        self,
+        reader: Reader,
+        query: SearchQuery,
+        *,
+        source: CandidateSource | None = None,
+        with_persona: bool = False,
+        with_evidence: bool = True,
+    ) -> SearchResponse:
         """Return the memories that answer a query, best first; raise InvalidInput for an empty query.
 
-        At least one channel must be on, and `rerank` needs `can_rerank`. With `with_persona` the persona of the user
-        replaces that of the query.
+        At least one channel must be on, and `rerank` needs `can_rerank`. The search opens its `source` if the request
+        has none. With `with_persona` the persona of the user replaces that of the query. Without `with_evidence` the
+        messages are those that answer the query themselves.
         """
         started = time.perf_counter()
         question = normalise_query(query.query)
-        source = await self._sources.open(reader)
+        source = source or await self._sources.open(reader)
         if not source.state.groups:
             took_ms = round((time.perf_counter() - started) * 1000, 3)
             return SearchResponse(results=[], reranked=query.rerank, took_ms=took_ms)
@@ -183,7 +193,7 @@ class HybridSearch:
             best = fill_places(selected, leading_on, query.limit)
             loaded, (message_hits, evidence) = await asyncio.gather(
                 search.source.load_memories([scored.fact.uuid for scored in best], search.now),
-                self._rank_messages(search, ranked, messages, query.limit),
+                self._rank_messages(search, ranked if with_evidence else None, messages, query.limit),
             )
         best = [scored for scored in best if scored.fact.uuid in loaded]
         if query.reinforce:
@@ -218,7 +228,7 @@ class HybridSearch:
             return MessageSearchResponse(results=[])
         async with self._prepare(source, question, searched) as search:
             messages = await self._find_messages(search)
-            hits, _ = await self._rank_messages(search, [], messages, query.limit)
+            hits, _ = await self._rank_messages(search, None, messages, query.limit)
         return MessageSearchResponse(results=hits)
 
     # Preparing
@@ -377,16 +387,18 @@ class HybridSearch:
     async def _rank_messages(
         self,
         search: PreparedSearch,
-        ranked: Sequence[ScoredFact],
+        answers: Sequence[ScoredFact] | None,
         found: MessagesByChannel,
         limit: int,
     ) -> tuple[list[MessageHit], list[Evidence]]:
         """Return up to `limit` of the messages found, and all messages that support an answer, each best first.
 
-        A message also supports an answer through the facts that were taken from it. The ids of evidence are keys.
+        A message also supports an answer through the `answers` that were taken from it; no support is returned without
+        them. The ids of evidence are keys.
         """
         if not found:
             return [], []
+        ranked = answers or []
         found_ids = dict.fromkeys(message.message_id for messages in found.values() for message in messages)
         source_ids = dict.fromkeys(message_id for scored in ranked for message_id in scored.fact.message_ids)
         vectors = await search.vectors if search.vectors else []
@@ -404,8 +416,7 @@ class HybridSearch:
         rank = partial(rank_messages, search.text, languages=self._languages, is_overview=search.is_overview)
         found_messages = [message for message in messages if message.message_id in found_ids]
         best = rank([], found_messages)[:limit]
-        scope, keys = search.source.state.scope, [hit.message_id for hit in best]
-        by_id = await self._episodes.load_messages_by_key(scope, keys) if best else {}
+        by_id = await search.source.load_messages([hit.message_id for hit in best])
         hits = [
             MessageHit(
                 message=by_id[hit.message_id],
@@ -415,7 +426,7 @@ class HybridSearch:
             for hit in best
             if hit.message_id in by_id
         ]
-        return hits, rank(facts, messages)
+        return hits, rank(facts, messages) if answers is not None else []
 
 
 def _by_message_id(evidence: Evidence) -> Evidence:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from graphmem.conversations.session import Message
 from graphmem.memories.entity import NamedEntity
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
@@ -60,6 +61,9 @@ class CandidateSource(Protocol):
     async def load_memories(self, uuids: Sequence[str], now: datetime) -> dict[str, Memory]:
         """Return versions as callers see them at `now`, by uuid; those that no longer exist are left out."""
 
+    async def load_messages(self, message_ids: Sequence[str]) -> dict[str, Message]:
+        """Return messages by key (`tenants.owners.message_key`); those that no longer exist are left out."""
+
     async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
         """Return the texts of messages within the times of the filters."""
 
@@ -81,6 +85,11 @@ class CandidateSource(Protocol):
 
     async def list_profile_facts(self, domain: str | None, start: datetime, end: datetime, limit: int) -> list[Memory]:
         """Return the facts of the profile, and of a domain, that are valid at a time in `[start, end)`."""
+
+    async def load_shown(
+        self, memories: Sequence[Memory], message_ids: Sequence[str], now: datetime
+    ) -> tuple[dict[str, Memory], dict[str, datetime]]:
+        """Return memories with the strength and access count that they have at `now`, and when messages were said."""
 
     async def load_retrieval_states(self, memories: Iterable[Memory], now: datetime) -> dict[str, Memory]:
         """Return memories, by id, with the strength, confidence and access count that they have at `now`."""

@@ -63,6 +63,12 @@ async def connect(address: str, agent: httpx.AsyncClient) -> AsyncIterator[Conne
         yield make
 
 
+@pytest.fixture(scope="module", autouse=True)
+async def warm(services: Services) -> None:
+    """Build the first contexts, as a server does after its start: a call of a model does not wait long for one."""
+    await services.warm_up.run()
+
+
 @pytest.fixture
 async def lund(agent: httpx.AsyncClient) -> None:
     """Mara lives in Lund."""

@@ -56,7 +56,7 @@ def test_every_operation_documents_responses_and_errors() -> None:
 
 def test_every_write_takes_an_idempotency_key() -> None:
     user = "/v1/users/{user_id}"
-    tails = ("/search", "/messages/search", "/context", "/sessions/{session_id}/enhance")
+    tails = ("/search", "/messages/search", "/ask", "/context", "/sessions/{session_id}/enhance")
     # Calls that are passed on to a provider are no writes: it would answer each of them again.
     reads = {user + tail for tail in tails} | {path for path in OPENAPI["paths"] if path.startswith(PASSED_ON)}
     for path, method in OPERATIONS:
@@ -67,7 +67,10 @@ def test_every_write_takes_an_idempotency_key() -> None:
 def test_every_route_of_the_contract_is_there() -> None:
     user = "/v1/users/{user_id}"
     promised = {
-        *(("post", user + tail) for tail in ("/memories", "/search", "/messages", "/messages/search", "/context")),
+        *(
+            ("post", user + tail)
+            for tail in ("/memories", "/search", "/messages", "/messages/search", "/ask", "/context")
+        ),
         *(("get", user + tail) for tail in ("/memories", "/entities", "/entities/lookup", "/sessions", "/export")),
         *(
             ("get", user + tail)
@@ -207,6 +210,8 @@ async def test_generated_requests_get_documented_responses(
     )
     def ask(case: schemathesis.Case[Any]) -> None:
         answer = case.call(base_url=address, headers=headers)
-        case.validate_response(answer, checks=CHECKS)
+        # 501 is what a server without a language model documents and answers.
+        checks = [check for check in CHECKS if answer.status_code != 501 or check is not not_a_server_error]
+        case.validate_response(answer, checks=checks)
 
     await asyncio.to_thread(ask)

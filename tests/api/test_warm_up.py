@@ -11,7 +11,7 @@ from graphmem.tenants.owners import Owner
 from graphmem.tenants.users import UserStore
 
 
-async def test_the_searches_after_a_start_change_no_memory(services: Services, graph: Graph, owner: Owner) -> None:
+async def test_the_contexts_after_a_start_change_no_memory(services: Services, graph: Graph, owner: Owner) -> None:
     await services.memories.save(owner, [MemoryIn(content="Ada is the user"), MemoryIn(content="Ada lives in Turin")])
     owners = await UserStore(graph).list_owners(limit=USERS)
     before = [await services.memories.page(found, ListFilters()) for found in owners]

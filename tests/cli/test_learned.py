@@ -102,3 +102,21 @@ def test_what_was_learned_is_shown_as_tables() -> None:
     text = console.export_text()
     for shown in ('{"format": "chart"}', "Asks about food", "m1, m2", "two birthdays", "They spoke of maps.", "12"):
         assert shown in text
+
+
+async def test_a_question_is_answered_with_what_the_answer_rests_on(
+    cli: Cli, cli_with_models: Cli, models: ModelServer, user: str
+) -> None:
+    await cli("add", "Mara lives in Lund.", "--user", user)
+    refused = await cli("ask", "Where do I live?", "--user", user)
+    assert (refused.code, "GRAPHMEM_LLM_MODEL" in refused.err) == (1, True)
+    sources = [{"source": 1, "quote": "lives in Lund"}]
+    models.completion = json.dumps({"sources": sources, "answer": "You live in Lund.", "search": None})
+    shown = await cli_with_models("ask", "Where do I live?", "--user", user)
+    assert "You live in Lund." in shown.out
+    assert "lives in Lund" in shown.out
+    answered = await cli_with_models("ask", "Where do I live?", "--user", user, "--json")
+    assert (answered.json["answered"], answered.json["citations"][0]["quote"]) == (True, "lives in Lund")
+    models.completion = json.dumps({"sources": [], "answer": None, "search": None})
+    unknown = await cli_with_models("ask", "What is my blood type?", "--user", user)
+    assert (unknown.code, unknown.out.strip()) == (0, "Memory has no answer to this.")

@@ -17,8 +17,10 @@ import graphmem
 from docs.blocking_client import make_blocking
 from graphmem import AsyncClient, Client, GraphMemory
 from graphmem.app.bootstrap import Services
+from graphmem.ask.models import AskRequest
 from graphmem.client.api_call import ApiCall
 from graphmem.client.inputs import (
+    AskOptions,
     ContextOptions,
     ListMemoriesOptions,
     MemoryChanges,
@@ -105,6 +107,7 @@ def test_methods_of_both_clients_have_the_same_parameters_and_documentation(name
     [
         (SearchOptions, SearchQuery, "query"),
         (ContextOptions, ContextRequest, "question"),
+        (AskOptions, AskRequest, "question"),
         (ListMemoriesOptions, ListFilters, None),
         (MemoryChanges, MemoryPatch, None),
     ],

@@ -113,7 +113,7 @@ async def open_harness(
     facts, episodes, vectors = FactStore(graph, entities, clock), EpisodeStore(graph, clock), StoredVectors(graph)
     sources = ResidentCopies(graph, vectors, Rights(graph), clock, max_bytes=50_000_000)
     names, reinforcement = EntityNameCache(clock), ReinforcementBuffer(facts, clock)
-    search = HybridSearch(sources, entities, episodes, names, reinforcement, embedder, clock)
+    search = HybridSearch(sources, entities, names, reinforcement, embedder, clock)
     lookup = EntityLookup(sources, entities, names, reinforcement, clock)
     store = ContextStore(graph, clock)
     usage = ContextUsage(ContextUseStore(graph, clock), facts, clock, days=30)

@@ -27,6 +27,10 @@ def message_lines(count: int, words: int = 8) -> list[PreambleLine]:
     return [PreambleLine(f"m{number}", f"[USER]: turn {number} " + "word " * words) for number in range(count)]
 
 
+def keys_of(lines: list[PreambleLine]) -> list[str]:
+    return [line.key for line in lines]
+
+
 @pytest.mark.req("CASH-17")
 def test_memories_come_first_as_bullets_under_the_exact_heading() -> None:
     window = pack_preamble(
@@ -69,7 +73,7 @@ def test_the_profile_precedes_relevance_and_messages_in_a_small_budget() -> None
     )
     window = pack_preamble("Dinner?", content, 30)
     assert window.memory_keys == ["Mara is vegetarian and allergic to hazelnuts"]
-    assert window.message_keys == []
+    assert keys_of(window.messages) == []
 
 
 @pytest.mark.req("TRUE-12")
@@ -77,7 +81,7 @@ def test_the_newest_messages_that_fit_are_included_in_order() -> None:
     messages = message_lines(10)
     messages[5] = PreambleLine("m5", "[USER]: " + "long " * 400)
     window = pack_preamble("And now?", PreambleContent(messages=messages), 300)
-    assert window.message_keys == ["m6", "m7", "m8", "m9"]
+    assert keys_of(window.messages) == ["m6", "m7", "m8", "m9"]
     assert window.preamble.index("turn 6") < window.preamble.index("turn 9")
 
 
@@ -86,7 +90,7 @@ def test_a_newest_message_over_the_budget_is_truncated_not_dropped() -> None:
     window = pack_preamble(
         "And now?", PreambleContent(messages=[PreambleLine("m", "[USER]: begin " + "long " * 400)]), 100
     )
-    assert window.message_keys == ["m"]
+    assert keys_of(window.messages) == ["m"]
     assert "begin long" in window.preamble
     assert window.token_count <= 100
 
@@ -107,7 +111,7 @@ def test_omitted_messages_are_summarized_below_80_percent_usage(filling: int, su
         PreambleContent(messages=messages, summarize_omitted=lambda shown: f"{2 - shown} earlier message"),
         budget,
     )
-    assert window.message_keys == ["new"]
+    assert keys_of(window.messages) == ["new"]
     assert window.has_summary is summarised
 
 
@@ -126,8 +130,8 @@ def test_every_message_is_either_shown_or_summarized() -> None:
         summarize_omitted=rest,
     )
     window = pack_preamble("And now?", content, 420)
-    assert asked == [len(window.message_keys)]
-    assert f"{20 - len(window.message_keys)} earlier messages" in window.preamble
+    assert asked == [len(keys_of(window.messages))]
+    assert f"{20 - len(keys_of(window.messages))} earlier messages" in window.preamble
 
 
 @pytest.mark.req("TRUE-12")
@@ -158,7 +162,7 @@ def test_the_most_relevant_memory_is_included_despite_a_large_profile() -> None:
     )
     window = pack_preamble("?", content, 500)
     assert "the one thing asked about" in window.memory_keys
-    assert len(window.message_keys) == 3
+    assert len(keys_of(window.messages)) == 3
 
 
 @pytest.mark.req("QUINN-34")
@@ -219,6 +223,6 @@ def test_a_preamble_never_exceeds_its_budget(
     )
     window = pack_preamble(question, content, budget)
     assert window.token_count == count_tokens(window.preamble) + asked <= budget
-    shown = [line.key for line in messages][len(messages) - len(window.message_keys) :]
-    assert window.message_keys == shown
+    shown = [line.key for line in messages][len(messages) - len(keys_of(window.messages)) :]
+    assert keys_of(window.messages) == shown
     assert len(set(window.memory_keys)) == len(window.memory_keys)

@@ -42,7 +42,8 @@ async def in_process_client(services: Services, owner: Owner, *, can_write: bool
         return services
 
     connection = Connection(owner, actor="agent-7", can_write=can_write)
-    async with Client(make_server(get_memory, lambda _: connection)) as client:
+    server = make_server(get_memory, lambda _: connection, can_ask=services.answers.has_model)
+    async with Client(server) as client:
         yield client
 
 

@@ -99,7 +99,7 @@ async def test_tools_report_an_unavailable_database(
 ) -> None:
     env = server_environment(database, models, tmp_path, GRAPHMEM_NEO4J_URI="bolt://127.0.0.1:9")
     async with Client(server_parameters(tenant, env, tmp_path)) as client:
-        assert len((await client.list_tools()).tools) == 11
+        assert len((await client.list_tools()).tools) == 12
         for _ in range(2):
             assert "Neo4j" in await call_tool_error(client, "search_memory", query="tea")
 

@@ -83,6 +83,7 @@ async def _compare_channels(
     assert ids[0] == ids[1]
     contents = [await source.load_message_contents(sorted(ids[1]), filters) for source in (memory, database)]
     assert sorted(contents[0], key=repr) == sorted(contents[1], key=repr)
+    assert await memory.load_messages(sorted(ids[1])) == await database.load_messages(sorted(ids[1]))
     uuids = [fact.uuid for fact in by_words[1]]
     cosines = [await source.fact_similarities(uuids, [vector]) for source in (memory, database)]
     assert cosines[0].keys() == cosines[1].keys()
@@ -105,6 +106,8 @@ async def _compare_lookups(
     shown = profiles[1]
     states = [await source.load_retrieval_states(shown, now) for source in (memory, database)]
     assert states[0] == states[1]
+    said = sorted({message_id for stored in shown for message_id in stored.source.message_ids})
+    assert await memory.load_shown(shown, said, now) == await database.load_shown(shown, said, now)
 
 
 def _assert_same_facts(ours: Sequence[FactCandidate], theirs: Sequence[FactCandidate]) -> None:

@@ -131,12 +131,12 @@ class DialogueUser:
 
 
 @contextmanager
-def answering_model() -> Iterator[str]:
+def answering_model(recordings: Path = RECORDINGS) -> Iterator[str]:
     """The address of the recordings, or of the model that is to be recorded."""
     if live := os.environ.get(RECORD_FROM):
         yield live
         return
-    with ReplayServer(RECORDINGS) as replay:
+    with ReplayServer(recordings) as replay:
         yield replay.base_url
 
 

@@ -179,22 +179,6 @@ CALL (valid_at, known_at) {
 }
 RETURN [quotable, dated, sessions] AS found
 
-// name: load_shown(group_ids, ids, dated_ids)
-// Fetch what retrievals have changed of the latest versions of memories, and when messages were said.
-CALL () {
-  UNWIND $group_ids AS group_id
-  UNWIND $ids AS id
-  MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: id}]->() WHERE r.expired_at IS NULL
-  RETURN collect({{retrieval_state}}) AS states
-}
-CALL () {
-  UNWIND $group_ids AS group_id
-  UNWIND $dated_ids AS message_id
-  MATCH (m:Episodic {group_id: group_id, message_id: message_id})
-  RETURN collect([message_id, m.valid_at.epochSeconds * 1000000 + m.valid_at.microsecond]) AS dated
-}
-RETURN [states, dated] AS found
-
 // name: find_ticket_sessions(group_id, marked, fields, limit)
 // Find the sessions about tickets, the latest first: by a field of their metadata, or by "#id" in their title or summary.
 MATCH (s:Session) WHERE s.group_id = $group_id AND s.kind = 'conversation'
@@ -327,5 +311,6 @@ MERGE (i)-[:LEARNED_FROM]->(m)
 
 // name: save_feedback(group_id, message_id, score, text, issues, confidence, learned_from)
 // Store the feedback on a message, what it complains about, its new confidence, and the feedback that was learned from.
+MATCH (u:User {group_id: $group_id})
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
-SET m.feedback_score = $score, m.feedback_text = $text, m.feedback_issues = $issues, m.confidence = $confidence, m.learned_from = $learned_from
+SET m.revision = u.revision, m.feedback_score = $score, m.feedback_text = $text, m.feedback_issues = $issues, m.confidence = $confidence, m.learned_from = $learned_from

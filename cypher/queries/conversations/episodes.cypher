@@ -101,9 +101,10 @@ MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
 SET m.pending_job = $job_id
 
 // name: mark_extracted(group_id, message_ids, at)
-// Record that extraction has read messages.
+// Record that extraction has read messages; the caller has locked the user.
+MATCH (u:User {group_id: $group_id})
 MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
-SET m.extracted_at = $at
+SET m.extracted_at = $at, m.revision = u.revision
 REMOVE m.pending_job
 
 // name: release_from_job(group_id, job_id)

@@ -133,10 +133,11 @@ RETURN x.actions AS actions
 
 // name: set_turns(group_id, session_id, turns)
 // Store what messages are about where their sender did not say; the session lists its latest 200 intents.
+MATCH (u:User {group_id: $group_id})
 UNWIND $turns AS turn
 MATCH (m:Episodic {group_id: $group_id, message_id: turn.message_id})
-WITH m, turn, m.intent IS NULL AND turn.intent IS NOT NULL AS is_new
-SET m.intent = coalesce(m.intent, turn.intent),
+WITH u, m, turn, m.intent IS NULL AND turn.intent IS NOT NULL AS is_new
+SET m.revision = u.revision, m.intent = coalesce(m.intent, turn.intent),
     m.entities = CASE coalesce(m.entities, '{}') WHEN '{}' THEN turn.entities ELSE m.entities END
 WITH m.position AS position, turn, is_new ORDER BY position
 WITH collect(CASE WHEN is_new THEN turn.intent END) AS intents
@@ -149,8 +150,9 @@ CREATE (x:Extraction {group_id: $group_id, extraction_id: $extraction_id})
 SET x.uuid = randomUUID(), x.actions = $actions, x.links = $links, x.created_at = $at
 WITH x
 CALL () {
+  MATCH (u:User {group_id: $group_id})
   MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
-  SET m.extracted_at = $at
+  SET m.extracted_at = $at, m.revision = u.revision
   REMOVE m.pending_job
 }
 CALL () {

@@ -3,7 +3,7 @@
 // name: find_by_keys(group_ids, keys)
 // Find entities by the keys of their names or aliases.
 {{entities_with_keys}}
-RETURN {{entity_node}} AS entity
+RETURN {{entity_names}} AS entity
 
 // name: create_entities(group_id, entities)
 // Create entities with their type as a label; one whose name is taken stays unchanged.
@@ -12,7 +12,7 @@ UNWIND $entities AS properties
 MERGE (e:Entity {group_id: properties.group_id, name_key: properties.name_key})
 ON CREATE SET e = properties, e.revision = u.revision
 SET e:$(properties.type)
-RETURN {{entity_node}} AS entity
+RETURN {{entity_names}} AS entity
 
 // name: set_type(group_id, entity_id, type, now)
 // Set the type of an entity whose type was unknown.
@@ -20,7 +20,7 @@ MATCH (u:User {group_id: $group_id})
 MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
 REMOVE e:Thing
 SET e.type = $type, e.labels = ['Entity', $type], e:$($type), e.updated_at = $now, e.revision = u.revision
-RETURN {{entity_node}} AS entity
+RETURN {{entity_names}} AS entity
 
 // name: add_aliases(group_id, entity, names, keys, shared, now)
 // Add names to an entity, given by id or name key, and return those added; unless `shared`, a name that another entity

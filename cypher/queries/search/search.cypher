@@ -143,7 +143,8 @@ RETURN collect([{{message_key}}, left(m.content, 2000), m.speaker, m.role, m.ses
 // name: load_messages(group_ids, message_ids)
 // Fetch messages of several groups by id, with their keys.
 UNWIND $group_ids AS group_id
-MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids
+UNWIND $message_ids AS message_id
+MATCH (m:Episodic {group_id: group_id, message_id: message_id})
 RETURN collect([{{message_key}}, {{message_columns}}]) AS found
 
 // name: list_entity_names(group_ids, limit)
@@ -180,6 +181,22 @@ WHERE r.group_id IN $group_ids AND r.expired_at IS NULL AND (r.scope IN ['profil
   AND r.valid_from < $valid_before AND r.valid_to >= $valid_after
 WITH r ORDER BY r.importance DESC, r.known_from DESC, r.uuid LIMIT $limit
 RETURN collect({{memory_columns}}) AS found
+
+// name: load_shown(group_ids, ids, message_ids)
+// Fetch what retrievals have changed of the latest versions of memories, and when messages were said, by key.
+CALL () {
+  UNWIND $group_ids AS group_id
+  UNWIND $ids AS id
+  MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: id}]->() WHERE r.expired_at IS NULL
+  RETURN collect({{retrieval_state}}) AS states
+}
+CALL () {
+  UNWIND $group_ids AS group_id
+  UNWIND $message_ids AS message_id
+  MATCH (m:Episodic {group_id: group_id, message_id: message_id})
+  RETURN collect([{{message_key}}, m.valid_at.epochSeconds * 1000000 + m.valid_at.microsecond]) AS said
+}
+RETURN [states, said] AS found
 
 // name: load_retrieval_states(group_ids, ids)
 // Fetch what retrievals have changed of the latest versions of memories: strength, confidence and how often they were read.

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.memories.entity import EntityRef
-from graphmem.memories.fact_mapping import TIME_FIELDS, fact_from_row, memory_from_fact
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_mapping import TIME_FIELDS, fact_from_row, memory_at, memory_from_fact
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
 from graphmem.runtime.times import MAX_TIME, to_micros
@@ -21,7 +23,7 @@ from graphmem.search.resident.columns import Column, Members, Words, cosines, un
 from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
 from graphmem.tenants.owners import message_key
 
-FACT_BYTES = 3_200
+FACT_BYTES = 3_700
 """Memory of a version beside its vector, its texts and its postings, measured over conversations."""
 
 MAX_CONTEXT = 1_500
@@ -31,6 +33,14 @@ FOREVER = to_micros(MAX_TIME)
 """The end of an interval that is open."""
 
 _ACCESSED, _CREATED = TIME_FIELDS.index("last_accessed_at"), TIME_FIELDS.index("first_created_at")
+
+
+class ShownFact(NamedTuple):
+    """A version as callers see it, with entities that are called so."""
+
+    refs: Mapping[str, EntityRef]
+    fact: Fact
+    memory: Memory
 
 
 @dataclass(slots=True)
@@ -46,6 +56,7 @@ class ResidentFact:
     search_text: str
     known_from: int
     candidate: FactCandidate
+    shown: ShownFact | None = None
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -59,13 +70,16 @@ class ResidentFact:
 
     def to_memory(self, refs: Mapping[str, EntityRef], now: datetime) -> Memory:
         """Return what callers see at `now`; `refs` holds the entities by id."""
-        row = {
-            "fact": self.properties,
-            "times": self.times,
-            "subject_id": self.subject_id,
-            "object_id": self.object_id,
-        }
-        return memory_from_fact(fact_from_row(row), refs, now)
+        if self.shown is None or self.shown.refs != refs:
+            row = {
+                "fact": self.properties,
+                "times": self.times,
+                "subject_id": self.subject_id,
+                "object_id": self.object_id,
+            }
+            fact = fact_from_row(row)
+            self.shown = ShownFact(refs, fact, memory_from_fact(fact, refs, now))
+        return memory_at(self.shown.memory, self.shown.fact, now)
 
     @property
     def retrieval_state(self) -> list[Any]:
@@ -119,7 +133,8 @@ class FactTable:
 
     def put(self, columns: Sequence[Any]) -> None:
         """Add or replace a version, from the columns of `resident.load_facts`."""
-        (properties, times, subject_id, object_id), search_text, bounds, vector = columns
+        (stored, times, subject_id, object_id), search_text, bounds, vector = columns
+        properties = {sys.intern(name): value for name, value in stored.items()}  # else each row has its own names
         self._masked = None
         old = self._by_uuid.get(properties["uuid"])
         if old is not None:

@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphmem.conversations.message_mapping import compact_columns, message_from_columns
+from graphmem.conversations.session import Message
 from graphmem.memories.filters import FactFilters
-from graphmem.runtime.times import to_micros
+from graphmem.runtime.times import from_micros, to_micros
 from graphmem.search.models import MessageCandidate, MessageContent
 from graphmem.search.resident.columns import Column, cosines, unit_vector
 from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
+from graphmem.tenants.owners import message_key
 
-MESSAGE_BYTES = 700
+MESSAGE_BYTES = 1_150
 """Memory of a message beside its vector, its text and its postings, measured over conversations."""
 
 MAX_CONTENT = 2_000
-"""Characters of a message that are kept: evidence reads no more. Its whole text is indexed."""
+"""Characters of a message that evidence reads."""
+
+
+@dataclass(slots=True)
+class ResidentMessage:
+    """A message in memory: what evidence reads of it, and all that callers see as queries return it."""
+
+    content: MessageContent
+    columns: Sequence[Any]
+    message: Message | None = None
+
+    def to_message(self) -> Message:
+        """Return what callers see, which is made once."""
+        if self.message is None:
+            self.message = message_from_columns(self.columns)
+        return self.message
 
 
 class MessageTable:
-    """Messages by row; a message whose text changes gets a new row."""
+    """Messages by row; a message whose text changes gets a new row. Its id is its key, as `message_key` returns it."""
 
     def __init__(self, dimension: int) -> None:
         self._dimension = dimension
-        self._messages: list[MessageContent] = []
+        self._messages: list[ResidentMessage] = []
         self._rows: dict[str, int] = {}
         self._texts = TextIndex(fields=2)
         self._text_bytes = 0
@@ -48,26 +68,44 @@ class MessageTable:
         self._vectors.reserve(rows)
 
     def put(self, columns: Sequence[Any]) -> None:
-        """Add or replace a message, from the columns of `resident.load_messages`."""
-        message_id, content, speaker, role, session_id, position, said_at, known_from, vector = columns
-        message = MessageContent(message_id, content[:MAX_CONTENT], speaker, role, session_id, position)
+        """Add or replace a message, from the value of the fragment `resident_message`."""
+        read, vector = columns
+        stored, times = compact_columns(read)
+        message_id = message_key(stored["group_id"], stored["message_id"])
+        text, speaker = stored["content"], stored.get("speaker")
+        content = MessageContent(
+            message_id, text[:MAX_CONTENT], speaker, stored["role"], stored["session_id"], stored["position"]
+        )
+        message = ResidentMessage(content, (stored, times))
         row = self._rows.get(message_id)
-        if row is not None and self._messages[row].content != message.content:
+        if row is not None and self._messages[row].columns[0]["content"] != text:
             self._alive.set(row, False)
             row = None
         if row is None:
             row = self._rows[message_id] = len(self._messages)
             self._messages.append(message)
-            self._texts.append(content, speaker or "")
-            self._text_bytes += len(message.content.encode())
+            self._texts.append(text, speaker or "")
+            self._text_bytes += len(text.encode())
             for column in (self._vectors, self._alive, self._has_vector, self._said_at, self._known_from):
                 column.append(0)
         self._messages[row] = message
         self._alive.set(row, True)
         self._has_vector.set(row, vector is not None)
         self._vectors.set(row, unit_vector(vector, self._dimension))
+        said_at, known_from, _ = times
         self._said_at.set(row, said_at)
         self._known_from.set(row, known_from)
+
+    def get(self, message_id: str) -> Message | None:
+        """Return a message as callers see it."""
+        row = self._rows.get(message_id)
+        return None if row is None else self._messages[row].to_message()
+
+    def times_said(self, message_ids: Iterable[str]) -> dict[str, datetime]:
+        """Return when messages were said, by id, without those that are unknown."""
+        said_at = self._said_at.values
+        rows = {message_id: self._rows[message_id] for message_id in message_ids if message_id in self._rows}
+        return {message_id: from_micros(int(said_at[row])) for message_id, row in rows.items()}
 
     def mask(self, filters: FactFilters) -> Mask:
         """Return which rows were said and known by the times of the filters."""
@@ -81,19 +119,19 @@ class MessageTable:
         rows = np.flatnonzero(mask & self._has_vector.values)
         best = best_rows(rows, similarities[rows], limit)
         return [
-            MessageCandidate(self._messages[row].message_id, (1.0 + similarity) / 2.0)
+            MessageCandidate(self._messages[row].content.message_id, (1.0 + similarity) / 2.0)
             for row, similarity in zip(best.tolist(), similarities[best].tolist(), strict=True)
         ]
 
     def find_by_words(self, words: Sequence[str], mask: Mask, limit: int) -> list[MessageCandidate]:
         """Return the messages that contain any of the words among the rows of the mask, best first."""
         found = self._texts.find(words, mask, limit)
-        return [MessageCandidate(self._messages[row].message_id, score) for row, score in found]
+        return [MessageCandidate(self._messages[row].content.message_id, score) for row, score in found]
 
     def contents(self, message_ids: Sequence[str], mask: Mask) -> list[MessageContent]:
         """Return messages by id, without those that are unknown or outside the mask."""
         rows = (self._rows.get(message_id) for message_id in message_ids)
-        return [self._messages[row] for row in rows if row is not None and mask[row]]
+        return [self._messages[row].content for row in rows if row is not None and mask[row]]
 
     def similarities(self, message_ids: Sequence[str], vectors: NDArray[np.float32]) -> dict[str, list[float]]:
         """Return the cosines with vectors of length 1, by message id, of the messages that have one."""

@@ -11,6 +11,7 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from graphmem.conversations.session import Message
 from graphmem.memories.entity import EntityRef, NamedEntity
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
@@ -110,6 +111,11 @@ class ResidentSource:
         found = {uuid: self._find(uuid) for uuid in uuids}
         return {uuid: fact.to_memory(self._refs_of(fact), now) for uuid, fact in found.items() if fact is not None}
 
+    async def load_messages(self, message_ids: Sequence[str]) -> dict[str, Message]:
+        """Return messages by key; those that no longer exist are left out."""
+        found = ((key, copy.messages.get(key)) for copy in self._copies for key in message_ids)
+        return {key: message for key, message in found if message is not None}
+
     async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
         """Return the texts of messages within the times of the filters."""
         tables = [copy.messages for copy in self._copies]
@@ -167,6 +173,13 @@ class ResidentSource:
             )
         ]
         return self._most_important(facts, start, limit)
+
+    async def load_shown(
+        self, memories: Sequence[Memory], message_ids: Sequence[str], now: datetime
+    ) -> tuple[dict[str, Memory], dict[str, datetime]]:
+        """Return memories with the strength and access count that they have at `now`, and when messages were said."""
+        said = {key: time for copy in self._copies for key, time in copy.messages.times_said(message_ids).items()}
+        return await self.load_retrieval_states(memories, now), said
 
     async def load_retrieval_states(self, memories: Iterable[Memory], now: datetime) -> dict[str, Memory]:
         """Return memories, by id, with the strength, confidence and access count that they have at `now`."""

@@ -666,6 +666,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/users/{user_id}/ask": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask memory a question
+         * @description Answer a question from memory with citations, by one or two calls of a language model.
+         */
+        post: operations["ask"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/users/{user_id}/changes": {
         parameters: {
             query?: never;
@@ -1442,6 +1462,78 @@ export interface components {
             users?: string[] | null;
         };
         /**
+         * AskRequest
+         * @description A question to the memory of a user.
+         *
+         *     `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
+         *     session its latest messages are shown too. With `valid_as_of` or `known_as_of` memory answers as of that time.
+         */
+        AskRequest: {
+            /**
+             * Known As Of
+             * @description What was believed at this time, RFC 3339 with an offset; absent: now.
+             */
+            known_as_of?: string | null;
+            /**
+             * Question
+             * @description The question that is about to be sent to the model.
+             */
+            question: string;
+            /**
+             * Session Id
+             * @description Id of the session.
+             */
+            session_id?: string | null;
+            /**
+             * Token Budget
+             * @description Most tokens of preamble and question together.
+             * @default 2000
+             */
+            token_budget?: number;
+            /**
+             * Valid As Of
+             * @description What held in the world at this time, RFC 3339 with an offset; absent: now.
+             */
+            valid_as_of?: string | null;
+        };
+        /**
+         * AskResponse
+         * @description An answer from memory and its citations; not `answered`, with neither, where nothing in memory answers.
+         *
+         *     `context_id` names what the answer was made from, by which it can be rated. `receipt` is what the calls cost.
+         */
+        AskResponse: {
+            /**
+             * Answer
+             * @description The answer, in the language of the question; null: memory has none.
+             */
+            answer: string | null;
+            /**
+             * Answered
+             * @description Whether memory has an answer that rests on what is cited.
+             * @default false
+             */
+            answered: boolean;
+            /**
+             * Citations
+             * @description The memories and messages that the answer rests on; empty without an answer.
+             */
+            citations: components["schemas"]["Citation"][];
+            /**
+             * Context Id
+             * @description Id of this context, for feedback on the answer that it led to.
+             */
+            context_id: string;
+            /**
+             * Llm Calls
+             * @description Number of model calls: at most two.
+             * @default 0
+             */
+            llm_calls: number;
+            /** @description What it cost. */
+            receipt: components["schemas"]["Receipt"];
+        };
+        /**
          * Associate
          * @description Make related memories point to one another; nothing else about them changes.
          */
@@ -1559,6 +1651,34 @@ export interface components {
              * @description How well it fits; higher is better.
              */
             score: number;
+        };
+        /**
+         * Citation
+         * @description A place that an answer rests on: a memory or a message, and words of it.
+         *
+         *     `valid_at` is since when the memory holds, or when the message was said.
+         */
+        Citation: {
+            /**
+             * Memory Id
+             * @description Id of the memory that is quoted; null: a message is.
+             */
+            memory_id: string | null;
+            /**
+             * Message Id
+             * @description Id of the message that is quoted; null: a memory is.
+             */
+            message_id: string | null;
+            /**
+             * Quote
+             * @description Words of it, as they stand there.
+             */
+            quote: string;
+            /**
+             * Valid At
+             * @description Since when the memory holds, null: unknown; of a message, when it was said.
+             */
+            valid_at: string | null;
         };
         /**
          * ConfigurationErrorProblem
@@ -9393,6 +9513,68 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["ErasureResult"];
+                };
+            };
+        };
+    };
+    ask: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path: {
+                /**
+                 * @description Whose memory it is: an id of the caller's own.
+                 * @example ada
+                 */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "question": "What must I leave out when I cook for Ada?",
+                 *       "token_budget": 1000
+                 *     }
+                 */
+                "application/json": components["schemas"]["AskRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "answer": "Ada is allergic to hazelnuts.",
+                     *       "answered": true,
+                     *       "citations": [
+                     *         {
+                     *           "memory_id": "3e0fe5a3-5c0b-4b5e-9a55-2b8f4d8a9c11",
+                     *           "message_id": null,
+                     *           "quote": "Ada is allergic to hazelnuts",
+                     *           "valid_at": null
+                     *         }
+                     *       ],
+                     *       "context_id": "19806d15-7a4f-40f0-90ad-1ed05159e95a",
+                     *       "llm_calls": 1,
+                     *       "receipt": {
+                     *         "llm_calls": 1,
+                     *         "prompt_tokens": 1180,
+                     *         "completion_tokens": 41,
+                     *         "embedded_texts": 0,
+                     *         "seconds": 0.9
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AskResponse"];
                 };
             };
         };

@@ -3,6 +3,8 @@
 import type { Client } from "openapi-fetch";
 import { Listing, type Page } from "./listing.js";
 import type {
+  AskRequest,
+  AskResponse,
   BehaviorPattern,
   ChangeFilters,
   ContextItem,
@@ -168,6 +170,12 @@ export class User {
   async entityGraph(entityId: string, graph: GraphOptions = {}, options: CallOptions = {}): Promise<EntityGraph> {
     const call = this.#read(options, graph, { entity_id: entityId });
     return (await this.#api.GET(`${USER}/entities/{entity_id}/graph`, call)).data!;
+  }
+
+  /** Answers a question from memory with citations, by a model of the server; 501 where it has none. */
+  async ask(question: string, options: Omit<AskRequest, "question"> & CallOptions = {}): Promise<AskResponse> {
+    const [call, rest] = split(options);
+    return (await this.#api.POST(`${USER}/ask`, { ...this.#call(call), body: { ...rest, question } })).data!;
   }
 
   /** Builds what to put before the model, within a token budget: what is known, and what answers the question. */

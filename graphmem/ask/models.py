@@ -1,0 +1,87 @@
+"""A question that memory is to answer, the answer, and what it rests on."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from graphmem.context.models import DEFAULT_TOKEN_BUDGET, MAX_QUESTION_LENGTH, ContextRequest
+from graphmem.models.receipt import Receipt
+from graphmem.runtime.field_types import Id, NonBlankText
+from graphmem.runtime.times import Instant
+from graphmem.tenants.spaces import SPACES_FIELD, SpaceSelection
+
+ASK_TOP = 30
+"""Memories beside those of the profile that one look may show; an answer may count or compare several."""
+
+
+class AskRequest(BaseModel):
+    """A question to the memory of a user.
+
+    `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
+    session its latest messages are shown too. With `valid_as_of` or `known_as_of` memory answers as of that time.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: NonBlankText = Field(max_length=MAX_QUESTION_LENGTH)
+    session_id: Id | None = None
+    token_budget: int = Field(DEFAULT_TOKEN_BUDGET, ge=1, le=100_000)
+    valid_as_of: Instant | None = None
+    known_as_of: Instant | None = None
+    spaces: SpaceSelection = SPACES_FIELD
+
+    def to_context_request(self, searched: str) -> ContextRequest:
+        """Return the request for the context in which `searched` may be answered."""
+        return ContextRequest(
+            question=searched,
+            session_id=self.session_id,
+            token_budget=self.token_budget,
+            top=ASK_TOP,
+            valid_as_of=self.valid_as_of,
+            known_as_of=self.known_as_of,
+            spaces=self.spaces,
+        )
+
+
+class Citation(BaseModel):
+    """A place that an answer rests on: a memory or a message, and words of it.
+
+    `valid_at` is since when the memory holds, or when the message was said.
+    """
+
+    memory_id: str | None = None
+    message_id: str | None = None
+    quote: str
+    valid_at: datetime | None = None
+    space: str | None = Field(None, description="The space that it is from; null: it is the user's.")
+
+
+class AskResponse(BaseModel):
+    """An answer from memory and its citations; not `answered`, with neither, where nothing in memory answers.
+
+    `context_id` names what the answer was made from, by which it can be rated. `receipt` is what the calls cost.
+    """
+
+    answer: str | None = None
+    answered: bool = False
+    citations: list[Citation] = Field(default_factory=list)
+    context_id: str
+    llm_calls: int = 0
+    receipt: Receipt = Field(default_factory=Receipt)
+
+
+class SourceQuote(BaseModel):
+    """Words that the model quotes from a source of its prompt."""
+
+    source: int
+    quote: str
+
+
+class ModelAnswer(BaseModel):
+    """What the model answers: its quotes first, then the answer, or what to search for."""
+
+    sources: list[SourceQuote]
+    answer: str | None = None
+    search: str | None = None

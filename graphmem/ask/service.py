@@ -1,0 +1,133 @@
+"""Questions to memory: a model answers from what a context shows, and may ask for one more search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from zoneinfo import ZoneInfo
+
+from graphmem.ask.models import AskRequest, AskResponse, Citation, ModelAnswer
+from graphmem.ask.sources import ShownSources, Source
+from graphmem.context.composition import BuiltContext
+from graphmem.context.service import ContextService
+from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.models.language_model import LanguageModel
+from graphmem.models.prompts import Prompt, load_prompts
+from graphmem.models.receipt import Receipt
+from graphmem.runtime.errors import NotConfigured
+from graphmem.runtime.times import Clock
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import Reader, scope_of
+
+MAX_LOOKS = 2
+"""Contexts that a model is shown for one question, at most, each with one call."""
+
+MAX_SEARCH_LENGTH = 1_000
+"""Characters of what the model asks to search for that are read."""
+
+
+@dataclass(slots=True)
+class _Inquiry:
+    """What one question has been shown and has cost until now; a context a look."""
+
+    shown: ShownSources = field(default_factory=ShownSources)
+    contexts: list[BuiltContext] = field(default_factory=list)
+    receipt: Receipt = field(default_factory=Receipt)
+
+
+@dataclass(frozen=True, slots=True)
+class _CheckedAnswer:
+    """An answer whose citations stand in what was shown."""
+
+    text: str
+    citations: Sequence[Citation]
+
+
+class AskService:
+    """Answers questions from the memory of a user."""
+
+    def __init__(
+        self, contexts: ContextService, episodes: EpisodeStore, model: LanguageModel | None, clock: Clock, zone: str
+    ) -> None:
+        self._contexts = contexts
+        self._episodes = episodes
+        self._model = model
+        self._clock = clock
+        self._zone = zone
+        self._prompt = load_prompts()["ask"]
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a model is configured, without which nothing can be asked."""
+        return self._model is not None
+
+    async def ask(self, reader: Reader, request: AskRequest, *, reinforce: bool = True) -> AskResponse:
+        """Return the answer to a question with its citations, or that memory has none.
+
+        What each look shows counts as retrieved by the rule of contexts, unless `reinforce` is false. No model is
+        called to read nothing, or nothing new. Raises NotConfigured without a model, InvalidInput when the question
+        alone exceeds the budget, ModelUnavailable for a model that fails.
+        """
+        if self._model is None:
+            raise NotConfigured(
+                "No language model is configured, which answers questions: set GRAPHMEM_LLM_MODEL and the key of its "
+                "provider, or read memory by a search or a context."
+            )
+        inquiry = _Inquiry()
+        answer = await self._find_answer(reader, request, self._model, inquiry)
+        if reinforce:
+            self._contexts.record(reader, inquiry.contexts, request.session_id)
+        return AskResponse(
+            answer=answer.text if answer else None,
+            answered=answer is not None,
+            citations=list(answer.citations) if answer else [],
+            context_id=inquiry.contexts[0].context.context_id,
+            llm_calls=inquiry.receipt.llm_calls,
+            receipt=inquiry.receipt,
+        )
+
+    async def _find_answer(
+        self, reader: Reader, request: AskRequest, model: LanguageModel, inquiry: _Inquiry
+    ) -> _CheckedAnswer | None:
+        """Return the first answer that rests on a source, after as many looks as that takes; None without one."""
+        searched, owner = request.question, scope_of(reader).owner
+        for look in range(1, MAX_LOOKS + 1):
+            built = await self._contexts.gather(reader, request.to_context_request(searched))
+            inquiry.contexts.append(built)
+            before = len(inquiry.shown.sources)
+            inquiry.shown = inquiry.shown.extended(await self._load_sources(owner, built))
+            if len(inquiry.shown.sources) == before:
+                return None  # there is nothing to read that the model has not read
+            prompt = await self._render(owner, request, inquiry, look, searched)
+            completion = await model.complete_structured(prompt, ModelAnswer, use="main")
+            inquiry.receipt += completion.receipt
+            text = (completion.value.answer or "").strip()
+            citations = inquiry.shown.check(completion.value.sources)
+            if text and citations:
+                return _CheckedAnswer(text, citations)
+            searched = (completion.value.search or "").strip()[:MAX_SEARCH_LENGTH]
+            if not searched:
+                return None
+        return None
+
+    async def _load_sources(self, owner: Owner, built: BuiltContext) -> list[Source]:
+        """Return the memories and the user's own messages that a context shows, without those that were erased."""
+        lines = {line.key: line for line in (*built.messages, *built.quotes) if not line.origin}
+        messages = await self._episodes.load_messages(owner, list(lines)) if lines else []
+        return [
+            *(Source.of_memory(memory, owner.entity_name) for memory in built.context.memories),
+            *(Source.of_message(message, lines[message.id]) for message in messages),
+        ]
+
+    async def _render(self, owner: Owner, request: AskRequest, inquiry: _Inquiry, look: int, searched: str) -> Prompt:
+        zone = ZoneInfo(await self._episodes.get_timezone(owner) or self._zone)
+        today = (request.valid_as_of or self._clock()).astimezone(zone)
+        return self._prompt.render(
+            today=f"{today:%A, %Y-%m-%d}",
+            look=look,
+            looks=MAX_LOOKS,
+            question=request.question,
+            user_name=inquiry.contexts[0].context.personalization_hints.name or "",
+            searched=searched if look > 1 else "",
+            sources=inquiry.shown.render(),
+        )

@@ -1,0 +1,105 @@
+"""The sources that a model is shown for a question, by number, and the check of what it quotes from them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from graphmem.ask.models import Citation, SourceQuote
+from graphmem.context.hints import format_date
+from graphmem.context.preamble import PreambleLine
+from graphmem.context.relevance import content_words
+from graphmem.conversations.session import Message
+from graphmem.memories.memory import Memory
+from graphmem.models.prompts import indent_continuations
+from graphmem.text.normalising import fold
+from graphmem.text.tokenising import UNSPACED_LETTER
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A memory or a message as the prompt shows it: `shown` is its line, `text` all that was said."""
+
+    shown: str
+    text: str
+    at: datetime
+    citation: Citation
+
+    @classmethod
+    def of_memory(cls, memory: Memory, user_entity_name: str) -> Source:
+        """Return a memory as a source, with the days between which it holds or the day of its first version.
+
+        Of one about the user's own entity it says so, since its text may name the user.
+        """
+        start = format_date(memory.valid_at) if memory.valid_at else ""
+        end = f"until {format_date(memory.invalid_at)}" if memory.invalid_at else ""
+        held = f"{start} {end}".strip() or f"noted {format_date(memory.created_at)}"
+        about = "about the user, " if memory.subject.name == user_entity_name else ""
+        shown = f"memory ({about}{held}): {indent_continuations(memory.content)}"
+        citation = Citation(memory_id=memory.id, quote="", valid_at=memory.valid_at, space=memory.space)
+        return cls(shown, memory.content, memory.valid_at or memory.created_at, citation)
+
+    @classmethod
+    def of_message(cls, message: Message, line: PreambleLine) -> Source:
+        """Return a message as a source; `line` has the part of it that a context shows, and its speaker."""
+        day = format_date(message.timestamp)
+        said = line.text if line.text.startswith(day) else f"{day}, {line.text}"
+        citation = Citation(message_id=message.id, quote="", valid_at=message.timestamp)
+        return cls(f"message, {said}", message.content, message.timestamp, citation)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSources:
+    """The sources shown until now; the number of each is its place, from 1."""
+
+    sources: Sequence[Source] = ()
+
+    def extended(self, found: Iterable[Source]) -> ShownSources:
+        """Return these sources and, the oldest first, those that are not among them."""
+        known = {(source.citation.memory_id, source.citation.message_id) for source in self.sources}
+        added = {
+            key: source
+            for source in found
+            if (key := (source.citation.memory_id, source.citation.message_id)) not in known
+        }
+        ordered = sorted(added.values(), key=lambda source: (source.at, source.shown))
+        return ShownSources([*self.sources, *ordered])
+
+    def render(self) -> str:
+        """Return the lines of the prompt."""
+        return "\n".join(f"[{number}] {source.shown}" for number, source in enumerate(self.sources, 1))
+
+    def check(self, quotes: Iterable[SourceQuote]) -> list[Citation]:
+        """Return a citation for each quote that stands in the source it names, each once, in the model's order."""
+        found: dict[tuple[int, str], Citation] = {}
+        for quote in quotes:
+            if not 0 < quote.source <= len(self.sources):
+                continue
+            source = self.sources[quote.source - 1]
+            words = find_quote(quote.quote, source.text)
+            if words is not None and find_quote(quote.quote, source.shown) is not None:
+                found.setdefault((quote.source, words), source.citation.model_copy(update={"quote": words}))
+        return list(found.values())
+
+
+def find_quote(quote: str, text: str) -> str | None:
+    """Return the words of a text that a quote repeats, as they stand there; None for a quote that is not in it.
+
+    Case, width and what stands between words make no difference. A quote without a word that says anything is none.
+    """
+    words = _WORD.findall(fold(quote).text)
+    if not words or not (content_words(quote) or any(word.isnumeric() for word in words)):
+        return None
+    before = "" if UNSPACED_LETTER.match(words[0]) else r"(?<!\w)"
+    after = "" if UNSPACED_LETTER.match(words[-1][-1]) else r"(?!\w)"
+    pattern = before + r"[\W_]+".join(map(re.escape, words)) + after
+    folded = fold(text)
+    match = re.search(pattern, folded.text, re.IGNORECASE)
+    if match is None:
+        return None
+    start, end = folded.original_span(*match.span())
+    return text[start:end]

@@ -1,0 +1,272 @@
+"""mem0's operations over a client of graphmem; all four classes share them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from graphmem.client import AsyncClient
+from graphmem.compat.mem0.filters import Filters, OwnerIds, find_owners, is_plain, matches, plain_metadata
+from graphmem.compat.mem0.shapes import (
+    LABELS,
+    make_history,
+    make_id,
+    make_item,
+    parse_expiration,
+    parse_id,
+    parse_messages,
+    spoken_messages,
+)
+from graphmem.memories.memory import Memory, MemoryStatus, SaveAction, SaveResult
+from graphmem.runtime.errors import NotConfigured, NotFound
+
+MAX_SEARCHED = 100
+"""Memories of one user that a search reads where its filter has conditions that the server does not check."""
+
+NO_MODEL = "no language model is configured"
+"""How an extraction says that there is no model."""
+
+UNSET: Any = object()
+"""An argument that was not given, where None says something."""
+
+_log = logging.getLogger(__name__)
+
+
+class Mem0Operations:
+    """What mem0's methods do, in the form of their results. Methods raise ValueError where mem0 does."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def add(
+        self,
+        messages: object,
+        ids: OwnerIds,
+        *,
+        infer: bool = True,
+        metadata: Mapping[str, Any] | None = None,
+        expiration_date: object = None,
+        timestamp: float | None = None,
+    ) -> list[dict[str, Any]]:
+        """Extract memories from messages, or save each as it is unless `infer`; return what was added and deleted.
+
+        Raises NotConfigured where memories are to be extracted and there is no language model.
+        """
+        owner = ids.owner
+        if owner is None:
+            raise ValueError("At least one of 'user_id', 'agent_id', 'run_id' or 'app_id' must be provided.")
+        given = parse_messages(messages)
+        spoken = spoken_messages(given)
+        if len(spoken) < len(given):
+            _log.info("%d messages are system prompts or have no text, and are left out", len(given) - len(spoken))
+        fields = {
+            "metadata": {**(metadata or {}), **ids.labels},
+            "expires_at": parse_expiration(expiration_date),
+        }
+        if not spoken:
+            return []
+        if not infer:
+            return await self._save(owner, spoken, fields)
+        said_at = None if timestamp is None else datetime.fromtimestamp(timestamp, UTC).isoformat()
+        turns = [{**message, **({"timestamp": said_at} if said_at else {})} for message in spoken]
+        results = await self._client.add(owner, turns, session_id=ids.run_id)
+        saved = [result for result in results if result.memory and result.action is not SaveAction.REINFORCE]
+        self._note_refusals(results)
+        return [event for result in saved for event in await self._describe_saved(owner, result, fields)]
+
+    async def _save(
+        self, owner: str, messages: list[dict[str, Any]], fields: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        statements = [
+            {
+                "content": message["content"],
+                "metadata": {
+                    **fields["metadata"],
+                    "role": message["role"],
+                    **({"actor_id": message["name"]} if "name" in message else {}),
+                },
+                "expires_at": fields["expires_at"],
+            }
+            for message in messages
+        ]
+        results = await self._client.add(owner, statements)
+        self._note_refusals(results)
+        return [
+            {
+                "id": make_id(owner, result.memory.id),
+                "memory": result.memory.content,
+                "event": "NONE" if result.action is SaveAction.REINFORCE else "ADD",
+                "actor_id": message.get("name"),
+                "role": message["role"],
+            }
+            for message, result in zip(messages, results, strict=True)
+            if result.memory
+        ]
+
+    async def _describe_saved(self, owner: str, result: SaveResult, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the events of an extracted memory, after adding to it what the caller gave."""
+        memory = result.memory
+        assert memory is not None
+        changes: dict[str, Any] = {}
+        if fields["metadata"]:
+            changes["metadata"] = {**memory.metadata, **fields["metadata"]}
+        if fields["expires_at"]:
+            changes["expires_at"] = fields["expires_at"]
+        if changes:
+            await self._client.update(owner, memory.id, **changes)
+        ended = [await self._client.memory(owner, memory_id) for memory_id in result.superseded]
+        return [
+            {"id": make_id(owner, memory.id), "memory": memory.content, "event": "ADD"},
+            *({"id": make_id(owner, old.id), "memory": old.content, "event": "DELETE"} for old in ended),
+        ]
+
+    @staticmethod
+    def _note_refusals(results: list[SaveResult]) -> None:
+        for reason in dict.fromkeys(result.reason for result in results if result.memory is None and result.reason):
+            if NO_MODEL in reason:
+                raise NotConfigured(
+                    f"The messages are stored, but nothing was extracted: {reason}, or use infer=False."
+                )
+            _log.warning("not saved: %s", reason)
+
+    async def get(self, memory_id: object) -> dict[str, Any] | None:
+        """Return a memory; None for one that is unknown or has ended."""
+        owner, key = parse_id(memory_id)
+        try:
+            memory = await self._client.memory(owner, key)
+        except NotFound:
+            return None
+        return make_item(owner, memory) if memory.status is MemoryStatus.ACTIVE else None
+
+    async def get_all(self, filters: Filters, limit: int | None) -> list[dict[str, Any]]:
+        """Return the current memories that match, the latest first."""
+        found: list[tuple[str, Memory]] = []
+        for owner in find_owners(filters):
+            read = limit if is_plain(filters) else None
+            memories = await self._client.get_all(owner, limit=read, metadata=plain_metadata(filters))
+            found += [(owner, memory) for memory in memories]
+        items = [make_item(owner, memory) for owner, memory in found]
+        matching = [item for item in items if matches(filters, item)]
+        return sorted(matching, key=lambda item: str(item["created_at"]), reverse=True)[:limit]
+
+    async def search(
+        self,
+        query: object,
+        filters: Filters,
+        *,
+        limit: int,
+        threshold: float | None,
+        rerank: bool = False,
+        explain: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Return the memories that match and answer a query, best first, with their scores."""
+        if not isinstance(query, str) or not query.strip():
+            raise ValueError("Invalid query: it must be a text that is not empty.")
+        owners = find_owners(filters)
+        if not limit:
+            return []
+        responses = await asyncio.gather(
+            *(
+                self._client.search(
+                    owner,
+                    query,
+                    limit=min(limit, MAX_SEARCHED) if is_plain(filters) else MAX_SEARCHED,
+                    min_score=threshold,
+                    metadata=plain_metadata(filters),
+                    rerank=rerank,
+                    explain=explain,
+                )
+                for owner in owners
+            )
+        )
+        found = []
+        for owner, response in zip(owners, responses, strict=True):
+            for hit in response.results:
+                details = {"score_details": hit.explain.model_dump(mode="json")} if hit.explain else {}
+                found.append({**make_item(owner, hit.memory), "score": hit.score, **details})
+        matching = [item for item in found if matches(filters, item)]
+        return sorted(matching, key=lambda item: -float(item["score"]))[:limit]
+
+    async def update(
+        self,
+        memory_id: object,
+        text: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        expiration_date: object = UNSET,
+    ) -> dict[str, Any]:
+        """Change the text, add metadata, or set or remove the end of a memory; return it as it is then."""
+        if text is None and metadata is None and expiration_date is UNSET:
+            raise ValueError("At least one of text, metadata, or expiration_date must be provided.")
+        owner, key = parse_id(memory_id)
+        memory = await self._find(owner, key)
+        changes: dict[str, Any] = {} if text is None else {"content": text}
+        if metadata is not None:
+            fixed = {name: value for name, value in memory.metadata.items() if name in LABELS}
+            changes["metadata"] = {**memory.metadata, **metadata, **fixed}
+        if expiration_date is not UNSET:
+            changes["expires_at"] = parse_expiration(expiration_date)
+        return make_item(owner, await self._client.update(owner, key, **changes))
+
+    async def delete(self, memory_id: object) -> None:
+        """End a memory, whose history stays."""
+        owner, key = parse_id(memory_id)
+        await self._find(owner, key)
+        await self._client.delete(owner, key)
+
+    async def _find(self, owner: str, key: str) -> Memory:
+        try:
+            memory = await self._client.memory(owner, key)
+        except NotFound:
+            memory = None
+        if memory is None or memory.status is not MemoryStatus.ACTIVE:
+            raise ValueError(f"Memory with id {make_id(owner, key)} not found. Please provide a valid 'memory_id'")
+        return memory
+
+    async def delete_all(self, ids: OwnerIds) -> None:
+        """Erase a user, or end the memories with the other ids that are given."""
+        owner = ids.owner
+        if owner is None:
+            raise ValueError(
+                "At least one filter is required to delete all memories. If you want to delete all memories, use the "
+                "`reset()` method."
+            )
+        if ids.is_owner_alone:
+            await self._client.forget(owner)
+            return
+        for memory in await self._client.get_all(owner, metadata=ids.labels):
+            await self._client.delete(owner, memory.id)
+
+    async def history(self, memory_id: object) -> list[dict[str, Any]]:
+        """Return the changes of a memory's text, the oldest first; empty for an unknown one."""
+        owner, key = parse_id(memory_id)
+        try:
+            return make_history(owner, await self._client.history(owner, key))
+        except NotFound:
+            return []
+
+    async def list_owners(self) -> list[str]:
+        """Return all users of the tenant."""
+        found: list[str] = []
+        cursor: str | None = None
+        while True:
+            page = await self._client.users(limit=200, cursor=cursor)
+            found += [user.user_id for user in page.items]
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+    async def reset(self) -> None:
+        """Erase all users of the tenant."""
+        for owner in await self.list_owners():
+            await self._client.forget(owner)
+
+    async def forget(self, owner: str) -> None:
+        """Erase a user."""
+        await self._client.forget(owner)
+
+    async def set_instructions(self, text: str) -> None:
+        """Set what the tenant wants remembered."""
+        await self._client.set_instructions(text)

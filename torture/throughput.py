@@ -1,0 +1,68 @@
+"""How much a cluster does with one, two and three processes of a kind."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from itertools import count
+
+from torture.cluster import APIS, WORKERS, Cluster
+from torture.figures import Figure
+from torture.findings import Findings
+from torture.persistent_client import PersistentClient
+from torture.stories import Teller, new_word
+
+PART = "cluster"
+
+MESSAGES = 60
+"""Messages that workers extract, each of a user of its own."""
+
+AGENTS = 16
+"""Agents that search at the same time."""
+
+SEARCH_SECONDS = 10.0
+"""Seconds for which they search."""
+
+
+async def measure_throughput(cluster: Cluster, findings: Findings) -> list[Figure]:
+    """Return messages extracted a second by the number of workers, and searches a second by the number of APIs."""
+    client = PersistentClient(cluster.address, cluster.key, findings)
+    try:
+        figures = []
+        for workers in range(1, WORKERS + 1):
+            await cluster.scale(APIS, workers)
+            rate = await _extract(Teller(client))
+            figures.append(Figure(PART, f"messages extracted a second, {workers} of {WORKERS} workers", f"{rate:.1f}"))
+        for apis in range(1, APIS + 1):
+            await cluster.scale(apis, WORKERS)
+            rate = await _search(client)
+            figures.append(Figure(PART, f"searches a second of {AGENTS} agents, {apis} of {APIS} APIs", f"{rate:.1f}"))
+    finally:
+        await client.close()
+    return figures
+
+
+async def _extract(teller: Teller) -> float:
+    started = time.monotonic()
+    accepted = await asyncio.gather(*(_send_note(teller, f"reader-{number}") for number in range(MESSAGES)))
+    await asyncio.gather(*(teller.wait_until_final(f"/v1/jobs/{job_id}") for job_id in accepted))
+    return MESSAGES / (time.monotonic() - started)
+
+
+async def _send_note(teller: Teller, user: str) -> str:
+    word = new_word()
+    body = {"session_id": word, "messages": [{"role": "user", "content": f"I keep {word}"}]}
+    accepted = await teller.write("messages", "POST", f"/v1/users/{user}/messages", body)
+    return str(accepted["job_id"])
+
+
+async def _search(client: PersistentClient) -> float:
+    started, numbers = time.monotonic(), count()
+
+    async def agent() -> None:
+        while time.monotonic() - started < SEARCH_SECONDS:
+            user = f"reader-{next(numbers) % MESSAGES}"
+            await client.send("POST", f"/v1/users/{user}/search", {"query": "What does the user keep?"})
+
+    await asyncio.gather(*(agent() for _ in range(AGENTS)))
+    return next(numbers) / (time.monotonic() - started)
