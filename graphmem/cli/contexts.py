@@ -30,6 +30,7 @@ async def ask(
     ] = 2000,
     valid_as_of: ValidAsOf = None,
     known_as_of: KnownAsOf = None,
+    spaces: Spaces = None,
 ) -> None:
     """Answer a question from memory, with what the answer rests on; needs a language model."""
     from graphmem.cli import render
@@ -42,6 +43,7 @@ async def ask(
             token_budget=token_budget,
             valid_as_of=valid_as_of,
             known_as_of=known_as_of,
+            **given_spaces(spaces),
         )
     output.show(response, *render.answer(response))
 

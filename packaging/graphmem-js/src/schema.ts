@@ -1485,6 +1485,12 @@ export interface components {
              */
             session_id?: string | null;
             /**
+             * Spaces
+             * @description The spaces to read beside the user's own memory: ids, `all` or `none`.
+             * @default all
+             */
+            spaces?: ("all" | "none") | string[];
+            /**
              * Token Budget
              * @description Most tokens of preamble and question together.
              * @default 2000
@@ -1674,6 +1680,11 @@ export interface components {
              * @description Words of it, as they stand there.
              */
             quote: string;
+            /**
+             * Space
+             * @description The space that it is from; null: it is the user's.
+             */
+            space: string | null;
             /**
              * Valid At
              * @description Since when the memory holds, null: unknown; of a message, when it was said.
