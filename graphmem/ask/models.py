@@ -61,6 +61,7 @@ class Citation(BaseModel):
     message_id: str | None = None
     quote: str
     valid_at: datetime | None = None
+    space: str | None = Field(None, description="The space that it is from; null: it is the user's.")
 
 
 class AskResponse(BaseModel):

@@ -63,13 +63,14 @@ class SnapshotCache:
         reader: Reader,
         session_id: str | None,
         message_limit: int,
+        *,
         place: Owner | None = None,
         current_version: str | None = None,
     ) -> ContextSnapshot:
         """Return the current snapshot of a user and session, with that many of its latest messages at most.
 
         `place` is the space that shares the session, None for one of the user's own. `current_version` is the write
-        version of what the reader reads, if the caller knows it.
+        version of the reader, if the caller has read it.
         """
         owner = scope_of(reader).owner
         key = (owner.group_id, (place or owner).group_id, session_id, message_limit)
@@ -162,9 +163,9 @@ class ContextBuilder:
         """Return the context for a request; raise InvalidInput when the question alone exceeds the budget."""
         ensure_question_fits(request.question_text, request.token_budget)
         message_limit = max(MIN_MESSAGES, min(MAX_MESSAGES, request.token_budget // TOKENS_PER_MESSAGE))
-        source = await self._searcher.open(reader)
-        scope = source.state.scope
+        scope = scope_of(reader)
         product = self._profiles.for_tenant(scope.owner.tenant)
+        source = await self._searcher.open(reader)
         snapshot, found, ticket_sessions = await asyncio.gather(
             self._load_snapshot(source.state, request, message_limit),
             self._search(source, request),
@@ -208,15 +209,15 @@ class ContextBuilder:
         )
 
     async def _load_snapshot(self, state: ReadState, request: ContextRequest, message_limit: int) -> ContextSnapshot:
+        place = _place_of(state.scope, request)
         if not request.is_past:
-            place = _place_of(state.scope, request)
             return await self._snapshots.load(
-                state.scope, request.session_id, message_limit, place, state.write_version
+                state.scope, request.session_id, message_limit, place=place, current_version=state.write_version
             )
         return await self._store.load_past_snapshot(
             state.scope,
             request.session_id,
-            place=_place_of(state.scope, request),
+            place=place,
             message_limit=message_limit,
             valid_as_of=request.valid_as_of,
             known_as_of=request.known_as_of,

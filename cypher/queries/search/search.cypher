@@ -143,7 +143,8 @@ RETURN collect([{{message_key}}, left(m.content, 2000), m.speaker, m.role, m.ses
 // name: load_messages(group_ids, message_ids)
 // Fetch messages of several groups by id, with their keys.
 UNWIND $group_ids AS group_id
-MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids
+UNWIND $message_ids AS message_id
+MATCH (m:Episodic {group_id: group_id, message_id: message_id})
 RETURN collect([{{message_key}}, {{message_columns}}]) AS found
 
 // name: list_entity_names(group_ids, limit)
@@ -182,7 +183,7 @@ WITH r ORDER BY r.importance DESC, r.known_from DESC, r.uuid LIMIT $limit
 RETURN collect({{memory_columns}}) AS found
 
 // name: load_shown(group_ids, ids, message_ids)
-// Fetch what retrievals have changed of the latest versions of memories, and when messages were said.
+// Fetch what retrievals have changed of the latest versions of memories, and when messages were said, by key.
 CALL () {
   UNWIND $group_ids AS group_id
   UNWIND $ids AS id
@@ -193,7 +194,7 @@ CALL () {
   UNWIND $group_ids AS group_id
   UNWIND $message_ids AS message_id
   MATCH (m:Episodic {group_id: group_id, message_id: message_id})
-  RETURN collect([message_id, m.valid_at.epochSeconds * 1000000 + m.valid_at.microsecond]) AS said
+  RETURN collect([{{message_key}}, m.valid_at.epochSeconds * 1000000 + m.valid_at.microsecond]) AS said
 }
 RETURN [states, said] AS found
 

@@ -1682,6 +1682,11 @@ export interface components {
              */
             quote: string;
             /**
+             * Space
+             * @description The space that it is from; null: it is the user's.
+             */
+            space: string | null;
+            /**
              * Valid At
              * @description Since when the memory holds, null: unknown; of a message, when it was said.
              */
