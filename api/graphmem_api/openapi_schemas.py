@@ -14,6 +14,7 @@ _SOMETIMES_SENT = {
     ("MemorySource", "speaker"),
     ("ApiKey", "spaces"),
     ("CreatedApiKey", "spaces"),
+    ("Citation", "space"),
     ("SpaceMember", "user"),
     ("SpaceMember", "key"),
 }

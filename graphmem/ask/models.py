@@ -61,7 +61,9 @@ class Citation(BaseModel):
     message_id: str | None = None
     quote: str
     valid_at: datetime | None = None
-    space: str | None = Field(None, description="The space that it is from; null: it is the user's.")
+    space: str | None = Field(
+        None, exclude_if=lambda space: space is None, description="The space that it is from; absent: it is the user's."
+    )
 
 
 class AskResponse(BaseModel):
