@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
-	typescript site picture constraints bench-retrieval bench-habit bench-facts bench-scale bench-http bench-active bench-size \
+	typescript site picture constraints bench-retrieval bench-habit bench-facts bench-scale bench-http bench-writes bench-active bench-size \
 	bench-start bench-growth bench-context bench-model-calls bench-consolidation eval-extraction eval-consolidation \
 	eval-verification eval-precision eval-secrets torture
 
@@ -110,6 +110,10 @@ bench-http: OPTIONS ?=
 bench-http: $(VENV)/.installed-dev ## Measure requests over HTTP, by one agent and by eight, beside Graphiti
 	$(PIP) install --quiet -c constraints.txt --group load
 	$(BIN)/python -m benches.bench_http --peer $(OPTIONS)
+
+bench-writes: OPTIONS ?=
+bench-writes: $(VENV)/.installed-dev ## Measure writes, in turns with OPTIONS="--before FOLDER", a checkout of another commit
+	$(BIN)/python -m benches.bench_writes $(OPTIONS)
 
 bench-active: OPTIONS ?=
 bench-active: $(VENV)/.installed-dev ## Measure searches of many users, by the memory for those who are active
