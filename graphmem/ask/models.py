@@ -20,6 +20,7 @@ class AskRequest(BaseModel):
 
     `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
     session its latest messages are shown too. With `valid_as_of` or `known_as_of` memory answers as of that time.
+    Without `reinforce` no retrieval is counted, and the answer cannot be rated.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -29,6 +30,7 @@ class AskRequest(BaseModel):
     token_budget: int = Field(DEFAULT_TOKEN_BUDGET, ge=1, le=100_000)
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
+    reinforce: bool = True
 
     @property
     def is_past(self) -> bool:

@@ -86,6 +86,7 @@ class AskOptions(TypedDict, total=False):
     token_budget: int
     valid_as_of: TimeInput | None
     known_as_of: TimeInput | None
+    reinforce: bool
 
 
 class QueryStringOptions(FilterOptions, total=False):

@@ -361,10 +361,11 @@ class ConversationTools(ConnectedTools):
             "session_id": session_id,
             "valid_as_of": valid_as_of,
             "known_as_of": known_as_of,
+            "reinforce": connection.can_write,
         }
         request = validate_input(AskRequest, given)
         services = await self._get_services()
-        response = await services.answers.ask(connection.owner, request, reinforce=connection.can_write)
+        response = await services.answers.ask(connection.owner, request)
         return AnswerResult.from_response(response)
 
     @raise_tool_errors

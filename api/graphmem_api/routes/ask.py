@@ -21,4 +21,5 @@ router = APIRouter(route_class=route_classes.ReadRoute, tags=["search"])
 )
 async def ask(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: AskRequest) -> AskResponse:
     """Answer a question from memory with citations, by one or two calls of a language model."""
-    return await services.answers.ask(owner, body, reinforce=caller.can_write)
+    request = body if caller.can_write else body.model_copy(update={"reinforce": False})
+    return await services.answers.ask(owner, request)

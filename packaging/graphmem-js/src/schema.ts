@@ -1383,6 +1383,7 @@ export interface components {
          *
          *     `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
          *     session its latest messages are shown too. With `valid_as_of` or `known_as_of` memory answers as of that time.
+         *     Without `reinforce` no retrieval is counted, and the answer cannot be rated.
          */
         AskRequest: {
             /**
@@ -1395,6 +1396,12 @@ export interface components {
              * @description The question that is about to be sent to the model.
              */
             question: string;
+            /**
+             * Reinforce
+             * @description Whether the retrieval strengthens the memories it returns.
+             * @default true
+             */
+            reinforce?: boolean;
             /**
              * Session Id
              * @description Id of the session.
