@@ -22,6 +22,7 @@ class AskRequest(BaseModel):
     `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
     session its latest messages are shown too. With `valid_as_of` or `known_as_of` memory answers as of that time.
     Of spaces, their memories are shown, and their messages are not.
+    Without `reinforce` no retrieval is counted, and the answer cannot be rated.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -32,6 +33,7 @@ class AskRequest(BaseModel):
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
     spaces: SpaceSelection = SPACES_FIELD
+    reinforce: bool = True
 
     @property
     def is_past(self) -> bool:

@@ -72,10 +72,10 @@ class AskService:
         """Whether a model is configured, without which nothing can be asked."""
         return self._model is not None
 
-    async def ask(self, reader: Reader, request: AskRequest, *, reinforce: bool = True) -> AskResponse:
+    async def ask(self, reader: Reader, request: AskRequest) -> AskResponse:
         """Return the answer to a question with its citations, or that memory has none.
 
-        What each look shows counts as retrieved by the rule of contexts, unless `reinforce` is false. No model is
+        What each look shows counts as retrieved by the rule of contexts, if the request reinforces. No model is
         called to read nothing, or nothing new. Raises NotConfigured without a model, InvalidInput when the question
         alone exceeds the budget, ModelUnavailable for a model that fails.
         """
@@ -86,7 +86,7 @@ class AskService:
             )
         inquiry = _Inquiry()
         answer = await self._find_answer(reader, request, self._model, inquiry)
-        if reinforce:
+        if request.reinforce:
             self._contexts.record(reader, inquiry.contexts, request.session_id)
         return AskResponse(
             answer=answer.text if answer else None,

@@ -94,6 +94,7 @@ class AskOptions(TypedDict, total=False):
     valid_as_of: TimeInput | None
     known_as_of: TimeInput | None
     spaces: SpacesInput
+    reinforce: bool
 
 
 class QueryStringOptions(FilterOptions, total=False):

@@ -383,11 +383,12 @@ class ConversationTools(ConnectedTools):
             "valid_as_of": valid_as_of,
             "known_as_of": known_as_of,
             "spaces": spaces,
+            "reinforce": connection.can_write,
         }
         request = validate_input(AskRequest, given)
         services = await self._get_services()
         scope = await services.rights.read_scope(connection.owner, connection.key, spaces)
-        response = await services.answers.ask(scope, request, reinforce=connection.can_write)
+        response = await services.answers.ask(scope, request)
         return AnswerResult.from_response(response)
 
     @raise_tool_errors

@@ -179,6 +179,15 @@ async def test_what_an_answer_was_made_from_is_remembered_and_can_be_rated(
     assert [use["context_id"] for use in uses] == [response["context_id"]]
 
 
+async def test_a_question_without_reinforcement_leaves_no_trace(mara: httpx.AsyncClient, model: ScriptedServer) -> None:
+    model.steps = [answers("You live in Lund.", (1, "lives in Lund"))]
+    response = await ask(mara, reinforce=False)
+    memory_id = response["citations"][0]["memory_id"]
+    assert (await mara.get(f"{USER}/memories/{memory_id}/uses")).json()["items"] == []
+    rated = await mara.post(f"{USER}/context/{response['context_id']}/feedback", json={"score": 5})
+    assert rated.status_code == 404
+
+
 async def test_an_analyst_may_ask_and_leaves_no_trace(
     mara: httpx.AsyncClient, asking: Services, address: str, tenant: str, model: ScriptedServer
 ) -> None:

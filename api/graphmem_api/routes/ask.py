@@ -21,5 +21,6 @@ router = APIRouter(route_class=route_classes.ReadRoute, tags=["search"])
 )
 async def ask(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: AskRequest) -> AskResponse:
     """Answer a question from memory with citations, by one or two calls of a language model."""
+    request = body if caller.can_write else body.model_copy(update={"reinforce": False})
     scope = await services.rights.read_scope(owner, caller, body.spaces)
-    return await services.answers.ask(scope, body, reinforce=caller.can_write)
+    return await services.answers.ask(scope, request)

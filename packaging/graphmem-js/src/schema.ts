@@ -1468,6 +1468,7 @@ export interface components {
          *     `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
          *     session its latest messages are shown too. With `valid_as_of` or `known_as_of` memory answers as of that time.
          *     Of spaces, their memories are shown, and their messages are not.
+         *     Without `reinforce` no retrieval is counted, and the answer cannot be rated.
          */
         AskRequest: {
             /**
@@ -1480,6 +1481,12 @@ export interface components {
              * @description The question that is about to be sent to the model.
              */
             question: string;
+            /**
+             * Reinforce
+             * @description Whether the retrieval strengthens the memories it returns.
+             * @default true
+             */
+            reinforce?: boolean;
             /**
              * Session Id
              * @description Id of the session.
@@ -1683,9 +1690,9 @@ export interface components {
             quote: string;
             /**
              * Space
-             * @description The space that it is from; null: it is the user's.
+             * @description The space that it is from; absent: it is the user's.
              */
-            space: string | null;
+            space?: string | null;
             /**
              * Valid At
              * @description Since when the memory holds, null: unknown; of a message, when it was said.
