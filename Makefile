@@ -7,9 +7,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
-	typescript site picture constraints bench-retrieval bench-habit bench-facts bench-scale bench-http bench-active bench-size \
+	typescript site picture constraints bench-retrieval bench-habit bench-facts bench-scale bench-http bench-writes bench-active bench-size \
 	bench-start bench-growth bench-context bench-model-calls bench-consolidation eval-extraction eval-consolidation \
-	eval-verification eval-precision eval-answers eval-secrets torture
+	eval-verification eval-precision eval-secrets torture
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -111,6 +111,10 @@ bench-http: $(VENV)/.installed-dev ## Measure requests over HTTP, by one agent a
 	$(PIP) install --quiet -c constraints.txt --group load
 	$(BIN)/python -m benches.bench_http --peer $(OPTIONS)
 
+bench-writes: OPTIONS ?=
+bench-writes: $(VENV)/.installed-dev ## Measure writes, in turns with OPTIONS="--before FOLDER", a checkout of another commit
+	$(BIN)/python -m benches.bench_writes $(OPTIONS)
+
 bench-active: OPTIONS ?=
 bench-active: $(VENV)/.installed-dev ## Measure searches of many users, by the memory for those who are active
 	$(BIN)/python -m benches.bench_active $(OPTIONS)
@@ -148,10 +152,6 @@ eval-verification: $(VENV)/.installed-dev ## Measure which wrong merges and link
 
 eval-precision: $(VENV)/.installed-dev ## Measure whether search returns what fits a question and nothing else
 	$(BIN)/python -m evaluation.precision --details
-
-eval-answers: OPTIONS ?=
-eval-answers: $(VENV)/.installed-dev ## Measure what a reader answers from contexts of 250 to 2,000 tokens, DATA="file.json=80 other.json"
-	$(BIN)/python -m evaluation.answers $(DATA) $(OPTIONS)
 
 eval-secrets: $(VENV)/.installed-dev ## Measure which secrets are found, and what is taken for one
 	$(BIN)/python -m evaluation.secret_detection --details

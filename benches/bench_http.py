@@ -31,7 +31,6 @@ from pydantic import SecretStr
 
 from benches.bench_scale import BIG, SMALL, load, make_questions, sample_fact_texts
 from benches.english_words import load_english_words
-from benches.graphiti_baseline import GraphitiBaseline, open_graphiti_baseline
 from benches.http_report import HttpResult, table
 from benches.http_verbs import LoadPlan, PlannedUser, Verb, long_text, make_verbs
 from benches.locust_process import run_locust
@@ -40,6 +39,7 @@ from benches.previous import read_previous
 from benches.server_process import ServerProcess, clean_environment
 from benches.synthetic_data import SyntheticData, users
 from graphmem.app.components import Components, open_components
+from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
 from graphmem.neo4j.embedded.server import EmbeddedNeo4j
 from graphmem.runtime import process
 from graphmem.runtime.settings import Settings

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from benches.conversations import BenchmarkQuestion, Conversation, load, read
-from benches.graphiti_baseline import GraphitiBaseline, open_graphiti_baseline
 from benches.metrics import RECALL_CUTOFFS, Measurements, quantile
 from graphmem.app.components import (
     Components,
@@ -30,6 +29,7 @@ from graphmem.app.components import (
     open_components,
     running_database,
 )
+from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
 from graphmem.runtime import process
 from graphmem.runtime.settings import Settings
 from graphmem.search.fit import bm25_scores

@@ -26,10 +26,10 @@ from typing import Any
 import psutil
 from pydantic import SecretStr
 
-from benches.graphiti_baseline import GraphitiBaseline, open_graphiti_baseline
 from benches.metrics import quantile
 from benches.synthetic_data import SyntheticData, users
 from graphmem.app.components import Components, RetrievalComponents, open_components
+from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.listing import SortOrder
 from graphmem.models.embedder import Embedder
@@ -40,7 +40,7 @@ from graphmem.search.candidates import DatabaseSource
 from graphmem.search.hybrid_search import MIN_CANDIDATES_PER_CHANNEL
 from graphmem.search.models import SearchQuery
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.users import UserStore
+from graphmem.tenants.scopes import scope_of
 
 TENANT = "scale"
 """Prefix of the tenants of the benchmark."""
@@ -228,11 +228,11 @@ async def index_recall(
     shares = []
     for owner, question in asked:
         vector = data.vector(question)
-        source = DatabaseSource(components.graph, retrieval.vectors, await UserStore(components.graph).get_state(owner))
+        source = DatabaseSource(components.graph, retrieval.vectors, await retrieval.rights.get_state(owner))
         found = (await source.find_facts_by_vector(vector, filters, MIN_CANDIDATES_PER_CHANNEL))[:20]
         nearest = await components.graph.fetch_value(
             "search.scan_facts_by_vector",
-            group_ids=owner.readable_group_ids,
+            group_ids=scope_of(owner).group_ids,
             vector=vector,
             limit=20,
             **filters.as_of_params,

@@ -36,7 +36,8 @@ POLL_SECONDS = 0.02
 class ServerProcess:
     """The HTTP API and the embedded Neo4j of one data folder; `key` is an admin key, `settings` are further ones.
 
-    `command` is the command that serves it, `worker` for a worker with its health routes.
+    `command` is the command that serves it, `worker` for a worker with its health routes; `root` is the checkout whose
+    code it runs.
     """
 
     def __init__(
@@ -45,10 +46,12 @@ class ServerProcess:
         python: Path = Path(sys.executable),
         settings: Mapping[str, str] | None = None,
         command: Sequence[str] = ("serve",),
+        root: Path = ROOT,
     ) -> None:
         self.data_dir = data_dir
         self._settings = dict(settings or {})
         self._command = command
+        self._root = root
         self.key = secrets.token_hex(16)
         self._python = python
         self._port = find_free_port()
@@ -64,7 +67,7 @@ class ServerProcess:
     def environment(self) -> dict[str, str]:
         """The environment of the process: of the caller only where downloads are, no model, no schedule."""
         return {
-            **clean_environment(),
+            **clean_environment(self._root),
             "GRAPHMEM_DATA_DIR": str(self.data_dir),
             "GRAPHMEM_API_KEY": self.key,
             "GRAPHMEM_NIGHTLY": "false",
@@ -127,8 +130,8 @@ class ServerProcess:
         return {name: psutil.Process(pid).memory_info().rss / 1e6 for name, pid in self.pids.items()}
 
 
-def clean_environment() -> dict[str, str]:
-    """Return the environment without the settings of graphmem and of models, with this checkout on Python's path.
+def clean_environment(root: Path = ROOT) -> dict[str, str]:
+    """Return the environment without the settings of graphmem and of models, with a checkout on Python's path.
 
     Python may store the modules that it compiles, as it does for users: without that, every start compiles them again.
     """
@@ -139,7 +142,7 @@ def clean_environment() -> dict[str, str]:
         if name in kept or not name.startswith(("GRAPHMEM_", "OPENAI_"))
     }
     inherited.pop("PYTHONDONTWRITEBYTECODE", None)
-    paths = [str(ROOT), str(ROOT / "api"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(root), str(root / "api"), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**inherited, "PYTHONPATH": os.pathsep.join(paths)}
 
 

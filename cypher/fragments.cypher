@@ -111,17 +111,25 @@ r {.*, fact_embedding: null, next_vector: null, revision: null, valid_from: null
 // The cosine of the angle between a version `r` and the vector of a question, null without one.
 CASE WHEN $vector IS NULL THEN null ELSE 2 * vector.similarity.cosine(r.fact_embedding, $vector) - 1 END
 
+// fragment: message_key
+// The key of a message `m`: its id, in a space with the group before it, because ids are unique in a group only.
+CASE WHEN split(m.group_id, ':')[1] STARTS WITH ' ' THEN m.group_id + '\u0000' + m.message_id ELSE m.message_id END
+
+// fragment: keys_of_messages
+// The keys of the messages that a version `r` was taken from.
+CASE WHEN split(r.group_id, ':')[1] STARTS WITH ' ' THEN [id IN r.message_ids | r.group_id + '\u0000' + id] ELSE r.message_ids END
+
 // fragment: fact_candidate
 // What ranking needs of a version `r` that a channel found with a `score`, in the order of `FactCandidate`.
 [r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
  r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.valid_to.epochMillis,
- r.message_ids, r.entity_ids, similarity]
+ {{keys_of_messages}}, r.entity_ids, similarity]
 
 // fragment: memory_properties
 // The properties, the times, the subject and the object of what callers see of a version `r`.
 r {.memory_id, .uuid, .version, .fact, .name, .content_data, .type, .subtype, .scope, .status, .domain, .tags, .metadata, .confidence,
    .importance, .strength, .decay_rate, .access_count, .immutable, .single_valued, .retired, .content_hash,
-   .source_kind, .source_quote, .session_id, .message_ids, .entity_ids, .supersedes, .superseded_by, .associations, .end_status,
+   .source_kind, .source_quote, .speaker, .session_id, .message_ids, .entity_ids, .supersedes, .superseded_by, .associations, .end_status,
    .group_id},
 {{fact_times}}, startNode(r).uuid, endNode(r).uuid
 
@@ -230,6 +238,11 @@ CALL (memory_id) {
 (n:ArchivedEpisode|BehaviorPattern|ContextItem|ContextUse|Episodic|InterestCandidate|LearnedIntent|LearnedPreference|Session|SessionArchive)
 WHERE n.group_id = $group_id
 
+// fragment: space_columns
+// A space `s` and its members.
+s {.group_id, .title, .about, .created_at, .updated_at} AS space,
+COLLECT { MATCH (m:SpaceMember {group_id: s.group_id}) RETURN [m.user, m.key, m.role] } AS members
+
 // fragment: write_version
 // The write version of the users of `$group_ids`: the life and the write counter of each. No two lives of a user share one.
 MATCH (u:User) WHERE u.group_id IN $group_ids
@@ -277,6 +290,10 @@ UNION ALL
 MATCH (n:BehaviorPattern {group_id: $group_id}) RETURN n AS element, 'BehaviorPattern' AS kind
 UNION ALL
 MATCH (n:WebhookCursor {group_id: $group_id}) RETURN n AS element, 'WebhookCursor' AS kind
+UNION ALL
+MATCH (n:SpaceMember {group_id: $group_id}) RETURN n AS element, 'SpaceMember' AS kind
+UNION ALL
+MATCH (n:SpaceMember {member: $group_id}) RETURN n AS element, 'SpaceMember' AS kind
 
 // fragment: violation
 // The rows of a check: what violates an invariant, by its id, and whose it is; of one tenant, or of all.

@@ -71,8 +71,8 @@ def openapi_problem(status: int, description: str) -> dict[str, Any]:
 def add_common_docs(path: str, options: dict[str, Any], *, is_write: bool) -> dict[str, Any]:
     """Return the options of a route with the shared problems, the security scheme and the shared headers added."""
     problems = dict(_COMMON_PROBLEMS)
-    if "{" in path.replace("{user_id", ""):
-        problems[404] = "The user has nothing with that id."
+    if "{" in path:
+        problems[404] = "The user has nothing with that id, or no right to a space."
     if is_write:
         problems[404] = "The request names something that the user does not have."
         problems[409] = (

@@ -9,7 +9,15 @@ from graphmem.runtime.errors import GraphmemError
 from graphmem.runtime.validation import FieldProblem, Problem, problem_type
 
 _SCHEMAS = "#/components/schemas/"
-_SOMETIMES_SENT = {("SearchHit", "explain")}
+_SOMETIMES_SENT = {
+    ("SearchHit", "explain"),
+    ("MemorySource", "speaker"),
+    ("ApiKey", "spaces"),
+    ("CreatedApiKey", "spaces"),
+    ("Citation", "space"),
+    ("SpaceMember", "user"),
+    ("SpaceMember", "key"),
+}
 """Fields, by schema, that responses leave out where there is nothing to say."""
 
 

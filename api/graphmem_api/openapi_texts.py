@@ -29,6 +29,7 @@ TAGS = [
     {"name": "chats", "description": "Calls of models in the protocols of their providers, passed on with memory."},
     {"name": "jobs", "description": "Background work: extraction, summaries, imports."},
     {"name": "user data", "description": "Everything of a user: export, import, erase."},
+    {"name": "spaces", "description": "Memories that users and keys of the tenant share, and their members."},
     {"name": "consolidation", "description": "Nightly and curated runs, their rollback, and maintenance (admin)."},
     {"name": "keys", "description": "API keys of the tenant (admin)."},
     {"name": "admin", "description": "Settings of the tenant (admin)."},

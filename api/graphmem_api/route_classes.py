@@ -113,13 +113,19 @@ class AuthenticatedRoute(APIRoute):
             owner=owner,
             route=f"{request.method} {self.path_format}" + (f" {group_key(path_user_id)}" if path_user_id else ""),
             key=key,
-            fingerprint=fingerprint(request, f"{caller.role.value} {caller.users}", body),
+            fingerprint=fingerprint(request, _describe_rights(caller), body),
             contains_user_text=not self.is_tenant_wide,
         )
         set_idempotent_request(request, record)
         cipher = _make_cipher(request) if self.encrypted else None
         responder = IdempotentResponder(request.app.state.services.idempotency, cipher)
         return await responder.respond(record, lambda: _response_or_problem(request, handle))
+
+
+def _describe_rights(caller: ApiKey) -> str:
+    """Return what a key permits, as the fingerprints of its requests contain it."""
+    bound = "" if caller.spaces is None else f" {caller.spaces}"
+    return f"{caller.role.value} {caller.users}{bound}"
 
 
 def _make_cipher(request: Request) -> ResponseCipher:
@@ -189,6 +195,13 @@ class AdminWriteRoute(AuthenticatedRoute):
 class ForgetRoute(AdminWriteRoute):
     """Erases a user; its stored response belongs to the tenant and outlives the user."""
 
+    is_tenant_wide = True
+
+
+class SpaceWriteRoute(WriteRoute):
+    """Changes or erases a space; stored responses belong to the tenant and outlive the space."""
+
+    database_seconds = LONG_DATABASE_SECONDS
     is_tenant_wide = True
 
 

@@ -49,8 +49,10 @@ from graphmem.runtime.times import Clock, utc_now
 from graphmem.search.candidates import EntityGraphStore
 from graphmem.search.service import EntityService, RetrievalService
 from graphmem.tenants.keys import KeyService, KeyStore
+from graphmem.tenants.space_store import SpaceService, SpaceStore
 from graphmem.tenants.users import InstructionService, InstructionStore, PersonaStore, UserService, UserStore
 from graphmem.user_data.export import ExportService, ExportStore
+from graphmem.user_data.file_import import FileImporter
 from graphmem.user_data.forget import ForgetService, ForgetStore, UserData, load_receipt_key
 from graphmem.user_data.import_store import ImportStore
 from graphmem.user_data.importing import ImportService
@@ -126,7 +128,7 @@ class Services:
         self.storage = StorageMeter(graph)
         self.waiting = JobWaiting(graph, jobs)
         self.messages = MessageService(self.inbox, episodes, jobs, self.waiting, settings.extraction)
-        self.chats = ChatService(self.contexts, self.messages, episodes, UserStore(graph), clock)
+        self.chats = ChatService(self.contexts, self.messages, episodes, UserStore(graph), retrieval.rights, clock)
         self.upstream = UpstreamService(settings)
         rollbacks = RunRollback(graph, facts, runs, clock, settings.rollback_days)
         self.consolidations = ConsolidationService(
@@ -135,8 +137,10 @@ class Services:
         self.maintenance = MaintenanceService(jobs, self.waiting)
         self.reembedding = ReembeddingService(VectorStore(graph), jobs, settings)
         self.exports = ExportService(ExportStore(graph), components.embedder, clock)
+        import_store = ImportStore(graph, facts)
+        self.file_imports = FileImporter(import_store, components.embedder)
         self.imports = ImportService(
-            ImportStore(graph, facts),
+            import_store,
             components.embedder,
             components.memory_writer,
             self.messages,
@@ -167,6 +171,8 @@ class Services:
         self.keys = KeyService(
             KeyStore(graph), clock, settings.api_key, max_failures_per_minute=settings.max_unknown_keys
         )
+        self.rights = retrieval.rights
+        self.spaces = SpaceService(SpaceStore(graph), policy, clock)
         users = UserStore(graph)
         self.users = UserService(users, clock)
         self.warm_up = WarmUp(users, self.contexts)

@@ -42,7 +42,7 @@ from graphmem.search.resident.copies import ResidentCopies
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.idempotency import IdempotencyStore
 from graphmem.tenants.profiles import TenantProfiles
-from graphmem.tenants.users import UserStore
+from graphmem.tenants.rights import Rights
 
 OWN_DATABASE_SECONDS = 180.0
 """Seconds in which the embedded Neo4j must answer while it is opened; when it ends, opening fails at once."""
@@ -229,6 +229,7 @@ class RetrievalComponents:
     """The components of retrieval that services and benchmarks share."""
 
     sources: ResidentCopies
+    rights: Rights
     vectors: StoredVectors
     reinforcement: ReinforcementBuffer
     search: HybridSearch
@@ -238,8 +239,8 @@ class RetrievalComponents:
     def build(cls, components: Components) -> RetrievalComponents:
         """Build them from the shared components."""
         settings, clock, graph = components.settings, components.clock, components.graph
-        vectors, names = StoredVectors(graph), EntityNameCache(clock)
-        sources = ResidentCopies(graph, vectors, UserStore(graph), clock, settings.resident_mb * 1_000_000)
+        rights, vectors, names = Rights(graph), StoredVectors(graph), EntityNameCache(clock)
+        sources = ResidentCopies(graph, vectors, rights, clock, settings.resident_mb * 1_000_000)
         reinforcement = ReinforcementBuffer(components.facts, clock)
         search = HybridSearch(
             sources,
@@ -254,4 +255,4 @@ class RetrievalComponents:
             languages=settings.query_languages,
         )
         lookup = EntityLookup(sources, components.entities, names, reinforcement, clock, settings.cache_url)
-        return cls(sources, vectors, reinforcement, search, lookup)
+        return cls(sources, rights, vectors, reinforcement, search, lookup)

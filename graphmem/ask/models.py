@@ -10,6 +10,7 @@ from graphmem.context.models import DEFAULT_TOKEN_BUDGET, MAX_QUESTION_LENGTH, C
 from graphmem.models.receipt import Receipt
 from graphmem.runtime.field_types import Id, NonBlankText
 from graphmem.runtime.times import Instant
+from graphmem.tenants.spaces import SPACES_FIELD, SpaceSelection
 
 ASK_TOP = 30
 """Memories beside those of the profile that one look may show; an answer may count or compare several."""
@@ -20,6 +21,8 @@ class AskRequest(BaseModel):
 
     `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
     session its latest messages are shown too. With `valid_as_of` or `known_as_of` memory answers as of that time.
+    Of spaces, their memories are shown, and their messages are not.
+    Without `reinforce` no retrieval is counted, and the answer cannot be rated.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -29,6 +32,13 @@ class AskRequest(BaseModel):
     token_budget: int = Field(DEFAULT_TOKEN_BUDGET, ge=1, le=100_000)
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
+    spaces: SpaceSelection = SPACES_FIELD
+    reinforce: bool = True
+
+    @property
+    def is_past(self) -> bool:
+        """Whether memory answers as of an earlier time."""
+        return self.valid_as_of is not None or self.known_as_of is not None
 
     def to_context_request(self, searched: str) -> ContextRequest:
         """Return the request for the context in which `searched` may be answered."""
@@ -39,6 +49,7 @@ class AskRequest(BaseModel):
             top=ASK_TOP,
             valid_as_of=self.valid_as_of,
             known_as_of=self.known_as_of,
+            spaces=self.spaces,
         )
 
 
@@ -52,6 +63,9 @@ class Citation(BaseModel):
     message_id: str | None = None
     quote: str
     valid_at: datetime | None = None
+    space: str | None = Field(
+        None, exclude_if=lambda space: space is None, description="The space that it is from; absent: it is the user's."
+    )
 
 
 class AskResponse(BaseModel):

@@ -8,18 +8,30 @@ from zoneinfo import ZoneInfo
 
 from graphmem.ask.models import AskRequest, AskResponse, Citation, ModelAnswer
 from graphmem.ask.sources import ShownSources, Source
+from graphmem.context.answer_lines import quote_line
 from graphmem.context.composition import BuiltContext
+from graphmem.context.conversation_summary import to_single_line
+from graphmem.context.relevance import refers_to_past_session
 from graphmem.context.service import ContextService
 from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.ingestion.transcript import is_dialogue
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import Prompt, load_prompts
 from graphmem.models.receipt import Receipt
 from graphmem.runtime.errors import NotConfigured
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.text.token_counts import count_tokens, truncate_to_tokens
 
 MAX_LOOKS = 2
 """Contexts that a model is shown for one question, at most, each with one call."""
+
+MAX_PAST_MESSAGES = 50
+"""Messages of an earlier session that are shown at most, from its beginning."""
+
+MAX_MESSAGE_TOKENS = 100
+"""Tokens of such a message that are shown."""
 
 MAX_SEARCH_LENGTH = 1_000
 """Characters of what the model asks to search for that are read."""
@@ -60,10 +72,10 @@ class AskService:
         """Whether a model is configured, without which nothing can be asked."""
         return self._model is not None
 
-    async def ask(self, owner: Owner, request: AskRequest, *, reinforce: bool = True) -> AskResponse:
+    async def ask(self, reader: Reader, request: AskRequest) -> AskResponse:
         """Return the answer to a question with its citations, or that memory has none.
 
-        What each look shows counts as retrieved by the rule of contexts, unless `reinforce` is false. No model is
+        What each look shows counts as retrieved by the rule of contexts, if the request reinforces. No model is
         called to read nothing, or nothing new. Raises NotConfigured without a model, InvalidInput when the question
         alone exceeds the budget, ModelUnavailable for a model that fails.
         """
@@ -73,9 +85,9 @@ class AskService:
                 "provider, or read memory by a search or a context."
             )
         inquiry = _Inquiry()
-        answer = await self._find_answer(owner, request, self._model, inquiry)
-        if reinforce:
-            self._contexts.record(owner, inquiry.contexts, request.session_id)
+        answer = await self._find_answer(reader, request, self._model, inquiry)
+        if request.reinforce:
+            self._contexts.record(reader, inquiry.contexts, request.session_id)
         return AskResponse(
             answer=answer.text if answer else None,
             answered=answer is not None,
@@ -86,15 +98,18 @@ class AskService:
         )
 
     async def _find_answer(
-        self, owner: Owner, request: AskRequest, model: LanguageModel, inquiry: _Inquiry
+        self, reader: Reader, request: AskRequest, model: LanguageModel, inquiry: _Inquiry
     ) -> _CheckedAnswer | None:
         """Return the first answer that rests on a source, after as many looks as that takes; None without one."""
-        searched = request.question
+        owner, searched = scope_of(reader).owner, request.question
         for look in range(1, MAX_LOOKS + 1):
-            built = await self._contexts.gather(owner, request.to_context_request(searched))
+            built = await self._contexts.gather(reader, request.to_context_request(searched))
             inquiry.contexts.append(built)
             before = len(inquiry.shown.sources)
-            inquiry.shown = inquiry.shown.extended(await self._load_sources(owner, built))
+            found = await self._load_sources(owner, built)
+            if look == 1:
+                found += await self._load_past_session(owner, request, built)
+            inquiry.shown = inquiry.shown.extended(found)
             if len(inquiry.shown.sources) == before:
                 return None  # there is nothing to read that the model has not read
             prompt = await self._render(owner, request, inquiry, look, searched)
@@ -111,12 +126,36 @@ class AskService:
 
     async def _load_sources(self, owner: Owner, built: BuiltContext) -> list[Source]:
         """Return the memories and the messages that a context shows, without messages that were erased meanwhile."""
-        lines = {line.key: line for line in (*built.messages, *built.quotes)}
+        lines = {line.key: line for line in (*built.messages, *built.quotes) if not line.origin}
         messages = await self._episodes.load_messages(owner, list(lines)) if lines else []
         return [
             *(Source.of_memory(memory, owner.entity_name) for memory in built.context.memories),
             *(Source.of_message(message, lines[message.id]) for message in messages),
         ]
+
+    async def _load_past_session(self, owner: Owner, request: AskRequest, built: BuiltContext) -> list[Source]:
+        """Return the messages of the earlier session that a question refers to, as many as the budget has left.
+
+        It is the one most related to the question, else the latest. Of an earlier time none are returned: a session
+        does not tell which of its messages were stored by then.
+        """
+        if request.is_past or not refers_to_past_session(request.question):
+            return []
+        session_id = next((session.session_id for session in built.context.related_sessions), None)
+        if session_id is None:
+            latest = await self._episodes.list_sessions(owner, active=None, after=None, limit=2)
+            session_id = next((item.session_id for item in latest if item.session_id != request.session_id), None)
+        if session_id is None:
+            return []
+        messages = await self._episodes.list_session_messages(owner, session_id, limit=MAX_PAST_MESSAGES)
+        left, sources = request.token_budget - built.context.token_count, list[Source]()
+        for message in filter(is_dialogue, messages):
+            line = quote_line(message, truncate_to_tokens(to_single_line(message.content), MAX_MESSAGE_TOKENS), {})
+            left -= count_tokens(line.text)
+            if left < 0:
+                break
+            sources.append(Source.of_message(message, line))
+        return sources
 
     async def _render(self, owner: Owner, request: AskRequest, inquiry: _Inquiry, look: int, searched: str) -> Prompt:
         zone = ZoneInfo(await self._episodes.get_timezone(owner) or self._zone)

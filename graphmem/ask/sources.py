@@ -40,7 +40,7 @@ class Source:
         held = f"{start} {end}".strip() or f"noted {format_date(memory.created_at)}"
         about = "about the user, " if memory.subject.name == user_entity_name else ""
         shown = f"memory ({about}{held}): {indent_continuations(memory.content)}"
-        citation = Citation(memory_id=memory.id, quote="", valid_at=memory.valid_at)
+        citation = Citation(memory_id=memory.id, quote="", valid_at=memory.valid_at, space=memory.space)
         return cls(shown, memory.content, memory.valid_at or memory.created_at, citation)
 
     @classmethod

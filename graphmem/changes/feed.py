@@ -18,6 +18,7 @@ from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.paging import TIME_CURSOR, Page, take_page
 from graphmem.runtime.times import MIN_TIME, Clock, from_micros
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import scope_of
 
 ROLLED_BACK_REASON = "rolled back"
 """Reason of the changes that undo a consolidation run."""
@@ -57,7 +58,7 @@ class ChangeStore:
         async def work(transaction: Transaction) -> tuple[list[MemoryChange], ChangePosition | None]:
             rows = await transaction.run(
                 "changes.list_page",
-                group_ids=owner.readable_group_ids if with_global else [owner.group_id],
+                group_ids=scope_of(owner).group_ids if with_global else [owner.group_id],
                 since=since,
                 until=until,
                 after_key=after_key,
@@ -73,7 +74,7 @@ class ChangeStore:
     async def _to_changes(
         self, transaction: Transaction, owner: Owner, rows: list[dict[str, Any]]
     ) -> list[_ChangedFact]:
-        groups = owner.readable_group_ids
+        groups = scope_of(owner).group_ids
         ids = [row["version_id"] for row in rows if row["version_id"]]
         found = await transaction.run("changes.fetch_versions", group_ids=groups, ids=ids)
         versions = {fact.uuid: fact for fact in map(fact_from_row, found)}

@@ -23,6 +23,8 @@ from graphmem.runtime.field_types import Id, deduplicate
 from graphmem.runtime.paging import PageQuery
 from graphmem.runtime.times import Instant
 from graphmem.runtime.validation import RequestBody
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.spaces import PlaceQuery
 
 
 class ChangeKind(StrEnum):
@@ -51,7 +53,7 @@ class MemoryChange(BaseModel):
     actor: str | None = Field(description="The id of the key, or the part of graphmem, that made the change.")
 
 
-class ChangesQuery(PageQuery):
+class ChangesQuery(PageQuery, PlaceQuery):
     """The known times between which to list changes, the first one included."""
 
     model_config = ConfigDict(extra="forbid")
@@ -154,11 +156,12 @@ class CreatedWebhook(Webhook):
 
 
 class WebhookEvent(BaseModel):
-    """The body of a delivery: one change of one user; `user_id` is null for a memory of the whole tenant."""
+    """The body of a delivery: one change of one user; `user_id` is null for a memory of the whole tenant or a space."""
 
     type: Literal["memory.inserted", "memory.superseded", "memory.deleted", "memory.merged", "memory.restored"]
     timestamp: datetime
     user_id: str | None
+    space: str | None = None
     data: MemoryChange
 
 
@@ -190,10 +193,16 @@ def sign(secret: str, event_id: str, timestamp: int, body: bytes) -> str:
     return f"{SIGNATURE_VERSION},{base64.b64encode(digest).decode()}"
 
 
-def make_event(user_id: str, change: MemoryChange) -> WebhookEvent:
-    """Return the body that delivers a change of a user, or of the whole tenant for an empty user id."""
+def make_event(owner: Owner, change: MemoryChange) -> WebhookEvent:
+    """Return the body that delivers a change of a user, of a space or of the whole tenant."""
     return WebhookEvent.model_validate(
-        {"type": f"memory.{change.kind}", "timestamp": change.at, "user_id": user_id or None, "data": change}
+        {
+            "type": f"memory.{change.kind}",
+            "timestamp": change.at,
+            "user_id": owner.own_user_id,
+            "space": owner.space,
+            "data": change,
+        }
     )
 
 

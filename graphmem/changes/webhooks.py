@@ -366,7 +366,7 @@ class _Pass:
         now, status = None, None
         if is_wanted(change, self._webhook.view.kinds):
             now = self._clock()
-            body = make_event(user.owner.user_id, change).model_dump_json().encode()
+            body = make_event(user.owner, change).model_dump_json().encode()
             status = await self._sender.send(
                 Delivery(self._webhook.view.url, self._webhook.secret, change.id, int(now.timestamp()), body)
             )

@@ -23,7 +23,9 @@ from graphmem.runtime.field_types import Domain, Id
 from graphmem.runtime.metrics import CHAT_FAILURES
 from graphmem.runtime.process import read_text
 from graphmem.runtime.times import Clock
+from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.rights import Rights
 from graphmem.tenants.users import UserStore
 from graphmem.text.token_counts import count_tokens
 
@@ -91,12 +93,19 @@ class ChatService:
     """
 
     def __init__(
-        self, contexts: ContextService, messages: MessageService, episodes: EpisodeStore, users: UserStore, clock: Clock
+        self,
+        contexts: ContextService,
+        messages: MessageService,
+        episodes: EpisodeStore,
+        users: UserStore,
+        rights: Rights,
+        clock: Clock,
     ) -> None:
         self._contexts = contexts
         self._messages = messages
         self._episodes = episodes
         self._users = users
+        self._rights = rights
         self._clock = clock
         self.secret = secrets.token_bytes()
         self._recent = RecentChats()
@@ -105,7 +114,9 @@ class ChatService:
             CHAT_FAILURES.labels(kind.value)  # shown from the start, as 0
         self.failures = ChatFailures(lambda kind: CHAT_FAILURES.labels(kind.value).inc())
 
-    async def begin(self, owner: Owner, request: ChatRequest, options: ChatOptions, secret: bytes) -> ServedCall:
+    async def begin(
+        self, owner: Owner, caller: ApiKey, request: ChatRequest, options: ChatOptions, secret: bytes
+    ) -> ServedCall:
         """Return the call of a request with its context, or without one where it cannot be had in time.
 
         Ids are keyed by the `secret`, so that they do not tell what was said.
@@ -117,10 +128,12 @@ class ChatService:
         call = ServedCall(request, session_id, owner=owner, options=options, ids=ids, previous=previous)
         with self.failures.noted(ChatFailure.CONTEXT):
             async with asyncio.timeout(CONTEXT_SECONDS):
-                call.life, call.context = await asyncio.gather(self._users.get_life(owner), self._build_context(call))
+                call.life, call.context = await asyncio.gather(
+                    self._users.get_life(owner), self._build_context(call, caller)
+                )
         return call
 
-    async def _build_context(self, call: ServedCall) -> ChatContext:
+    async def _build_context(self, call: ServedCall, caller: ApiKey) -> ChatContext:
         question = question_of(call.request)
         if call.request.asked is None:
             question = await self._load_question(call)
@@ -134,7 +147,8 @@ class ChatService:
         )
         # The requests that follow results of tools ask the same again, which is no further retrieval.
         reinforce = not call.options.read_only and not call.request.is_continued
-        context = await self._contexts.build(call.owner, request, reinforce=reinforce)
+        scope = await self._rights.read_scope(call.owner, caller)
+        context = await self._contexts.build(scope, request, reinforce=reinforce)
         return ChatContext.make(context.context_id, context.preamble)
 
     async def _load_question(self, call: ServedCall) -> str | None:

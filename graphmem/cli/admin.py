@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 
+TenantSpace = Annotated[str | None, typer.Option("--space", help="A space of the tenant, instead of a user.")]
+
+
 @command(app, "consolidate")
 async def consolidate(
     output: Output,
@@ -30,6 +33,7 @@ async def consolidate(
     proposals: Annotated[
         str | None, typer.Option(help="A JSON file of curated proposals for one user; - reads standard input.")
     ] = None,
+    space: TenantSpace = None,
 ) -> None:
     """Merge and link memories and tidy entities, so that it can be undone.
 
@@ -41,7 +45,7 @@ async def consolidate(
 
     curated = parse_proposals(_read_proposal_list(proposals)) if proposals else None
     async with open_operations(output, tenant, worker=True) as operations:
-        run_id = str(await operations.consolidate(user, dry_run=dry_run, proposals=curated))
+        run_id = str(await operations.consolidate(user, space=space, dry_run=dry_run, proposals=curated))
         with progress_bar(output, "Analysing", "batches") as on_progress:
             run = await wait_for_run(operations, run_id, on_progress)
     output.show(run, *render_admin.run(run), *render_changes(run.changes))
@@ -65,6 +69,7 @@ async def runs(
     tenant: Tenant = "default",
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many.")] = 20,
     cursor: Cursor = None,
+    space: TenantSpace = None,
 ) -> None:
     """List consolidation runs, the latest first, or show one."""
     from graphmem.cli import render_admin
@@ -76,7 +81,7 @@ async def runs(
             run = await operations.run(run_id)
             output.show(run, *render_admin.run(run), *render_changes(run.changes))
             return
-        page = await operations.runs(user_id=user, limit=limit, cursor=cursor)
+        page = await operations.runs(user_id=user, space=space, limit=limit, cursor=cursor)
     output.show(page, render_admin.runs(page.items), *next_page(page))
 
 

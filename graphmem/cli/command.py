@@ -156,6 +156,11 @@ AnyUser = Annotated[str | None, typer.Option("--user", "-u", help="One user; abs
 ValidAsOf = Annotated[str | None, typer.Option(help="What was true at this time, such as 2025-06-01T12:00:00Z.")]
 KnownAsOf = Annotated[str | None, typer.Option(help="What graphmem knew at this time.")]
 Tenant = Annotated[str, typer.Option("--tenant", help="The tenant of the user.")]
+Space = Annotated[str | None, typer.Option("--space", help="A space of the user; absent: the user's own memory.")]
+Spaces = Annotated[
+    list[str] | None,
+    typer.Option(help="A space to read beside the user's own memory; repeat for several. Or none; absent: all."),
+]
 Cursor = Annotated[str | None, typer.Option(help="`next_cursor` of the page before.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeat for several.")]
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from graphmem.cli.command import KnownAsOf, Output, Tenant, User, ValidAsOf, command
+from graphmem.cli.command import KnownAsOf, Output, Spaces, Tenant, User, ValidAsOf, command
+from graphmem.cli.spaces import given_spaces
 from graphmem.cli.startup import open_operations
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ async def ask(
     ] = 2000,
     valid_as_of: ValidAsOf = None,
     known_as_of: KnownAsOf = None,
+    spaces: Spaces = None,
 ) -> None:
     """Answer a question from memory, with what the answer rests on; needs a language model."""
     from graphmem.cli import render
@@ -41,6 +43,7 @@ async def ask(
             token_budget=token_budget,
             valid_as_of=valid_as_of,
             known_as_of=known_as_of,
+            **given_spaces(spaces),
         )
     output.show(response, *render.answer(response))
 
@@ -66,6 +69,7 @@ async def context(
     ] = True,
     valid_as_of: ValidAsOf = None,
     known_as_of: KnownAsOf = None,
+    spaces: Spaces = None,
 ) -> None:
     """Show the context for the model's prompt, and hints for the reply."""
     from rich.text import Text
@@ -83,6 +87,7 @@ async def context(
             recent_messages=recent_messages,
             valid_as_of=valid_as_of,
             known_as_of=known_as_of,
+            **given_spaces(spaces),
         )
     tokens = Text(f"({response.token_count} tokens)", style="dim")
     output.show(response, Text(response.preamble), tokens, *render.hints(response.personalization_hints))

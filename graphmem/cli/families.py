@@ -22,12 +22,14 @@ FAMILIES = {
     "serve": ("serve", "open", "mcp", "worker"),
     "admin": ("consolidate", "runs", "rollback", "maintain", "reembed"),
     "user_data": ("export", "import", "backup", "restore", "forget"),
+    "evaluate": ("evaluate",),
     "doctor": ("doctor",),
 }
 """The modules whose commands stand at the top level, in the order of the help, and these commands."""
 
 GROUPS = {
     "db": ("db", "app", "The embedded Neo4j."),
+    "spaces": ("spaces", "app", "Memories that users and keys of a tenant share."),
     "keys": ("tenants", "keys_app", "API keys."),
     "hooks": ("hooks", "app", "Memory for coding agents, by their hooks."),
     "jobs": ("jobs", "app", "Background jobs."),

@@ -12,10 +12,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphmem.cli.command import EXIT_FAILED, STANDARD_STREAM, Output, Tenant, User, command, read_bytes, read_input
-from graphmem.cli.jobs import failed_jobs, wait_for_job
+from graphmem.cli.command import (
+    EXIT_FAILED,
+    STANDARD_STREAM,
+    Output,
+    Space,
+    Tenant,
+    User,
+    command,
+    read_bytes,
+    read_input,
+)
 from graphmem.cli.progress import progress_bar
 from graphmem.cli.startup import open_operations
+from graphmem.client.waiting import failed_jobs, wait_for_job
 from graphmem.runtime.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -43,6 +53,7 @@ async def ingest(
         str | None, typer.Option(help="Session of messages without one; absent: the file's name.")
     ] = None,
     timezone: Annotated[str | None, typer.Option(help="The user's IANA time zone.")] = None,
+    space: Space = None,
 ) -> None:
     """Store messages or a document and extract memories from them; run again, it resumes where it stopped.
 
@@ -51,6 +62,7 @@ async def ingest(
     from graphmem.cli import render_admin
 
     batches = await asyncio.to_thread(_read_file, file, session, timezone)
+    batches = [batch.model_copy(update={"space": space}) for batch in batches] if space else batches
     async with open_operations(output, tenant, worker=True) as operations:
         with progress_bar(output, "Ingesting", "messages") as on_progress:
             jobs = await ingest_batches(operations, user, batches, on_progress)
@@ -144,7 +156,7 @@ async def ingest_batches(
     jobs: list[Job] = []
     for batch in batches:
         accepted = await operations.add_messages(
-            user, batch.messages, session_id=batch.session_id, timezone=batch.timezone
+            user, batch.messages, session_id=batch.session_id, timezone=batch.timezone, space=batch.space
         )
         job_id = accepted.id if isinstance(accepted, Job) else accepted.job_id
         if job_id is not None:
@@ -159,12 +171,13 @@ async def close(
     session: Annotated[str, typer.Argument(help="The session's id.")],
     user: User,
     tenant: Tenant = "default",
+    space: Space = None,
 ) -> None:
     """Close a session: what is unread is extracted, what matters outlives it, and a long one is summarised."""
     from graphmem.cli import render
 
     async with open_operations(output, tenant) as operations:
-        closed = await operations.close_session(user, session)
+        closed = await operations.close_session(user, session, space=space)
     note = f"Note: {closed.reason}." if closed.reason else "Its summary is queued."
     output.show(closed, render.sessions([closed]), note)
 
@@ -175,12 +188,13 @@ async def summarize(
     session: Annotated[str, typer.Argument(help="The session's id.")],
     user: User,
     tenant: Tenant = "default",
+    space: Space = None,
 ) -> None:
     """Summarise a session and remember the summary and its takeaways."""
     from graphmem.cli import render_admin
 
     async with open_operations(output, tenant, worker=True) as operations:
-        queued = await operations.summarize_session(user, session)
+        queued = await operations.summarize_session(user, session, space=space)
         job = await wait_for_job(operations, queued.id)
     output.show(job, render_admin.jobs([job]))
     if failed_jobs([job]):
@@ -193,10 +207,11 @@ async def archives(
     session: Annotated[str, typer.Argument(help="The session's id.")],
     user: User,
     tenant: Tenant = "default",
+    space: Space = None,
 ) -> None:
     """List the summaries that replaced old messages of a session."""
     from graphmem.cli import render
 
     async with open_operations(output, tenant) as operations:
-        stored = await operations.session_archives(user, session)
+        stored = await operations.session_archives(user, session, space=space)
     output.show({"items": stored}, render.archives(stored))

@@ -12,6 +12,8 @@ from graphmem.cli.command import (
     Filters,
     KnownAsOf,
     Output,
+    Space,
+    Spaces,
     Tags,
     Tenant,
     User,
@@ -19,6 +21,7 @@ from graphmem.cli.command import (
     command,
     parse_pairs,
 )
+from graphmem.cli.spaces import given_spaces
 from graphmem.cli.startup import complete_memory_id, open_operations
 from graphmem.runtime.errors import Conflict, InvalidInput
 
@@ -54,6 +57,7 @@ async def add(
     ] = None,
     immutable: Annotated[bool, typer.Option("--immutable", help="Nobody may change it.")] = False,
     infer: Annotated[bool, typer.Option("--infer", help="Let a model compare it with what is known.")] = False,
+    space: Space = None,
 ) -> None:
     """Save one statement, without a language model unless --infer is given."""
     from graphmem.cli import render
@@ -72,6 +76,7 @@ async def add(
         "tags": tag or [],
         "domain": domain,
         "immutable": immutable,
+        "space": space,
     }
     if type is not None:
         statement["type"] = type
@@ -103,6 +108,7 @@ async def search(
     ] = "none",
     messages: Annotated[bool, typer.Option("--messages", help="Also search the messages themselves.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show the ranks and factors behind each score.")] = False,
+    spaces: Spaces = None,
 ) -> None:
     """Search memories by meaning, keywords and graph."""
     from graphmem.cli import render
@@ -114,6 +120,7 @@ async def search(
         "include_messages": messages,
         "explain": explain,
         **filters.as_fields(),
+        **given_spaces(spaces),
     }
     async with open_operations(output, tenant) as operations:
         response = await operations.search(user, text, **options)
@@ -130,12 +137,15 @@ async def entity(
     limit: Annotated[int, typer.Option(help="Most memories of each entity, 1 to 200.")] = 20,
     valid_as_of: ValidAsOf = None,
     known_as_of: KnownAsOf = None,
+    spaces: Spaces = None,
 ) -> None:
     """Look up entities by name and show what is known about them; no model, no embedding."""
     from graphmem.cli import render
 
     async with open_operations(output, tenant) as operations:
-        response = await operations.lookup(user, text, limit=limit, valid_as_of=valid_as_of, known_as_of=known_as_of)
+        response = await operations.lookup(
+            user, text, limit=limit, valid_as_of=valid_as_of, known_as_of=known_as_of, **given_spaces(spaces)
+        )
     output.show(response, *render.lookup_response(response))
 
 
@@ -161,12 +171,13 @@ async def sessions(
     tenant: Tenant = "default",
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many.")] = 50,
     cursor: Cursor = None,
+    space: Space = None,
 ) -> None:
-    """List the user's sessions, the latest first."""
+    """List the user's sessions, or those of a space, the latest first."""
     from graphmem.cli import render
 
     async with open_operations(output, tenant) as operations:
-        page = await operations.sessions(user, limit=limit, cursor=cursor)
+        page = await operations.sessions(user, limit=limit, cursor=cursor, space=space)
     output.show(page, render.sessions(page.items), *render.next_page(page))
 
 
@@ -188,12 +199,13 @@ async def memories(
     ] = "-created_at",
     limit: PageSize = 50,
     cursor: Cursor = None,
+    spaces: Spaces = None,
 ) -> None:
     """List a user's memories by attributes, the latest first; `search` finds them by meaning."""
     from graphmem.cli import render
 
     shown = {"keyword": keyword, "session_id": session, "sort": sort, "limit": limit, "cursor": cursor}
-    options = {**filters.as_query(), **shown}
+    options = {**filters.as_query(), **shown, **given_spaces(spaces)}
     async with open_operations(output, tenant) as operations:
         page = await operations.memories(user, **options)
     output.show(page, render.memories(page.items), *render.next_page(page))
@@ -223,12 +235,15 @@ async def entities(
     type: Annotated[str | None, typer.Option(help="Only this type, such as Person.")] = None,
     limit: PageSize = 50,
     cursor: Cursor = None,
+    spaces: Spaces = None,
 ) -> None:
     """List the people, places and things that a user's memories are about, by name."""
     from graphmem.cli import render
 
     async with open_operations(output, tenant) as operations:
-        page = await operations.entities(user, query=query, type=type, limit=limit, cursor=cursor)
+        page = await operations.entities(
+            user, query=query, type=type, limit=limit, cursor=cursor, **given_spaces(spaces)
+        )
     output.show(page, render.entities(page.items), *render.next_page(page))
 
 
@@ -240,12 +255,13 @@ async def messages(
     tenant: Tenant = "default",
     limit: PageSize = 50,
     cursor: Cursor = None,
+    space: Space = None,
 ) -> None:
     """List the messages of a session, oldest first."""
     from graphmem.cli import render
 
     async with open_operations(output, tenant) as operations:
-        page = await operations.session_messages(user, session, limit=limit, cursor=cursor)
+        page = await operations.session_messages(user, session, limit=limit, cursor=cursor, space=space)
     output.show(page, render.messages(page.items), *render.next_page(page))
 
 
@@ -375,10 +391,13 @@ async def diff(
     until: Annotated[str | None, typer.Option(help="Up to before this time; absent: up to now.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many.")] = 50,
     cursor: Cursor = None,
+    space: Space = None,
 ) -> None:
     """Show what graphmem learned, corrected, merged, deleted and restored between two times, oldest first."""
     from graphmem.cli import render
 
     async with open_operations(output, tenant) as operations:
-        page = await operations.changes(user, since=since, until=until, limit=limit, cursor=cursor)
+        page = await operations.changes(
+            user, since=since, until=until, limit=limit, cursor=cursor, **({"space": space} if space else {})
+        )
     output.show(page, render.memory_changes(page.items), *render.next_page(page))

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from graphmem.consolidation.models import ConsolidationRun, RollbackResult
     from graphmem.jobs.job import Job
     from graphmem.tenants.access import ApiKey
-    from graphmem.user_data.models import ErasureResult, ImportResult
+    from graphmem.tenants.spaces import Space
+    from graphmem.user_data.models import ErasureResult, FolderImport, ImportResult
 
 
 def name_value_pairs(values: Mapping[str, object]) -> Table:
@@ -35,11 +36,30 @@ def keys(api_keys: Sequence[ApiKey]) -> Renderable:
     """Return API keys without their secrets."""
     if not api_keys:
         return Text("There are no keys.")
-    table = make_table("id", "name", "role", "users", "created")
+    table = make_table("id", "name", "role", "users", "spaces", "created")
     for key in api_keys:
         users = "all" if key.users is None else ", ".join(key.users)
-        add_row(table, shorten_id(key.id), key.name, key.role, users, format_time(key.created_at))
+        spaces = "theirs" if key.spaces is None else ", ".join(key.spaces)
+        add_row(table, shorten_id(key.id), key.name, key.role, users, spaces, format_time(key.created_at))
     return table
+
+
+def spaces(listed: Sequence[Space]) -> Renderable:
+    """Return spaces with the numbers of their members."""
+    if not listed:
+        return Text("There are no spaces.")
+    table = make_table("id", "title", "about", "members", "created")
+    for one in listed:
+        add_row(table, one.id, one.title, one.about, str(len(one.members)), format_time(one.created_at))
+    return table
+
+
+def space(one: Space) -> list[Renderable]:
+    """Return a space and its members."""
+    table = make_table("member", "", "role")
+    for member in one.members:
+        add_row(table, member.id, "user" if member.user else "key", member.role.value)
+    return [Text(f"{one.title} ({one.id})" + (f": {one.about}" if one.about else "")), table]
 
 
 def webhooks(listed: Sequence[Webhook]) -> Renderable:
@@ -152,6 +172,18 @@ def import_result(result: ImportResult) -> Table:
         return name_value_pairs({**counts, "not imported": len(result.refused)})
     vectors = "recomputed" if result.vectors_remade else "imported"
     return name_value_pairs({**counts, "ids changed": len(result.ids), "vectors": vectors})
+
+
+def folder_import(result: FolderImport) -> list[Renderable]:
+    """Return what an import of a folder stored, and the files that failed."""
+    counts = {**result.imported, **{f"{kind}, known already": count for kind, count in result.unchanged.items()}}
+    shown: list[Renderable] = [name_value_pairs({"users": result.users, **counts})]
+    if result.failed:
+        failed = make_table("file", "not imported, because")
+        for file in result.failed:
+            add_row(failed, file.file, file.reason)
+        shown.append(failed)
+    return shown
 
 
 def erasure_result(result: ErasureResult) -> Table:

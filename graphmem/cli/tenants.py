@@ -45,6 +45,9 @@ async def create_key(
     name: Annotated[str, typer.Argument(help="What the key is for.")],
     role: Annotated[str, typer.Option(help="agent (reads and writes), analyst (reads) or admin.")] = "agent",
     user: Annotated[list[str] | None, typer.Option("--user", "-u", help="Only this user; repeat for several.")] = None,
+    space: Annotated[
+        list[str] | None, typer.Option(help="Of the spaces of its users only this one; repeat for several.")
+    ] = None,
     tenant: KeyTenant = "default",
 ) -> None:
     """Create an API key; it is shown once."""
@@ -53,7 +56,7 @@ async def create_key(
     from graphmem.cli import render_admin
 
     async with open_operations(output, tenant) as operations:
-        key = await operations.create_key(name, role=role, users=user or None)
+        key = await operations.create_key(name, role=role, users=user or None, spaces=space or None)
     output.show(key, render_admin.keys([key]), Text(f"Key: {key.key}\nIt is not shown again.", no_wrap=True))
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+from urllib.parse import quote
 
 import typer
 
 from graphmem.cli.command import (
     STANDARD_STREAM,
+    AnyUser,
     Output,
+    Space,
     Tenant,
     User,
     command,
@@ -20,30 +23,49 @@ from graphmem.cli.command import (
     read_settings,
     write_atomically,
 )
-from graphmem.cli.jobs import failed_jobs, wait_for_job
 from graphmem.cli.progress import progress_bar
 from graphmem.cli.startup import open_operations, open_services
+from graphmem.client.waiting import failed_jobs, wait_for_job
 from graphmem.runtime.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from graphmem.tenants.owners import Owner
+
 app = typer.Typer()
+
+
+ALL_USERS_SUFFIX = ".json"
+"""Ends the name of a file with the export of one of all users; what comes before it is the id, percent-encoded."""
 
 
 @command(app, "export")
 async def export(
     output: Output,
-    user: User,
-    file: Annotated[str, typer.Argument(help="The file to write; - writes to standard output.")] = STANDARD_STREAM,
+    file: Annotated[
+        str, typer.Argument(help="The file to write, without a user the folder; - writes to standard output.")
+    ] = STANDARD_STREAM,
+    user: AnyUser = None,
     tenant: Tenant = "default",
     format: Annotated[Literal["json", "yaml"], typer.Option(help="json or yaml.")] = "json",
     view: Annotated[
         Literal["full", "records"], typer.Option(help="records: the current memories, to read, edit and import again.")
     ] = "full",
+    space: Space = None,
 ) -> None:
-    """Write all data of a user, without loss, or their current memories as records."""
+    """Write all data of a user or of a space, without loss, or the current memories as records.
+
+    Without a user, all data of each user of the tenant is written into a folder, one file each, in JSON.
+    """
     from graphmem.tenants.owners import make_owner
 
+    if user is None:
+        if file == STANDARD_STREAM or format != "json" or view != "full":
+            raise InvalidInput("Without --user, give a folder for the full exports of all users, in JSON.")
+        await _export_all(output, tenant, Path(file))
+        return
     owner = make_owner(tenant, user)
     async with open_services(output) as services:
+        owner = await services.rights.find_place(owner, None, space)
         with progress_bar(output, "Exporting") as on_progress:
             chunks = services.exports.stream_view(owner, format, view, progress=on_progress)
             if file == STANDARD_STREAM:
@@ -54,11 +76,31 @@ async def export(
     output.show({"file": file, "bytes": size}, f"Exported {size} bytes to {file}.")
 
 
+async def _export_all(output: Output, tenant: str, folder: Path) -> None:
+    """Write an export of each user of a tenant into a folder."""
+    from graphmem.tenants.users import UserStore
+
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    async with open_services(output) as services:
+        owners: list[Owner] = []
+        users = UserStore(services.components.graph)
+        while page := await users.list_owners(tenant, after=owners[-1].group_id if owners else ""):
+            owners += page
+        with progress_bar(output, "Exporting", unit="users") as on_progress:
+            for number, owner in enumerate(owners, 1):
+                name = f"{quote(owner.user_id, safe='')}{ALL_USERS_SUFFIX}"
+                await write_atomically(folder / name, services.exports.stream(owner))
+                on_progress(number, len(owners))
+    output.show({"folder": str(folder), "users": len(owners)}, f"Exported {len(owners)} users to {folder}.")
+
+
 @command(app, "import")
 async def import_(
     output: Output,
-    user: User,
-    file: Annotated[str, typer.Argument(help="An export or a chat log; - reads standard input.")] = STANDARD_STREAM,
+    file: Annotated[
+        str, typer.Argument(help="An export or a chat log, without a user a folder of exports; - reads standard input.")
+    ] = STANDARD_STREAM,
+    user: AnyUser = None,
     tenant: Tenant = "default",
     format: Annotated[
         Literal["auto", "records", "graphmem", "graphiti", "mem0", "chat"],
@@ -79,18 +121,45 @@ async def import_(
         typer.Option(envvar="SOURCE_NEO4J_PASSWORD", help="With --from-neo4j: its password; set the variable."),
     ] = "",
     source_database: Annotated[str, typer.Option(help="With --from-neo4j: its database.")] = "neo4j",
+    space: Space = None,
 ) -> None:
     """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log.
 
-    Memories are extracted from the messages of a chat log in this process, as with `graphmem ingest`.
+    Without a user, each export of a folder is imported for the user whose it is. An export of 64 MB or more is checked,
+    then imported part by part: run the command again to go on after an interruption. Memories are extracted from the
+    messages of a chat log in this process, as with `graphmem ingest`.
     """
     from graphmem.cli import render_admin
-    from graphmem.graph_memory import GraphMemory
     from graphmem.tenants.owners import make_owner
+    from graphmem.tenants.spaces import SpaceRole
+    from graphmem.user_data.export_reader import is_large_export
+
+    path = Path(file)
+    if user is None:
+        if not await asyncio.to_thread(path.is_dir):
+            raise InvalidInput("Say with --user whose memory it is, or give a folder of exports.")
+        async with open_services(output) as services:
+            with progress_bar(output, "Importing", unit="users") as on_progress:
+                imported = await services.file_imports.import_folder(tenant, path, progress=on_progress)
+        output.show(imported, *render_admin.folder_import(imported))
+        if imported.failed:
+            exit_with_error(f"{len(imported.failed)} files were not imported.")
+        return
+    owner = make_owner(tenant, user)
+    if not from_neo4j and format in ("auto", "graphmem") and await asyncio.to_thread(is_large_export, path):
+        async with open_services(output) as services:
+            with (
+                progress_bar(output, "Checking", unit="bytes") as on_read,
+                progress_bar(output, "Importing") as on_progress,
+            ):
+                owner = await services.rights.find_place(owner, None, space, SpaceRole.WRITER)
+                result = await services.file_imports.import_file(owner, path, on_read=on_read, progress=on_progress)
+        output.show(result, render_admin.import_result(result))
+        return
+    from graphmem.graph_memory import GraphMemory
     from graphmem.user_data.formats import parse_document
     from graphmem.user_data.models import ImportFormat
 
-    owner = make_owner(tenant, user)
     if from_neo4j:
         from graphmem.search.graphiti import read_graph
 
@@ -100,6 +169,7 @@ async def import_(
         text = await asyncio.to_thread(read_input, file)
         detected_format, document = parse_document(text.encode(), ImportFormat(format))
     async with open_services(output, worker=detected_format is ImportFormat.CHAT) as services:
+        owner = await services.rights.find_place(owner, None, space, SpaceRole.WRITER)
         with progress_bar(output, "Importing") as on_progress:
             result = await services.imports.import_parsed(
                 owner, detected_format, document, actor="cli", progress=on_progress

@@ -79,9 +79,16 @@ def patch(path: str, parse: ResponseParser[T], body: BaseModel, if_version: int 
     return ApiCall("PATCH", path, parse, content=_to_body(body), headers=headers, is_write=True)
 
 
-def remove(path: str, parse: ResponseParser[T], *, hard: bool = False, waits: bool = False) -> ApiCall[T]:
+def remove(
+    path: str,
+    parse: ResponseParser[T],
+    *,
+    hard: bool = False,
+    query: BaseModel | None = None,
+    waits: bool = False,
+) -> ApiCall[T]:
     """Return a deletion."""
-    params = {"hard": "true"} if hard else {}
+    params = {"hard": "true"} if hard else _to_query(query)
     return ApiCall("DELETE", path, parse, params=params, is_write=True, waits_for_completion=waits)
 
 

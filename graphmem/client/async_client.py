@@ -39,14 +39,18 @@ from graphmem.client.inputs import (
     MemoryInput,
     MessageInput,
     SearchOptions,
+    SpacesInput,
     TimeInput,
     as_dicts,
+    body_spaces,
     is_message,
     parse_ask_request,
     parse_context_request,
     parse_memories,
     parse_messages,
     parse_search_query,
+    query_spaces,
+    with_query_spaces,
     without_none,
 )
 from graphmem.client.transport import AsyncTransport, CallRetryPolicy
@@ -92,6 +96,7 @@ from graphmem.conversations.session import (
     SessionArchive,
     SessionIn,
     SessionListQuery,
+    SessionMessagesQuery,
     SummarizeIn,
     TriggerIn,
 )
@@ -110,7 +115,7 @@ from graphmem.memories.memory import (
 )
 from graphmem.models.embedding_models import EmbeddingStatus, ReembeddingIn
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.paging import Page, PageQuery
+from graphmem.runtime.paging import Page
 from graphmem.runtime.validation import validate_arguments
 from graphmem.search.models import (
     EntityGraph,
@@ -129,6 +134,16 @@ from graphmem.search.models import (
 )
 from graphmem.tenants.access import ApiKey, ApiKeyIn, CreatedApiKey, KeyRole
 from graphmem.tenants.owners import Instructions, InstructionsIn, UserListQuery, UserSummary
+from graphmem.tenants.spaces import (
+    MemberKind,
+    MemberQuery,
+    PlaceQuery,
+    Space,
+    SpaceIn,
+    SpaceMember,
+    SpaceRole,
+    SpaceRoleIn,
+)
 from graphmem.user_data.models import (
     ErasureResult,
     ExportFormat,
@@ -256,7 +271,7 @@ class AsyncClient:
             get(
                 make_path("/v1/users/{}/memories", user_id),
                 parse_model(Page[Memory]),
-                validate_arguments(ListFilters, filters),
+                validate_arguments(ListFilters, with_query_spaces(filters)),
             )
         )
 
@@ -338,9 +353,12 @@ class AsyncClient:
         limit: int = 5,
         valid_as_of: TimeInput | None = None,
         known_as_of: TimeInput | None = None,
+        spaces: SpacesInput | None = None,
     ) -> list[MessageHit]:
         """Return the messages that answer a query, best first; as of two times: what was said and stored by then."""
-        given = without_none(query=query, limit=limit, valid_as_of=valid_as_of, known_as_of=known_as_of)
+        given = without_none(
+            query=query, limit=limit, valid_as_of=valid_as_of, known_as_of=known_as_of, spaces=body_spaces(spaces)
+        )
         return await self._send(
             ask(
                 make_path("/v1/users/{}/messages/search", user_id),
@@ -356,7 +374,7 @@ class AsyncClient:
             get(
                 make_path("/v1/users/{}/entities/lookup", user_id),
                 parse_model(LookupResponse),
-                validate_arguments(LookupQuery, {**options, "q": text}),
+                validate_arguments(LookupQuery, {**with_query_spaces(options), "q": text}),
             )
         )
 
@@ -369,9 +387,10 @@ class AsyncClient:
         type: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
+        spaces: SpacesInput | None = None,
     ) -> Page[Entity]:
         """List entities by name; `query` is part of a name or alias."""
-        given = without_none(query=query, type=type, limit=limit, cursor=cursor)
+        given = without_none(query=query, type=type, limit=limit, cursor=cursor, spaces=query_spaces(spaces))
         return await self._send(
             get(
                 make_path("/v1/users/{}/entities", user_id),
@@ -395,10 +414,15 @@ class AsyncClient:
         known_as_of: TimeInput | None = None,
         include_superseded: bool = False,
         limit: int = 50,
+        spaces: SpacesInput | None = None,
     ) -> list[Memory]:
         """Return what is known about an entity, the most important memories first."""
         given = without_none(
-            valid_as_of=valid_as_of, known_as_of=known_as_of, include_superseded=include_superseded, limit=limit
+            valid_as_of=valid_as_of,
+            known_as_of=known_as_of,
+            include_superseded=include_superseded,
+            limit=limit,
+            spaces=query_spaces(spaces),
         )
         return await self._send(
             get(
@@ -417,9 +441,10 @@ class AsyncClient:
         depth: int = 1,
         valid_as_of: TimeInput | None = None,
         known_as_of: TimeInput | None = None,
+        spaces: SpacesInput | None = None,
     ) -> EntityGraph:
         """Return the entities within `depth` (1 to 3) steps of one and the memories between them."""
-        given = without_none(depth=depth, valid_as_of=valid_as_of, known_as_of=known_as_of)
+        given = without_none(depth=depth, valid_as_of=valid_as_of, known_as_of=known_as_of, spaces=query_spaces(spaces))
         return await self._send(
             get(
                 make_path("/v1/users/{}/entities/{}/graph", user_id, entity_id),
@@ -543,13 +568,15 @@ class AsyncClient:
         )
 
     @about_user
-    async def profile(self, user_id: str, *, domain: str | None = None) -> UserProfile:
+    async def profile(
+        self, user_id: str, *, domain: str | None = None, spaces: SpacesInput | None = None
+    ) -> UserProfile:
         """Read the memories of the profile by type, and its core, without search; with a domain, also its memories."""
         return await self._send(
             get(
                 make_path("/v1/users/{}/profile", user_id),
                 parse_model(UserProfile),
-                validate_arguments(ProfileQuery, without_none(domain=domain)),
+                validate_arguments(ProfileQuery, without_none(domain=domain, spaces=query_spaces(spaces))),
             )
         )
 
@@ -570,9 +597,10 @@ class AsyncClient:
         )
 
     @about_user
-    async def contradictions(self, user_id: str) -> list[UserContradiction]:
+    async def contradictions(self, user_id: str, *, space: str | None = None) -> list[UserContradiction]:
         """List the memories that cannot all be true, as consolidation runs reported them, the latest first."""
-        return await self._send(get(make_path("/v1/users/{}/contradictions", user_id), parse_items(UserContradiction)))
+        path = make_path("/v1/users/{}/contradictions", user_id)
+        return await self._send(get(path, parse_items(UserContradiction), _place(space)))
 
     @about_user
     async def intents(self, user_id: str) -> list[LearnedIntent]:
@@ -592,23 +620,35 @@ class AsyncClient:
         wait: bool = False,
         timezone: str | None = None,
         domain: str | None = None,
+        space: str | None = None,
     ) -> MessagesAccepted | Job:
-        """Store messages and extract memories in the background; with `wait` return the finished job."""
+        """Store messages and extract memories in the background; with `wait` return the finished job.
+
+        With `space` the session, and what is extracted from it, is shared with the members of that space.
+        """
         batch = parse_messages(
-            messages, session_id=session_id, extract=extract, wait=wait, timezone=timezone, domain=domain
+            messages, session_id=session_id, extract=extract, wait=wait, timezone=timezone, domain=domain, space=space
         )
         return await self._send(post(make_path("/v1/users/{}/messages", user_id), _parse_accepted_or_job, batch))
 
     @about_user
     async def sessions(
-        self, user_id: str, *, active: bool | None = None, limit: int = 50, cursor: str | None = None
+        self,
+        user_id: str,
+        *,
+        active: bool | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        space: str | None = None,
     ) -> Page[Session]:
         """List sessions, the latest first; `active` selects the open or the closed ones."""
         return await self._send(
             get(
                 make_path("/v1/users/{}/sessions", user_id),
                 parse_model(Page[Session]),
-                validate_arguments(SessionListQuery, without_none(active=active, limit=limit, cursor=cursor)),
+                validate_arguments(
+                    SessionListQuery, without_none(active=active, limit=limit, cursor=cursor, space=space)
+                ),
             )
         )
 
@@ -622,10 +662,16 @@ class AsyncClient:
         topic_tags: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
         domain: str | None = None,
+        space: str | None = None,
     ) -> Session:
         """Open a session under an id of your own or a new one; raise Conflict when the id is taken."""
         given = without_none(
-            session_id=session_id, title=title, topic_tags=list(topic_tags), metadata=metadata, domain=domain
+            session_id=session_id,
+            title=title,
+            topic_tags=list(topic_tags),
+            metadata=metadata,
+            domain=domain,
+            space=space,
         )
         return await self._send(
             post(
@@ -634,48 +680,63 @@ class AsyncClient:
         )
 
     @about_user
-    async def session(self, user_id: str, session_id: str) -> Session:
+    async def session(self, user_id: str, session_id: str, *, space: str | None = None) -> Session:
         """Read a session."""
-        return await self._send(get(make_path("/v1/users/{}/sessions/{}", user_id, session_id), parse_model(Session)))
+        path = make_path("/v1/users/{}/sessions/{}", user_id, session_id)
+        return await self._send(get(path, parse_model(Session), _place(space)))
 
     @about_user
     async def session_messages(
-        self, user_id: str, session_id: str, *, limit: int = 50, cursor: str | None = None
+        self,
+        user_id: str,
+        session_id: str,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        space: str | None = None,
     ) -> Page[Message]:
         """List the messages of a session, oldest first."""
         return await self._send(
             get(
                 make_path("/v1/users/{}/sessions/{}/messages", user_id, session_id),
                 parse_model(Page[Message]),
-                validate_arguments(PageQuery, without_none(limit=limit, cursor=cursor)),
+                validate_arguments(SessionMessagesQuery, without_none(limit=limit, cursor=cursor, space=space)),
             )
         )
 
     @about_user
-    async def session_archives(self, user_id: str, session_id: str) -> list[SessionArchive]:
+    async def session_archives(
+        self, user_id: str, session_id: str, *, space: str | None = None
+    ) -> list[SessionArchive]:
         """List the summaries that replaced old messages of a session, the oldest first."""
-        return await self._send(
-            get(make_path("/v1/users/{}/sessions/{}/archives", user_id, session_id), parse_items(SessionArchive))
-        )
+        path = make_path("/v1/users/{}/sessions/{}/archives", user_id, session_id)
+        return await self._send(get(path, parse_items(SessionArchive), _place(space)))
 
     @about_user
-    async def close_session(self, user_id: str, session_id: str) -> Session:
+    async def close_session(self, user_id: str, session_id: str, *, space: str | None = None) -> Session:
         """Close a session; messages that were not extracted yet are extracted in the background.
 
         Its `reason` says why no summary is written, as when fewer than ten messages are new; None: one is.
         """
         return await self._send(
-            post(make_path("/v1/users/{}/sessions/{}/close", user_id, session_id), parse_model(Session))
+            post(
+                make_path("/v1/users/{}/sessions/{}/close", user_id, session_id),
+                parse_model(Session),
+                query=_place(space),
+            )
         )
 
     @about_user
-    async def summarize_session(self, user_id: str, session_id: str, *, wait: bool = False) -> Job:
+    async def summarize_session(
+        self, user_id: str, session_id: str, *, wait: bool = False, space: str | None = None
+    ) -> Job:
         """Summarise a session and save the summary as a memory, in the background; with `wait` return the ended job."""
         return await self._send(
             post(
                 make_path("/v1/users/{}/sessions/{}/summarize", user_id, session_id),
                 parse_model(Job),
                 SummarizeIn(wait=wait),
+                query=_place(space),
             )
         )
 
@@ -727,26 +788,29 @@ class AsyncClient:
         self,
         user_id: str | None = None,
         *,
+        space: str | None = None,
         dry_run: bool = False,
         wait: bool = False,
         proposals: Sequence[Proposal | Mapping[str, Any]] | None = None,
     ) -> ConsolidationRun | str:
-        """Start a consolidation of one user or all, return the run's id; with `wait` return the ended run (admin)."""
+        """Start a consolidation of a user, a space or all, return the run's id; with `wait` the ended run (admin)."""
         curated = None if proposals is None else as_dicts(proposals)
-        given = without_none(user_id=user_id, dry_run=dry_run, wait=wait, proposals=curated)
+        given = without_none(user_id=user_id, space=space, dry_run=dry_run, wait=wait, proposals=curated)
         return await self._send(
             post(make_path("/v1/admin/consolidations"), _parse_run_or_id, validate_arguments(ConsolidationIn, given))
         )
 
     async def runs(
-        self, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
+        self, *, user_id: str | None = None, space: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> Page[ConsolidationRun]:
         """List consolidation runs, the latest first, without their changes (admin)."""
         return await self._send(
             get(
                 make_path("/v1/admin/consolidations"),
                 parse_model(Page[ConsolidationRun]),
-                validate_arguments(RunListQuery, without_none(user_id=user_id, limit=limit, cursor=cursor)),
+                validate_arguments(
+                    RunListQuery, without_none(user_id=user_id, space=space, limit=limit, cursor=cursor)
+                ),
             )
         )
 
@@ -797,13 +861,23 @@ class AsyncClient:
         """Read which embedding model all vectors are of, and how far a re-embedding has come (admin)."""
         return await self._send(get(make_path("/v1/admin/reembed"), parse_model(EmbeddingStatus)))
 
-    async def create_key(self, name: str, *, role: KeyRole | str, users: Sequence[str] | None = None) -> CreatedApiKey:
-        """Create an API key; only this result holds its secret (admin)."""
+    async def create_key(
+        self,
+        name: str,
+        *,
+        role: KeyRole | str,
+        users: Sequence[str] | None = None,
+        spaces: Sequence[str] | None = None,
+    ) -> CreatedApiKey:
+        """Create an API key; only this result holds its secret (admin).
+
+        With `users` it gives access to these alone, with `spaces` to these of their spaces alone.
+        """
         return await self._send(
             post(
                 make_path("/v1/admin/keys"),
                 parse_model(CreatedApiKey),
-                validate_arguments(ApiKeyIn, without_none(name=name, role=role, users=users)),
+                validate_arguments(ApiKeyIn, without_none(name=name, role=role, users=users, spaces=spaces)),
             )
         )
 
@@ -837,6 +911,65 @@ class AsyncClient:
     async def delete_webhook(self, webhook_id: str) -> None:
         """Delete a webhook; what it has not received yet is not delivered (admin)."""
         return await self._send(remove(make_path("/v1/admin/webhooks/{}", webhook_id), parse_nothing))
+
+    # Spaces
+
+    async def put_space(
+        self,
+        space: str,
+        *,
+        title: str,
+        about: str = "",
+        members: Sequence[SpaceMember | Mapping[str, Any]] | None = None,
+    ) -> Space:
+        """Create a space or change it; without `members`, such as `{"user": "ann", "role": "writer"}`, its own stay."""
+        given = without_none(title=title, about=about, members=None if members is None else as_dicts(members))
+        return await self._send(
+            post(
+                make_path("/v1/spaces/{}", space),
+                parse_model(Space),
+                validate_arguments(SpaceIn, given),
+                method="PUT",
+            )
+        )
+
+    async def spaces(self) -> list[Space]:
+        """List the spaces of which the key or a user of the key is a member; with an admin's key, all."""
+        return await self._send(get(make_path("/v1/spaces"), parse_items(Space)))
+
+    async def space(self, space: str) -> Space:
+        """Read a space with its members."""
+        return await self._send(get(make_path("/v1/spaces/{}", space), parse_model(Space)))
+
+    async def set_space_member(
+        self, space: str, member: str, *, role: SpaceRole | str, kind: MemberKind | str | None = None
+    ) -> Space:
+        """Give a user or a key a role in a space; without `kind`, an id that a key has is a key's."""
+        return await self._send(
+            post(
+                make_path("/v1/spaces/{}/members/{}", space, member),
+                parse_model(Space),
+                validate_arguments(SpaceRoleIn, {"role": role}),
+                query=validate_arguments(MemberQuery, without_none(kind=kind)),
+                method="PUT",
+            )
+        )
+
+    async def remove_space_member(self, space: str, member: str, *, kind: MemberKind | str | None = None) -> None:
+        """Remove a user or a key from a space, with effect from the next request on."""
+        return await self._send(
+            remove(
+                make_path("/v1/spaces/{}/members/{}", space, member),
+                parse_nothing,
+                query=validate_arguments(MemberQuery, without_none(kind=kind)),
+            )
+        )
+
+    async def delete_space(self, space: str) -> ErasureResult:
+        """Erase a space with all its data and count what is left."""
+        return await self._send(remove(make_path("/v1/spaces/{}", space), parse_model(ErasureResult), waits=True))
+
+    # What a tenant wants
 
     async def instructions(self) -> Instructions:
         """Read what the tenant wants remembered, and what not (admin)."""
@@ -873,13 +1006,23 @@ class AsyncClient:
     # All data of a user
 
     @about_user
-    async def export(self, user_id: str, *, format: ExportFormat = "json", view: ExportView = "full") -> bytes:
-        """Return all data of a user, history and vectors too; with the view `records`, current memories to edit."""
+    async def export(
+        self,
+        user_id: str,
+        *,
+        format: ExportFormat = "json",
+        view: ExportView = "full",
+        space: str | None = None,
+    ) -> bytes:
+        """Return all data of a user, history and vectors too; with the view `records`, current memories to edit.
+
+        With `space`, return all data of a space that the user reads.
+        """
         return await self._send(
             get(
                 make_path("/v1/users/{}/export", user_id),
                 parse_bytes,
-                validate_arguments(ExportQuery, {"format": format, "view": view}),
+                validate_arguments(ExportQuery, {"format": format, "view": view, **without_none(space=space)}),
                 waits=True,
             )
         )
@@ -899,12 +1042,13 @@ class AsyncClient:
         document: bytes | str,
         *,
         format: ImportFormat | Literal["auto", "records", "graphmem", "graphiti", "mem0", "chat"] = "auto",
+        space: str | None = None,
     ) -> ImportResult:
-        """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log.
+        """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log; with `space` into it.
 
         `ids` of the result maps ids of the document to those here.
         """
-        query = validate_arguments(ImportQuery, {"format": format})
+        query = validate_arguments(ImportQuery, {"format": format, **without_none(space=space)})
         if isinstance(document, str):
             document = document.encode("utf-8", "surrogatepass")
         if not isinstance(document, bytes):
@@ -964,3 +1108,7 @@ def _parse_rollback(response: httpx.Response) -> RollbackResult | RollbackPrevie
 
 def _parse_maintenance(response: httpx.Response) -> MaintenanceResults:
     return MaintenanceOut.model_validate(response.json()).tasks
+
+
+def _place(space: str | None) -> PlaceQuery:
+    return validate_arguments(PlaceQuery, without_none(space=space))

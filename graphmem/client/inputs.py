@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from graphmem.ask.models import AskRequest
 from graphmem.context.models import ContextRequest
@@ -26,6 +26,10 @@ TimeInput = datetime | date | str
 
 A string is read as RFC 3339, or as a date such as 2020-01-01.
 """
+
+
+SpacesInput = Literal["all", "none"] | Sequence[str]
+"""Spaces to read beside the user's own memory: their ids, all that may be read, or none."""
 
 
 class FilterOptions(TypedDict, total=False):
@@ -61,6 +65,7 @@ class SearchOptions(FilterOptions, total=False):
     persona: Mapping[str, float]
     reinforce: bool
     explain: bool
+    spaces: SpacesInput
 
 
 class ContextOptions(TypedDict, total=False):
@@ -77,6 +82,8 @@ class ContextOptions(TypedDict, total=False):
     profile_pack: Mapping[str, Any]
     valid_as_of: TimeInput | None
     known_as_of: TimeInput | None
+    spaces: SpacesInput
+    space: str | None
 
 
 class AskOptions(TypedDict, total=False):
@@ -86,6 +93,8 @@ class AskOptions(TypedDict, total=False):
     token_budget: int
     valid_as_of: TimeInput | None
     known_as_of: TimeInput | None
+    spaces: SpacesInput
+    reinforce: bool
 
 
 class QueryStringOptions(FilterOptions, total=False):
@@ -103,6 +112,7 @@ class ListMemoriesFilters(QueryStringOptions, total=False):
     keyword: str | None
     session_id: str | None
     sort: SortOrder | str
+    spaces: SpacesInput
 
 
 class ListMemoriesOptions(ListMemoriesFilters, total=False):
@@ -119,6 +129,7 @@ class ListChangesOptions(TypedDict, total=False):
     until: TimeInput | None
     limit: int
     cursor: str | None
+    space: str | None
 
 
 class LookupOptions(QueryStringOptions, total=False):
@@ -126,6 +137,7 @@ class LookupOptions(QueryStringOptions, total=False):
 
     limit: int
     reinforce: bool
+    spaces: SpacesInput
 
 
 class MemoryChanges(TypedDict, total=False):
@@ -150,6 +162,16 @@ class MemoryChanges(TypedDict, total=False):
 def without_none(**values: Any) -> dict[str, Any]:
     """Return the arguments that are not None."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+def query_spaces(spaces: SpacesInput | None) -> list[str] | None:
+    """Return a selection of spaces as a query string has it; None for the default."""
+    return [spaces] if isinstance(spaces, str) else None if spaces is None else list(spaces)
+
+
+def with_query_spaces(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with their selection of spaces, if they have one, as a query string has it."""
+    return {**options, **without_none(spaces=query_spaces(options.get("spaces")))}
 
 
 def as_dicts(items: Sequence[object]) -> list[object]:
@@ -194,16 +216,25 @@ def parse_messages(messages: Sequence[MessageInput], **options: Any) -> Messages
 def parse_search_query(query: str | SearchQuery, options: SearchOptions) -> SearchQuery:
     """Return a query with its options, which override those of a `SearchQuery`."""
     given = query.model_dump(exclude_unset=True) if isinstance(query, SearchQuery) else {"query": query}
-    return validate_arguments(SearchQuery, {**given, **options})
+    return validate_arguments(SearchQuery, {**given, **_with_body_spaces(options)})
 
 
 def parse_context_request(question: str | ContextRequest | None, options: ContextOptions) -> ContextRequest:
     """Return a context request with its options, which override those of a `ContextRequest`."""
     given = question.model_dump(exclude_unset=True) if isinstance(question, ContextRequest) else {"question": question}
-    return validate_arguments(ContextRequest, {**given, **options})
+    return validate_arguments(ContextRequest, {**given, **_with_body_spaces(options)})
 
 
 def parse_ask_request(question: str | AskRequest, options: AskOptions) -> AskRequest:
     """Return a question to memory with its options, which override those of an `AskRequest`."""
     given = question.model_dump(exclude_unset=True) if isinstance(question, AskRequest) else {"question": question}
-    return validate_arguments(AskRequest, {**given, **options})
+    return validate_arguments(AskRequest, {**given, **_with_body_spaces(options)})
+
+
+def body_spaces(spaces: SpacesInput | None) -> str | list[str] | None:
+    """Return a selection of spaces as a body has it; None for the default."""
+    return spaces if spaces is None or isinstance(spaces, str) else list(spaces)
+
+
+def _with_body_spaces(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {**options, **without_none(spaces=body_spaces(options.get("spaces")))}

@@ -43,7 +43,7 @@ class Discovery:
             old_before=now - self._cold_policy.min_age,
             access_threshold=self._cold_policy.access_threshold,
         )
-        return [Owner(row["tenant"], row["user_id"]) for row in rows]
+        return [Owner.from_stored(row["tenant"], row["user_id"]) for row in rows]
 
     async def find_batches(self, owner: Owner, now: datetime) -> DiscoveryResult:
         """Return the batches of one run: memories that no run has analysed, best first, then cold ones."""

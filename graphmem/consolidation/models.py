@@ -33,6 +33,7 @@ from graphmem.runtime.field_types import (
 )
 from graphmem.runtime.paging import PageQuery
 from graphmem.runtime.validation import RequestBody, invalid_input_from
+from graphmem.tenants.spaces import SpaceId
 
 MAX_PROPOSALS = 2000
 """Most curated proposals that one request may hold."""
@@ -336,10 +337,11 @@ class RollbackConflict(BaseModel):
 
 
 class ConsolidationRun(BaseModel):
-    """One consolidation run of a user, or of all users of a tenant: then `user_id` is null and `parts` are its runs."""
+    """One consolidation run of a user or a space; of one of all, both are null, and `parts` are its runs."""
 
     id: str
     user_id: str | None
+    space: str | None = None
     status: RunStatus
     phase: RunPhase = RunPhase.NEW
     trigger: RunTrigger
@@ -404,9 +406,10 @@ class RollbackResult(BaseModel):
 
 
 class ConsolidationIn(RequestBody):
-    """A consolidation of one user or of all; `proposals`, curated by hand for one user, replace discovery."""
+    """A consolidation of one user, of one space or of all; `proposals`, curated for one of them, replace discovery."""
 
     user_id: Id | None = None
+    space: SpaceId | None = Field(None, description="The space to consolidate, instead of a user.")
     dry_run: bool = False
     wait: bool = False
     proposals: Annotated[list[Proposal], Field(min_length=1, max_length=MAX_PROPOSALS)] | None = None
@@ -429,6 +432,7 @@ class RunListQuery(PageQuery):
     """Which consolidation runs to list."""
 
     user_id: str | None = Field(None, max_length=255)
+    space: SpaceId | None = Field(None, description="Only the runs of this space.")
 
 
 class RunAccepted(BaseModel):

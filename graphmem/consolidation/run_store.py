@@ -301,9 +301,11 @@ async def _fetch_run_row(transaction: Transaction, tenant: str, run_id: str) -> 
 
 
 def _run_from_node(node: Row) -> ConsolidationRun:
+    owner = Owner.from_group_id(node["group_id"]) if node.get("group_id") else None
     return ConsolidationRun(
         **{name: node[name] for name in (*_SCALARS, *_COUNTS) if node.get(name) is not None},
-        user_id=Owner.from_group_id(node["group_id"]).user_id if node.get("group_id") else None,
+        user_id=owner and owner.own_user_id,
+        space=owner and owner.space,
         status=RunStatus(node["status"]),
         receipt=Receipt.model_validate_json(node.get("receipt") or "{}"),
         proposals=ReviewedProposal.list_from_json(node.get("proposals")),

@@ -83,23 +83,24 @@ class ConsolidationService:
         tenant: str,
         *,
         user_id: str | None = None,
+        space: str | None = None,
         dry_run: bool = False,
         wait: bool = False,
         proposals: Sequence[Proposal | dict[str, Any]] | None = None,
         actor: str | None = None,
     ) -> ConsolidationRun | str:
-        """Queue a run of one user, or of all users with memories to analyse, and return its id.
+        """Queue a run of one user or one space, or of all with memories to analyse, and return its id.
 
-        A run with `proposals`, which a person curated for one user, skips discovery and analysis. With `wait`, return
-        the finished run. Raises InvalidInput for proposals without a user and for invalid proposals, and
-        DatabaseUnavailable as soon as the database is silent.
+        A run with `proposals`, which a person curated for one of them, skips discovery and analysis. With `wait`,
+        return the finished run. Raises InvalidInput for proposals of all and for invalid ones, and DatabaseUnavailable
+        as soon as the database is silent.
         """
-        if proposals is not None and user_id is None:
-            raise InvalidInput("Curated proposals need a user_id.")
-        if user_id is None:
+        owner = _find_owner(tenant, user_id, space)
+        if proposals is not None and owner is None:
+            raise InvalidInput("Curated proposals need a user_id or a space.")
+        if owner is None:
             run_id, jobs = await self._start_all(tenant, dry_run, actor)
         else:
-            owner = make_owner(tenant, user_id)
             curated = None if proposals is None else await self._prepare_proposals(owner, proposals, actor)
             run_id = await self._start_one(owner, dry_run, actor, curated, None)
             jobs = [run_id]
@@ -112,7 +113,7 @@ class ConsolidationService:
 
     async def page(self, tenant: str, query: RunListQuery) -> Page[ConsolidationRun]:
         """Return a page of runs without their proposals and changes, newest first."""
-        owner = make_owner(tenant, query.user_id) if query.user_id is not None else None
+        owner = _find_owner(tenant, query.user_id, query.space)
         after = TIME_CURSOR.decode(query.cursor) if query.cursor else None
         runs = await self._runs.list_page(tenant, owner, after, query.limit + 1)
         return TIME_CURSOR.make_page(runs, query.limit, lambda run: (run.created_at, run.id))
@@ -271,3 +272,12 @@ async def schedule_maintenance(jobs: JobRunner, settings: Settings) -> None:
         )
     else:
         await jobs.unschedule(MAINTENANCE_SCHEDULE)
+
+
+def _find_owner(tenant: str, user_id: str | None, space: str | None) -> Owner | None:
+    """Return the user or the space that a request names, None for neither; raise InvalidInput for both."""
+    if user_id is not None and space is not None:
+        raise InvalidInput("Name a user or a space, not both.")
+    if space is not None:
+        return Owner.of_space(tenant, space)
+    return None if user_id is None else make_owner(tenant, user_id)

@@ -140,21 +140,31 @@ def _interleave(facts: Sequence[SearchHit], messages: Iterable[MessageHit]) -> I
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
 
-def memory_bullets(memories: Iterable[Memory], said_at: Mapping[str, datetime] | None) -> dict[str, PreambleLine]:
+def memory_bullets(
+    memories: Iterable[Memory], said_at: Mapping[str, datetime] | None, titles: Mapping[str, str]
+) -> dict[str, PreambleLine]:
     """Return one `- ` bullet for each memory, by its id, with when it held where its text does not say it.
 
-    With `said_at`, the times of messages by id, a bullet also says when and in which session the memory was said.
+    With `said_at`, the times of messages by id, a bullet also says when and in which session the memory was said. The
+    origin of one of a space is its title, of `titles` by the ids of spaces.
     """
     return {
-        key: PreambleLine(key, f"- {to_single_line(memory.content)}{_notes(memory, said_at)}")
+        key: PreambleLine(
+            key, f"- {to_single_line(memory.content)}{_notes(memory, said_at)}", _origin(memory.space, titles)
+        )
         for key, memory in {memory.id: memory for memory in memories}.items()
     }
 
 
-def quote_line(message: Message, text: str) -> PreambleLine:
-    """Return a part of a message with its day and its speaker."""
+def quote_line(message: Message, text: str, titles: Mapping[str, str]) -> PreambleLine:
+    """Return a part of a message with its day and its speaker; one of a space has the space's title as its origin."""
     speaker = message.name or f"the {message.role.value}"
-    return PreambleLine(message.id, f"{format_date(message.timestamp)}, {to_single_line(speaker)}: {text}")
+    line = f"{format_date(message.timestamp)}, {to_single_line(speaker)}: {text}"
+    return PreambleLine(message.id, line, _origin(message.space, titles))
+
+
+def _origin(space: str | None, titles: Mapping[str, str]) -> str:
+    return "" if space is None else to_single_line(titles.get(space, space))
 
 
 def _notes(memory: Memory, said_at: Mapping[str, datetime] | None) -> str:

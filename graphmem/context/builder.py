@@ -35,7 +35,7 @@ from graphmem.search.models import MessageHit, SearchHit, SearchQuery, SearchRes
 from graphmem.search.source import CandidateSource
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import ProductProfile, TenantProfiles
-from graphmem.tenants.users import ReadState
+from graphmem.tenants.scopes import Reader, ReadState, scope_of
 
 CACHE_SECONDS = 3600
 """Seconds for which a snapshot is cached."""
@@ -43,8 +43,8 @@ CACHE_SECONDS = 3600
 CACHE_ENTRIES = 1000
 """Snapshots cached at most; the least recently used one is evicted."""
 
-SnapshotKey = tuple[str, str | None, int]
-"""Group id of the user, session id, number of messages."""
+SnapshotKey = tuple[str, str, str | None, int]
+"""Group ids of the user and of the session, session id, number of messages."""
 
 
 class SnapshotCache:
@@ -59,21 +59,30 @@ class SnapshotCache:
         self._hit_rate = HitRate("context")
 
     async def load(
-        self, owner: Owner, session_id: str | None, message_limit: int, current_version: str | None = None
+        self,
+        reader: Reader,
+        session_id: str | None,
+        message_limit: int,
+        *,
+        place: Owner | None = None,
+        current_version: str | None = None,
     ) -> ContextSnapshot:
         """Return the current snapshot of a user and session, with that many of its latest messages at most.
 
-        `current_version` is the write version of the user, if the caller has read it.
+        `place` is the space that shares the session, None for one of the user's own. `current_version` is the write
+        version of the reader, if the caller has read it.
         """
-        key = (owner.group_id, session_id, message_limit)
+        owner = scope_of(reader).owner
+        key = (owner.group_id, (place or owner).group_id, session_id, message_limit)
         now = self._clock()
         cached = self._entries.get(key)
         reusable = cached if cached is not None and now < cached.valid_until else None
         newer = None
         if reusable is None or reusable.version != current_version:
             newer = await self._store.load_snapshot(
-                owner,
+                reader,
                 session_id,
+                place=place,
                 message_limit=message_limit,
                 valid_until=now + timedelta(seconds=CACHE_SECONDS),
                 cached_version=reusable.version if reusable else None,
@@ -86,8 +95,9 @@ class SnapshotCache:
         return snapshot.as_of(self._clock())
 
     async def discard_user(self, owner: Owner) -> None:
-        """Remove the snapshots of a user."""
-        for key in [key for key in self._entries if key[0] == owner.group_id]:
+        """Remove the snapshots of a user; those of a space with those of all users who may read it."""
+        prefix = f"{owner.tenant}:" if owner.is_space else f"{owner.group_id}\n"
+        for key in [key for key in self._entries if f"{key[0]}\n".startswith(prefix)]:
             self._entries.pop(key, None)
 
     async def count_user(self, owner: Owner) -> int:
@@ -149,16 +159,17 @@ class ContextBuilder:
         self._profiles = profiles
         self._clock = clock
 
-    async def build(self, owner: Owner, request: ContextRequest) -> BuiltContext:
+    async def build(self, reader: Reader, request: ContextRequest) -> BuiltContext:
         """Return the context for a request; raise InvalidInput when the question alone exceeds the budget."""
         ensure_question_fits(request.question_text, request.token_budget)
         message_limit = max(MIN_MESSAGES, min(MAX_MESSAGES, request.token_budget // TOKENS_PER_MESSAGE))
-        product = self._profiles.for_tenant(owner.tenant)
-        source = await self._searcher.open(owner)
+        scope = scope_of(reader)
+        product = self._profiles.for_tenant(scope.owner.tenant)
+        source = await self._searcher.open(reader)
         snapshot, found, ticket_sessions = await asyncio.gather(
             self._load_snapshot(source.state, request, message_limit),
             self._search(source, request),
-            self._find_ticket_sessions(owner, request),
+            self._find_ticket_sessions(scope.owner, request),
         )
         if not request.requested_domains and snapshot.session:
             request = request.model_copy(update={"domain": snapshot.session.domain})
@@ -167,14 +178,14 @@ class ContextBuilder:
         quotes = select_quotes(request, snapshot, found.messages, product)
         dated = [*(hit.memory for hit in hits), *snapshot.profile] if request.sources else []
         surroundings = await self._surroundings.load(
-            owner,
+            reader,
             _relate_sessions(request, product, hits, found.messages if refers_to_past else [], ticket_sessions),
             message_ids=[hit.message.id for hit in quotes],
             dated_ids=[message_id for memory in dated for message_id in memory.source.message_ids],
             valid_as_of=request.valid_as_of,
             known_as_of=request.known_as_of,
         )
-        material = ContextMaterial(snapshot, hits, quotes, surroundings, refers_to_past)
+        material = ContextMaterial(snapshot, hits, quotes, surroundings, refers_to_past, scope.titles)
         packed = pack_context(request, material, product)
         return await self._complete(source, request, material, packed)
 
@@ -198,11 +209,15 @@ class ContextBuilder:
         )
 
     async def _load_snapshot(self, state: ReadState, request: ContextRequest, message_limit: int) -> ContextSnapshot:
+        place = _place_of(state.scope, request)
         if not request.is_past:
-            return await self._snapshots.load(state.owner, request.session_id, message_limit, state.write_version)
+            return await self._snapshots.load(
+                state.scope, request.session_id, message_limit, place=place, current_version=state.write_version
+            )
         return await self._store.load_past_snapshot(
-            state.owner,
+            state.scope,
             request.session_id,
+            place=place,
             message_limit=message_limit,
             valid_as_of=request.valid_as_of,
             known_as_of=request.known_as_of,
@@ -214,7 +229,7 @@ class ContextBuilder:
             return SearchResponse(results=[], took_ms=0.0)
         with SEMANTIC_SEARCH_LATENCY.time():
             query = _to_query(request, request.question, include_messages=True)
-            return await self._searcher.search(source.state.owner, query, source=source, with_evidence=False)
+            return await self._searcher.search(source.state.scope, query, source=source, with_evidence=False)
 
     async def _add_hits_of_domains(
         self, source: CandidateSource, request: ContextRequest, found: Sequence[SearchHit]
@@ -224,7 +239,7 @@ class ContextBuilder:
         Without a question, the hits are the most important memories of each domain.
         """
         if request.question is None:
-            return await self._list_domain_memories(source.state.owner, request)
+            return await self._list_domain_memories(source.state.scope, request)
         wanted = min(MIN_DOMAIN_HITS, request.top)
         count_by_domain = Counter(hit.memory.domain for hit in found)
         scarce = [domain for domain in request.requested_domains if count_by_domain[domain] < wanted]
@@ -235,7 +250,7 @@ class ContextBuilder:
             inside = await asyncio.gather(
                 *(
                     self._searcher.search(
-                        source.state.owner,
+                        source.state.scope,
                         query.model_copy(update={"domain": domain, "limit": max(1, request.top)}),
                         source=source,
                     )
@@ -246,12 +261,12 @@ class ContextBuilder:
         hits = {hit.memory.id: hit for hit in [*added, *found]}
         return sorted(hits.values(), key=lambda hit: -hit.score)
 
-    async def _list_domain_memories(self, owner: Owner, request: ContextRequest) -> list[SearchHit]:
+    async def _list_domain_memories(self, reader: Reader, request: ContextRequest) -> list[SearchHit]:
         memories = [
             memory
             for domain in (request.requested_domains if request.top else [])
             for memory in await self._store.list_domain_memories(
-                owner, domain, request.top, valid_as_of=request.valid_as_of, known_as_of=request.known_as_of
+                reader, domain, request.top, valid_as_of=request.valid_as_of, known_as_of=request.known_as_of
             )
         ]
         return [SearchHit(memory=memory, score=0.0) for memory in memories]
@@ -263,6 +278,11 @@ class ContextBuilder:
             return []
         sessions = await self._surroundings.find_ticket_sessions(owner, ticket_ids, limit=MAX_RELATED_SESSIONS)
         return [session_id for session_id in sessions if session_id != request.session_id]
+
+
+def _place_of(reader: Reader, request: ContextRequest) -> Owner | None:
+    """Return the space that shares the session of a request; raise NotFound for one that the reader does not read."""
+    return None if request.space is None else scope_of(reader).find_space(request.space)
 
 
 def _relate_sessions(
@@ -277,8 +297,10 @@ def _relate_sessions(
     Hits weigh by their rank. Of a session without a summary, what held only at its moment is not quoted.
     """
     weights = dict.fromkeys(ticket_sessions, TICKET_WEIGHT)
-    memory_sessions = [hit.memory.source.session_id for hit in hits if semantic_score(hit) > MIN_SOURCE_SCORE]
-    for ranking in (memory_sessions, [hit.message.session_id for hit in messages]):
+    own_hits = [hit for hit in hits if hit.memory.space is None]
+    memory_sessions = [hit.memory.source.session_id for hit in own_hits if semantic_score(hit) > MIN_SOURCE_SCORE]
+    message_sessions = [hit.message.session_id for hit in messages if hit.message.space is None]
+    for ranking in (memory_sessions, message_sessions):
         for rank, session_id in enumerate(ranking, 1):
             if session_id:
                 weights[session_id] = weights.get(session_id, 0.0) + 1 / rank

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
 from typing import TypedDict
@@ -96,13 +96,17 @@ class BuiltContext:
 
 @dataclass(frozen=True, slots=True)
 class ContextMaterial:
-    """What a context is composed from; `quotes` are messages that may say something about the question."""
+    """What a context is composed from; `quotes` are messages that may say something about the question.
+
+    `titles` are those of the spaces that are read, by their ids.
+    """
 
     snapshot: ContextSnapshot
     hits: Sequence[SearchHit]
     quotes: Sequence[MessageHit]
     surroundings: Surroundings
     refers_to_past: bool
+    titles: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +130,11 @@ def select_quotes(
     if request.question is None or not request.top:
         return []
     words, asked = ExcerptWords(request.question), content_words(request.question)
-    present = {message.id for message in snapshot.messages}
+    present = {(message.space, message.id) for message in snapshot.messages}
     return [
         hit
         for hit in hits
-        if hit.message.id not in present
+        if (hit.message.space, hit.message.id) not in present
         and says_something(hit, words)
         and not repeats_question(hit, asked)
         and not profile.temporary_states.are_met_by(hit.content)
@@ -156,7 +160,9 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
         memory for memory in _base_layer(snapshot, request.session_id) if memory.id not in contradicted_ids
     ]
     bullets = memory_bullets(
-        [*(hit.memory for hit in fitting), *profile_memories], surroundings.said_at if request.sources else None
+        [*(hit.memory for hit in fitting), *profile_memories],
+        surroundings.said_at if request.sources else None,
+        material.titles,
     )
     answers = _answer_lines(request, material, fitting, contradicted, bullets)
     content = PreambleContent(
@@ -176,7 +182,7 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
         preamble=preamble,
         memories=[candidates[key] for key in preamble.memory_keys],
         recalled=recalled,
-        named=NamedMemories.select(recalled),
+        named=NamedMemories.select([hit for hit in recalled if hit.memory.space is None]),
         left_out=contradicted,
     )
 
@@ -187,7 +193,12 @@ def complete_context(
     """Return the context that says what was packed; `said_at` are when messages were said, by id."""
     snapshot, related = material.snapshot, material.surroundings.sessions
     hint_sources = HintSources(
-        packed.memories, packed.named, related, packed.left_out, material.refers_to_past, said_at
+        [memory for memory in packed.memories if memory.space is None],  # hints are about the user
+        packed.named,
+        related,
+        packed.left_out,
+        material.refers_to_past,
+        said_at,
     )
     context = ContextResponse(
         context_id=str(uuid.uuid4()),
@@ -225,9 +236,11 @@ def _conversation_lines(request: ContextRequest, snapshot: ContextSnapshot) -> _
 def _base_layer(snapshot: ContextSnapshot, session_id: str | None) -> list[Memory]:
     """Return the memories that every context has: the most important of the user, those of the tenant, the others.
 
+    Those of spaces come last.
+
     Of summaries of conversations these are the latest, without that of the session, whose messages say more.
     """
-    own = [memory for memory in snapshot.profile if memory.scope is not Scope.GLOBAL]
+    own = [memory for memory in snapshot.profile if memory.scope is not Scope.GLOBAL and memory.space is None]
     summaries = sorted(
         (memory for memory in own if memory.type is MemoryType.CONVERSATION_SUMMARY), key=attrgetter("created_at")
     )
@@ -235,7 +248,12 @@ def _base_layer(snapshot: ContextSnapshot, session_id: str | None) -> list[Memor
     left_out = {memory.id for memory in summaries} - set(kept[-MAX_SUMMARIES:])
     own = [memory for memory in own if memory.id not in left_out]
     of_tenant = [memory for memory in snapshot.profile if memory.scope is Scope.GLOBAL]
-    return [*own[:1], *of_tenant, *own[1:]]
+    of_spaces = [
+        memory
+        for memory in snapshot.profile
+        if memory.space is not None and memory.type is not MemoryType.CONVERSATION_SUMMARY
+    ]
+    return [*own[:1], *of_tenant, *own[1:], *of_spaces]
 
 
 def _select_contradicted(
@@ -268,10 +286,12 @@ def _answer_lines(
     sessions = material.surroundings.sessions if material.refers_to_past else ()
     summaries = " ".join(session.summary for session in sessions)
     quotable = material.surroundings.quotable.difference(
-        key for memory in contradicted for key in memory.source.message_ids
+        (memory.space, key) for memory in contradicted for key in memory.source.message_ids
     )
     messages = (
-        hit for hit in material.quotes if hit.message.id in quotable and to_single_line(hit.content) not in summaries
+        hit
+        for hit in material.quotes
+        if (hit.message.space, hit.message.id) in quotable and to_single_line(hit.content) not in summaries
     )
     quote_limit = max(MIN_QUOTE_TOKENS, min(MAX_QUOTE_TOKENS, request.token_budget // QUOTES_PER_BUDGET))
     lines: list[tuple[str, AnswerLine]] = []
@@ -282,7 +302,8 @@ def _answer_lines(
         else:
             text = words.excerpt(hit.content, quote_limit)
             place = hit.message.timestamp.timestamp()
-            lines.append((text, AnswerLine(PreambleSection.QUOTES, place, quote_line(hit.message, text))))
+            line = quote_line(hit.message, text, material.titles)
+            lines.append((text, AnswerLine(PreambleSection.QUOTES, place, line)))
     return without_repetitions(lines)
 
 

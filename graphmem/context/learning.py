@@ -36,6 +36,7 @@ from graphmem.search.models import LookupResponse
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
+from graphmem.tenants.scopes import Reader, scope_of
 
 
 class ObservationPayload(UserJobPayload):
@@ -123,7 +124,7 @@ class ContextLearner:
         await self.detect_patterns(owner)
 
     async def learn_from_feedback(
-        self, owner: Owner, message_id: str, score: int, text: str | None = None, context_id: str | None = None
+        self, reader: Reader, message_id: str, score: int, text: str | None = None, context_id: str | None = None
     ) -> FeedbackResult:
         """Learn from a score of 1 to 5 on a message and an optional comment; repeated feedback teaches nothing.
 
@@ -135,6 +136,7 @@ class ContextLearner:
                 f"A score must be between {LOWEST_SCORE} and {HIGHEST_SCORE}.",
                 errors=[{"loc": ["score"], "msg": "out of range"}],
             )
+        owner = scope_of(reader).owner
         technical_cues = self._profiles.for_tenant(owner.tenant).technical_cues
         said = " ".join((text or "").split())
         now = self._clock()
@@ -149,7 +151,7 @@ class ContextLearner:
         if context_id is not None:
             if not await self._episodes.load_messages(owner, [message_id]):
                 raise NotFound("There is no such message.")
-            credited = (await self._usage.rate(owner, context_id, score)).credited
+            credited = (await self._usage.rate(reader, context_id, score)).credited
         result = await self._store.write(owner, learn)
         PREFERENCE_UPDATES.inc(len(result.preferences))
         return result.model_copy(update={"credited": credited})

@@ -32,6 +32,7 @@ from graphmem.runtime.stored_values import check_request_size
 from graphmem.runtime.times import Instant
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.profiles import PatternType
+from graphmem.tenants.spaces import SPACES_FIELD, SpaceId, SpaceSelection, SpacesInQueryString
 
 
 class _PatternData(BaseModel):
@@ -296,6 +297,8 @@ class ContextRequest(BaseModel):
     profile_pack: Metadata = Field(default_factory=dict)
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
+    spaces: SpaceSelection = SPACES_FIELD
+    space: SpaceId | None = Field(None, description="The space that shares the session; absent: it is the user's own.")
 
     @property
     def question_text(self) -> str:
@@ -585,9 +588,12 @@ class ContextSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The ids of the messages that may be quoted, related sessions, best first, and when messages were said, by id."""
+    """The messages that may be quoted, related sessions, best first, and when messages were said, by id.
 
-    quotable: frozenset[str] = frozenset()
+    A message that may be quoted is named by its space, if any, and its id.
+    """
+
+    quotable: frozenset[tuple[str | None, str]] = frozenset()
     sessions: Sequence[RelatedSession] = ()
     said_at: Mapping[str, datetime] = field(default_factory=dict)
 
@@ -609,13 +615,14 @@ MAX_MEMORIES_OF_USE = 200
 
 @dataclass(frozen=True, slots=True)
 class ContextUse:
-    """The memories of one context, until it expires."""
+    """The memories of one context, until it expires, and the ids of the spaces that some of them are of."""
 
     context_id: str
     session_id: str | None
     memory_ids: Sequence[str]
     created_at: datetime
     expires_at: datetime
+    spaces: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -668,7 +675,7 @@ class ContextItemsQuery(BaseModel):
     session_id: str | None = Field(None, max_length=255)
 
 
-class ProfileQuery(BaseModel):
+class ProfileQuery(SpacesInQueryString):
     """Which profile to read."""
 
     domain: Domain | None = Field(None, description="Also the memories of this domain.")

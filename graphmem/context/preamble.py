@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import groupby
 
 from graphmem.runtime.errors import InvalidInput
 from graphmem.text.token_counts import count_tokens, truncate_to_tokens
@@ -56,10 +57,14 @@ class PreambleSection(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PreambleLine:
-    """One line of the preamble; `key` identifies what it was made from."""
+    """One line of the preamble; `key` identifies what it was made from.
+
+    Lines with an `origin`, the title of a space, are shown together below it.
+    """
 
     key: str
     text: str
+    origin: str = ""
 
 
 ANSWER_SECTIONS = (PreambleSection.MEMORIES, PreambleSection.QUOTES)
@@ -120,8 +125,8 @@ class _PreamblePacker:
     capacity: int
     used: int = 0
     chosen: list[tuple[PreambleSection, float, PreambleLine]] = field(default_factory=list)
-    begun: set[PreambleSection] = field(default_factory=set)
-    """The sections that have a line."""
+    begun: set[tuple[PreambleSection, str]] = field(default_factory=set)
+    """The sections that have a line, and the origins of lines in them; the section itself has the origin ""."""
     counted: dict[str, int] = field(default_factory=dict)
     """The tokens of texts that were counted: a line is tried for several shares."""
 
@@ -131,7 +136,7 @@ class _PreamblePacker:
         if self.used + cost > self.capacity * share:
             return False
         self.chosen.append((section, place, line))
-        self.begun.add(section)
+        self.begun |= {(section, ""), (section, line.origin)}
         self.used += cost
         return True
 
@@ -139,29 +144,31 @@ class _PreamblePacker:
         """Add a line, truncated where only a part of it fits."""
         if self.add(section, place, line, share):
             return True
-        left = int(self.capacity * share) - self.used - self.cost(section, PreambleLine("", "")) - 1
+        left = int(self.capacity * share) - self.used - self.cost(section, replace(line, text="")) - 1
         if left < MIN_TRUNCATED_TOKENS:
             return False
-        return self.add(
-            section, place, PreambleLine(line.key, truncate_to_tokens(line.text, left).rstrip() + "…"), share
-        )
+        return self.add(section, place, replace(line, text=truncate_to_tokens(line.text, left).rstrip() + "…"), share)
 
     def render(self) -> str:
         """Return the preamble, section by section."""
         sections = ((section, self.lines_in(section)) for section in PreambleSection)
-        return "\n\n".join(
-            "\n".join([section.value, *(line.text for line in lines)]) for section, lines in sections if lines
-        )
+        return "\n\n".join("\n".join([section.value, *_render_lines(lines)]) for section, lines in sections if lines)
 
     def lines_in(self, section: PreambleSection) -> list[PreambleLine]:
-        """Return the lines of a section in order."""
+        """Return the lines of a section in order: those without an origin, then those of each origin together."""
         places = [(place, line) for chosen_section, place, line in self.chosen if chosen_section is section]
-        return [line for _, line in sorted(places, key=lambda chosen: chosen[0])]
+        places.sort(key=lambda chosen: chosen[0])
+        origins = {"": -1} | {line.origin: order for order, (_, line) in reversed([*enumerate(places)]) if line.origin}
+        return sorted((line for _, line in places), key=lambda line: origins[line.origin])
 
     def cost(self, section: PreambleSection, line: PreambleLine) -> int:
-        """Return the tokens that a line adds, with the heading where it is the first of its section."""
-        heading_cost = 0 if section in self.begun else self.count(section.value) + 2
-        return self.count(line.text) + 1 + heading_cost
+        """Return the tokens that a line adds, with the heading where it is the first of its section or its origin."""
+        cost = self.count(line.text) + 1
+        if (section, "") not in self.begun:
+            cost += self.count(section.value) + 2
+        if (section, line.origin) not in self.begun and line.origin:
+            cost += self.count(_origin_heading(line.origin)) + 1
+        return cost
 
     def count(self, text: str) -> int:
         """Return the tokens of a text, which is counted once."""
@@ -177,6 +184,18 @@ class _PreamblePacker:
             if left < 0:
                 return False
         return left >= 0
+
+
+def _origin_heading(origin: str) -> str:
+    return f"{origin}:"
+
+
+def _render_lines(lines: Iterable[PreambleLine]) -> Iterator[str]:
+    """Yield the texts of lines, those of an origin below its heading."""
+    for origin, group in groupby(lines, key=lambda line: line.origin):
+        if origin:
+            yield _origin_heading(origin)
+        yield from (line.text for line in group)
 
 
 def ensure_question_fits(question: str, budget: int) -> int:

@@ -35,6 +35,7 @@ from graphmem.search.hybrid_search import HybridSearch
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
+from graphmem.tenants.scopes import Reader, scope_of
 
 MAX_ENHANCED_TOKENS = 1_000_000
 """Token budget for finding the session that a question of any length refers to."""
@@ -62,32 +63,32 @@ class ContextService:
         self._snapshots = SnapshotCache(store, clock)
         self._builder = ContextBuilder(store, surroundings, self._snapshots, search, profiles, clock)
 
-    async def build(self, owner: Owner, request: ContextRequest, *, reinforce: bool = True) -> ContextResponse:
+    async def build(self, reader: Reader, request: ContextRequest, *, reinforce: bool = True) -> ContextResponse:
         """Return the context for a request; raise InvalidInput when the question alone exceeds the budget.
 
         `reinforce` counts a retrieval of each memory that the question recalled, and remembers which ones it held.
         """
-        built = await self.gather(owner, request)
+        built = await self.gather(reader, request)
         if reinforce:
-            self.record(owner, [built], request.session_id)
+            self.record(reader, [built], request.session_id)
         return built.context
 
-    async def gather(self, owner: Owner, request: ContextRequest) -> BuiltContext:
+    async def gather(self, reader: Reader, request: ContextRequest) -> BuiltContext:
         """Return the context for a request with what it was made from; it counts once it is recorded.
 
         Raises InvalidInput when the question alone exceeds the budget.
         """
-        return await self._builder.build(owner, request)
+        return await self._builder.build(reader, request)
 
-    def record(self, owner: Owner, contexts: Sequence[BuiltContext], session_id: str | None) -> None:
+    def record(self, reader: Reader, contexts: Sequence[BuiltContext], session_id: str | None) -> None:
         """Count a retrieval of each memory that the contexts of one question recalled, and remember what they held.
 
         They are remembered together, by the id of the first.
         """
         recalled = {memory.id: memory for built in contexts for memory in built.recalled}
-        self._reinforcement.record(owner, list(recalled.values()))
+        self._reinforcement.record(reader, list(recalled.values()))
         held = {memory.id: memory for built in contexts for memory in built.context.memories}
-        self._usage.record(owner, contexts[0].context.context_id, list(held), session_id)
+        self._usage.record(scope_of(reader).owner, contexts[0].context.context_id, list(held.values()), session_id)
 
     async def enhance(self, owner: Owner, session_id: str, draft: EnhanceIn) -> EnhancedReply:
         """Return a draft reply with continuity, style, an example, follow-ups and sources of this user added.
@@ -113,16 +114,16 @@ class ContextService:
         related = (await self._builder.build(owner, request)).context.related_sessions
         return related[0] if related else None
 
-    async def rate(self, owner: Owner, context_id: str, score: int) -> ContextFeedbackResult:
+    async def rate(self, reader: Reader, context_id: str, score: int) -> ContextFeedbackResult:
         """Store the rating of the answer that a context led to, which credits the memories that it held.
 
         Raises NotFound for a context that is unknown or has expired.
         """
-        return await self._usage.rate(owner, context_id, score)
+        return await self._usage.rate(reader, context_id, score)
 
-    async def list_uses(self, owner: Owner, memory_id: str, limit: int) -> list[MemoryUse]:
+    async def list_uses(self, reader: Reader, memory_id: str, limit: int) -> list[MemoryUse]:
         """Return the contexts that held a memory, the latest first; raise NotFound for an unknown memory."""
-        return await self._usage.list_of_memory(owner, memory_id, limit)
+        return await self._usage.list_of_memory(reader, memory_id, limit)
 
     async def close(self) -> None:
         """Write the contexts that are not written yet."""

@@ -49,6 +49,7 @@ from graphmem.neo4j.driver import Graph, Row, Transaction
 from graphmem.runtime.errors import NotFound
 from graphmem.runtime.times import MAX_TIME, Clock
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import Reader, scope_of
 from graphmem.tenants.users import lock_or_create_user, lock_user
 
 
@@ -144,7 +145,7 @@ MAX_PROFILE_MEMORIES = 100
 """Memories of scope profile in a snapshot at most; the most important are taken."""
 
 MAX_GLOBAL_MEMORIES = 20
-"""Memories of scope global in a snapshot at most; the most important are taken."""
+"""Memories of scope global, and of the profile of each space, in a snapshot at most; the most important are taken."""
 
 MAX_PATTERN_MESSAGES = 5_000
 """Messages that patterns are counted over at most; the newest are taken."""
@@ -161,19 +162,24 @@ class ContextStore:
 
     async def load_snapshot(
         self,
-        owner: Owner,
+        reader: Reader,
         session_id: str | None,
         *,
+        place: Owner | None = None,
         message_limit: int,
         valid_until: datetime,
         cached_version: str | None = None,
     ) -> ContextSnapshot | None:
-        """Return the snapshot of a user and session in one query; None when `cached_version` is still its version."""
-        now = self._clock()
+        """Return the snapshot of a user and session in one query; None when `cached_version` is still its version.
+
+        `place` is the space that shares the session, None for one of the user's own.
+        """
+        now, scope = self._clock(), scope_of(reader)
         found = await self._graph.fetch_value(
             "context.load_snapshot",
-            group_id=owner.group_id,
-            group_ids=owner.readable_group_ids,
+            group_id=scope.owner.group_id,
+            group_ids=scope.group_ids,
+            session_group_id=(place or scope.owner).group_id,
             session_id=session_id,
             cached_version=cached_version,
             now=now,
@@ -189,21 +195,23 @@ class ContextStore:
 
     async def load_past_snapshot(
         self,
-        owner: Owner,
+        reader: Reader,
         session_id: str | None,
         *,
+        place: Owner | None = None,
         message_limit: int,
         valid_as_of: datetime | None,
         known_as_of: datetime | None,
     ) -> ContextSnapshot:
         """Return the snapshot as of two times: what held and was known then, and what had been said by then."""
-        now = self._clock()
+        now, scope = self._clock(), scope_of(reader)
         said_until, stored_until = valid_as_of or now, known_as_of or now
         moment = min(said_until, stored_until)
         (found,) = await self._graph.fetch_value(
             "context.load_snapshot",
-            group_id=owner.group_id,
-            group_ids=owner.readable_group_ids,
+            group_id=scope.owner.group_id,
+            group_ids=scope.group_ids,
+            session_group_id=(place or scope.owner).group_id,
             session_id=session_id,
             cached_version=None,
             now=moment,
@@ -216,7 +224,7 @@ class ContextStore:
             stored_until=stored_until,
         )
         profile = await self._list_memories_as_of(
-            owner,
+            scope,
             None,
             MAX_PROFILE_MEMORIES,
             FactFilters(valid_at=said_until, known_at=known_at_or_now(known_as_of)),
@@ -234,7 +242,7 @@ class ContextStore:
 
     async def list_domain_memories(
         self,
-        owner: Owner,
+        reader: Reader,
         domain: str,
         limit: int,
         *,
@@ -243,14 +251,14 @@ class ContextStore:
     ) -> list[Memory]:
         """Return the memories of a domain, now or as of two times, the most important first."""
         filters = FactFilters(valid_at=valid_as_of or self._clock(), known_at=known_at_or_now(known_as_of))
-        return await self._list_memories_as_of(owner, domain, limit, filters)
+        return await self._list_memories_as_of(reader, domain, limit, filters)
 
     async def _list_memories_as_of(
-        self, owner: Owner, domain: str | None, limit: int, filters: FactFilters
+        self, reader: Reader, domain: str | None, limit: int, filters: FactFilters
     ) -> list[Memory]:
         found = await self._graph.fetch_value(
             "context.list_memories_as_of",
-            group_ids=owner.readable_group_ids,
+            group_ids=scope_of(reader).group_ids,
             domain=domain,
             limit=limit,
             **filters.as_of_params,
@@ -263,10 +271,10 @@ class ContextStore:
         (row,) = await self._graph.fetch("context.list_intents", group_id=owner.group_id)
         return [intent_from_columns(columns) for columns in row["intents"]]
 
-    async def fetch_source_times(self, owner: Owner, ids: Sequence[str]) -> dict[str, datetime]:
+    async def fetch_source_times(self, reader: Reader, ids: Sequence[str]) -> dict[str, datetime]:
         """Return when messages and memories were said, or memories first known, by id, without the unknown ones."""
         rows = await self._graph.fetch(
-            "context.fetch_source_times", group_ids=owner.readable_group_ids, ids=list(dict.fromkeys(ids))
+            "context.fetch_source_times", group_ids=scope_of(reader).group_ids, ids=list(dict.fromkeys(ids))
         )
         return {row["id"]: row["at"] for row in rows}
 

@@ -12,7 +12,8 @@ from graphmem.conversations.session import TICKET_KEY
 from graphmem.memories.filters import FactFilters, known_at_or_now
 from graphmem.neo4j.driver import Graph, to_json
 from graphmem.runtime.times import MAX_TIME, Clock, from_micros, parse_times
-from graphmem.tenants.owners import Owner
+from graphmem.tenants.owners import Owner, split_message_key
+from graphmem.tenants.scopes import Reader, scope_of
 
 SESSION_TIME_FIELDS = ("first_at", "last_at", "created_at", "updated_at")
 """The times of a related session in the order in which the query returns them."""
@@ -45,7 +46,7 @@ class SurroundingsStore:
 
     async def load(
         self,
-        owner: Owner,
+        reader: Reader,
         sessions: SessionSearch,
         *,
         message_ids: Sequence[str],
@@ -58,11 +59,12 @@ class SurroundingsStore:
         A message is not quoted if it had a secret, or if a memory that was taken from it is deleted or superseded as of
         the two times. Sessions that changed after one of the times are left out.
         """
+        scope = scope_of(reader)
         filters = FactFilters(valid_at=valid_as_of or self._clock(), known_at=known_at_or_now(known_as_of))
         quotable, dated, found = await self._graph.fetch_value(
             "context.load_surroundings",
-            group_id=owner.group_id,
-            group_ids=owner.readable_group_ids,
+            group_id=scope.owner.group_id,
+            group_ids=scope.group_ids,
             message_ids=list(message_ids),
             dated_ids=list(dict.fromkeys(dated_ids)),
             excluded_session_id=sessions.excluded_id,
@@ -74,7 +76,7 @@ class SurroundingsStore:
         )
         related = [_related_session(columns, sessions.may_quote) for columns in found]
         return Surroundings(
-            quotable=frozenset(quotable),
+            quotable=frozenset(map(_space_and_id, quotable)),
             sessions=[
                 session
                 for session in related
@@ -95,6 +97,12 @@ class SurroundingsStore:
             limit=limit,
         )
         return [row["session_id"] for row in rows]
+
+
+def _space_and_id(key: str) -> tuple[str | None, str]:
+    """Return the space, if any, and the id of a message that a key names."""
+    group_id, message_id = split_message_key(key)
+    return (Owner.from_group_id(group_id).space if group_id else None), message_id
 
 
 def _related_session(columns: Sequence[Any], may_quote: Callable[[str], bool]) -> RelatedSession:

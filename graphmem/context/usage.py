@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from itertools import chain
 
 from graphmem.context.models import (
     MAX_MEMORIES_OF_USE,
@@ -18,11 +19,13 @@ from graphmem.context.models import (
 )
 from graphmem.memories.decay import RetrievalCount
 from graphmem.memories.fact_store import FactStore
+from graphmem.memories.memory import Memory
 from graphmem.memories.reinforcement import WriteBuffer
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import NotFound, UserBeingForgotten
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import Reader, scope_of
 from graphmem.tenants.users import lock_user
 
 
@@ -51,7 +54,7 @@ class ContextUseStore:
             await transaction.run(
                 "context_uses.save",
                 group_id=owner.group_id,
-                group_ids=owner.readable_group_ids,
+                group_ids=[*scope_of(owner).group_ids, *_groups_of_spaces(owner, uses.values())],
                 rows=rows,
                 max_uses=MAX_USES,
             )
@@ -109,6 +112,11 @@ class ContextUseStore:
         await transaction.run("context_uses.erase_memory", group_id=owner.group_id, memory_id=memory_id)
 
 
+def _groups_of_spaces(owner: Owner, uses: Iterable[ContextUse]) -> list[str]:
+    """Return the ids of the groups of the spaces whose memories some contexts held."""
+    return [Owner.of_space(owner.tenant, space).group_id for space in sorted({*chain(*(use.spaces for use in uses))})]
+
+
 class ContextUsage:
     """Remembers contexts for a number of days; they are written a moment after they were built."""
 
@@ -119,40 +127,42 @@ class ContextUsage:
         self._lifetime = timedelta(days=days)
         self.buffer: WriteBuffer[ContextUse] = WriteBuffer(store.save, lambda _, latest: latest)
 
-    def record(self, owner: Owner, context_id: str, memory_ids: Sequence[str], session_id: str | None) -> None:
+    def record(self, owner: Owner, context_id: str, memories: Sequence[Memory], session_id: str | None) -> None:
         """Remember which memories a context held."""
-        if not memory_ids:
+        if not memories:
             return
         now = self._clock()
         use = ContextUse(
             context_id=context_id,
             session_id=session_id,
-            memory_ids=memory_ids[:MAX_MEMORIES_OF_USE],
+            memory_ids=[memory.id for memory in memories[:MAX_MEMORIES_OF_USE]],
             created_at=now,
             expires_at=now + self._lifetime,
+            spaces=frozenset(memory.space for memory in memories if memory.space is not None),
         )
         self.buffer.add(owner, use.context_id, use)
 
-    async def rate(self, owner: Owner, context_id: str, score: int) -> ContextFeedbackResult:
-        """Store the rating of the answer that a context led to.
+    async def rate(self, reader: Reader, context_id: str, score: int) -> ContextFeedbackResult:
+        """Store the rating of the answer that a context led to; memories of spaces count where the reader may write.
 
         The first positive rating counts as one more retrieval of each memory that the context held. A negative one is
         shown and changes no memory: a bad answer does not make a fact wrong. Raises NotFound for an unknown context.
         """
         await self.buffer.flush()
-        verdict = verdict_for_score(score)
+        scope, verdict = scope_of(reader), verdict_for_score(score)
+        owner = scope.owner
         rated = await self._store.rate(owner, context_id, score, credits_memories=verdict is FeedbackVerdict.POSITIVE)
         if rated.credited:
             counts = {memory_id: RetrievalCount(1, rated.at) for memory_id in rated.credited}
-            for owned in (owner, owner.tenant_global):
+            for owned in (owner, owner.tenant_global, *(space for space, _ in scope.spaces if scope.may_write(space))):
                 await self._facts.reinforce(owned, counts)
         return ContextFeedbackResult(context_id=context_id, score=score, verdict=verdict, credited=list(rated.credited))
 
-    async def list_of_memory(self, owner: Owner, memory_id: str, limit: int) -> list[MemoryUse]:
-        """Return the contexts that held a memory, the latest first; raise NotFound for an unknown memory."""
+    async def list_of_memory(self, reader: Reader, memory_id: str, limit: int) -> list[MemoryUse]:
+        """Return the contexts of a user that held a memory, the latest first; raise NotFound for an unknown memory."""
         await self.buffer.flush()
-        await self._facts.get(owner, memory_id)
-        return await self._store.list_of_memory(owner, memory_id, limit)
+        await self._facts.get(reader, memory_id)
+        return await self._store.list_of_memory(scope_of(reader).owner, memory_id, limit)
 
     async def prune(self, owner: Owner) -> dict[str, int]:
         """Delete expired contexts; return how many."""

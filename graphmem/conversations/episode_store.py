@@ -72,10 +72,12 @@ def run_messages_from_session(stored: Mapping[str, Any]) -> list[Message]:
 
 def session_from_node(stored: Mapping[str, Any]) -> Session:
     """Return a session from the properties of its node."""
+    owner = Owner.from_group_id(stored["group_id"])
     return Session(
         **{name: stored.get(name) for name in _SESSION_FIELDS},
         id=stored["uuid"],
-        user_id=Owner.from_group_id(stored["group_id"]).user_id,
+        user_id=stored.get("author") or owner.user_id,
+        space=owner.space,
         kind=SessionKind(stored["kind"]),
         summarized_through=stored["summarized_through"],
         intent_sequence=list(stored["intent_sequence"]),
@@ -97,8 +99,9 @@ def new_session_properties(
     kind: SessionKind = SessionKind.CONVERSATION,
     source_session_id: str | None = None,
     job_id: str | None = None,
+    author: str | None = None,
 ) -> dict[str, Any]:
-    """Return the properties of a new session node but its session id and its times."""
+    """Return the properties of a new session node but its session id and its times; `author` opens it in a space."""
     session = session_in or SessionIn()
     return {
         "uuid": str(uuid.uuid4()),
@@ -106,6 +109,7 @@ def new_session_properties(
         "title": session.title,
         "source_session_id": source_session_id,
         "job_id": job_id,
+        "author": author,
         "message_count": 0,
         "summarized_through": 0,
         "intent_sequence": [],
@@ -261,7 +265,9 @@ class EpisodeStore:
         domain: str | None,
         now: datetime,
     ) -> None:
-        session, _ = await self._get_or_create_session(transaction, owner, session_id, new_session_properties(), now)
+        author = next(iter(new_messages.values())).author
+        properties = new_session_properties(author=author)
+        session, _ = await self._get_or_create_session(transaction, owner, session_id, properties, now)
         rows = [
             message_to_properties(owner, session_id, message_id, prepared, position, domain, now)
             for position, (message_id, prepared) in enumerate(new_messages.items(), session["message_count"] + 1)
@@ -300,14 +306,15 @@ class EpisodeStore:
         kind: SessionKind = SessionKind.CONVERSATION,
         source_session_id: str | None = None,
         job_id: str | None = None,
+        author: str | None = None,
         request: IdempotentRequest | None = None,
     ) -> Session:
         """Create a session, that of an extraction with its job; raise Conflict when its id is taken.
 
-        With `request`, it is created once for it.
+        `author` is the user who opens one in a space. With `request`, it is created once for it.
         """
         session_id = session_in.session_id or str(uuid.uuid4())
-        properties = new_session_properties(session_in, kind, source_session_id, job_id)
+        properties = new_session_properties(session_in, kind, source_session_id, job_id, author)
 
         async def create(transaction: Transaction) -> Session:
             now = await lock_or_create_user(transaction, owner, self._clock())

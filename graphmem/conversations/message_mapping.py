@@ -23,8 +23,8 @@ _MESSAGE_TIME_FIELDS = ("valid_at", "created_at", "extracted_at")
 
 
 _READ_PROPERTIES = (
-    *_MESSAGE_FIELDS, "message_id", "session_id", "group_id", "role", "content", "speaker", "entities", "metadata",
-    "feedback_issues", "rich_content", "query_results", "position", "utc_offset_minutes",
+    *_MESSAGE_FIELDS, "message_id", "session_id", "group_id", "role", "content", "speaker", "author", "entities",
+    "metadata", "feedback_issues", "rich_content", "query_results", "position", "utc_offset_minutes",
 )  # fmt: skip
 """The properties of a message that callers see, without its times."""
 
@@ -47,11 +47,13 @@ def message_from_columns(columns: Sequence[Any]) -> Message:
 
 def message_from_node(stored: Mapping[str, Any]) -> Message:
     """Return a message from the properties of its episode node."""
+    owner = Owner.from_group_id(stored["group_id"])
     return Message(
         **{name: stored.get(name) for name in _MESSAGE_FIELDS},
         id=stored["message_id"],
         session_id=stored["session_id"],
-        user_id=Owner.from_group_id(stored["group_id"]).user_id,
+        user_id=stored.get("author") or owner.user_id,
+        space=owner.space,
         role=MessageRole(stored["role"]),
         content=stored["content"],
         name=stored.get("speaker"),
@@ -92,6 +94,7 @@ def message_to_properties(
         "position": position,
         "role": message.role.value,
         "speaker": message.name,
+        "author": prepared.author,
         "content": message.content,
         "redacted": prepared.redacted,
         "content_embedding": prepared.vector,

@@ -28,6 +28,7 @@ from graphmem.runtime.paging import PageQuery
 from graphmem.runtime.stored_values import MAX_REQUEST_TEXT, check_request_size, text_length
 from graphmem.runtime.times import ZonedDatetime
 from graphmem.runtime.validation import RequestBody
+from graphmem.tenants.spaces import PlaceQuery, SpaceId
 
 MessageInput = TypeVar("MessageInput")
 
@@ -132,6 +133,7 @@ class MessagesIn(BaseModel):
     wait: bool = False
     timezone: TimeZoneName | None = None
     domain: Domain | None = Field(None, description="The field these messages are about; absent, that of the session.")
+    space: SpaceId | None = Field(None, description="The space of the session; absent: the user's own memory.")
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:
@@ -153,12 +155,24 @@ def split_into_batches(messages: Sequence[MessageInput]) -> Iterator[list[Messag
         yield batch
 
 
+def with_author(batch: MessagesIn, author: str) -> MessagesIn:
+    """Return a batch for a space in which the messages of the user are named: by their author, if by nobody else."""
+    named = [
+        message.model_copy(update={"name": author})
+        if message.role is MessageRole.USER and message.name is None
+        else message
+        for message in batch.messages
+    ]
+    return batch.model_copy(update={"messages": named})
+
+
 class Message(BaseModel):
     """A stored message; `position` counts from 1 in its session, `extracted_at` is when extraction last read it."""
 
     id: str
     session_id: str
     user_id: str
+    space: str | None = Field(None, description="The space of the session, in which `user_id` is who sent the message.")
     role: MessageRole
     content: str
     name: str | None
@@ -199,6 +213,7 @@ class SessionIn(BaseModel):
     topic_tags: Tags = Field(default_factory=list)
     domain: Domain | None = Field(None, description="The field the session is about, such as cooking.")
     metadata: Metadata = Field(default_factory=dict)
+    space: SpaceId | None = Field(None, description="The space that shares it; absent: it is the user's own.")
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:
@@ -214,6 +229,7 @@ class Session(BaseModel):
     id: str
     session_id: str
     user_id: str
+    space: str | None = Field(None, description="The space that shares it, in which `user_id` is who opened it.")
     kind: SessionKind
     source_session_id: str | None
     title: str | None
@@ -287,7 +303,11 @@ class TriggerIn(RequestBody):
     user_id: Id | None = None
 
 
-class SessionListQuery(PageQuery):
+class SessionMessagesQuery(PageQuery, PlaceQuery):
+    """Which messages of a session to list."""
+
+
+class SessionListQuery(PageQuery, PlaceQuery):
     """Which sessions to list."""
 
     active: bool | None = Field(None, description="true: open sessions only; false: closed sessions only.")
@@ -297,12 +317,14 @@ class SessionListQuery(PageQuery):
 class PreparedMessage:
     """A message ready to be stored; `redacted` is its text without secrets, None when it holds none.
 
-    Without a `vector` it is found by its words only, until a job has computed one.
+    Without a `vector` it is found by its words only, until a job has computed one. `author` is the user who sent it to
+    a space.
     """
 
     message: MessageIn
     vector: Vector | None
     redacted: str | None = None
+    author: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

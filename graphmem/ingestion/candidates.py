@@ -259,7 +259,11 @@ def validate_candidates(
             elif reason := policy_check(validated.memory):
                 rejections.append(Rejection(candidate.type.value, reason))
             else:
-                memory = _name_user_entity(validated.memory, candidate, user_entity_name, user_name_keys)
+                speaker = find_speaker(line for line in lines if line.number in candidate.messages)
+                own = speaker or EntityIn(name=user_entity_name, type=PERSON_TYPE)
+                memory = _name_user_entity(validated.memory, candidate, own, user_name_keys)
+                if speaker and memory.subject is None:
+                    memory = memory.model_copy(update={"subject": speaker})
                 candidates.append(replace(validated, memory=memory))
         rejections += [Rejection(candidate.type.value, reason) for reason in dropped.values()]
     return _merge_duplicates(candidates), rejections
@@ -344,14 +348,24 @@ def _validate_candidate(
     return ValidatedCandidate(memory, latest.sent_at, user_message_ids, candidate.retracts, valid_at is not None)
 
 
-def _name_user_entity(
-    memory: MemoryIn, candidate: Candidate, user_entity_name: str, user_name_keys: Set[str]
-) -> MemoryIn:
-    """Return a statement about another entity with the user's own entity where it names the user.
+def find_speaker(lines: Iterable[TranscriptLine]) -> EntityIn | None:
+    """Return who speaks in the lines of a space, by the latest line of a user; None for lines of no space.
+
+    In a space "the user" is the member who said it.
+    """
+    said = [line for line in lines if line.author and line.role is MessageRole.USER]
+    if not said:
+        return None
+    latest = max(said, key=lambda line: (line.sent_at, line.number))
+    aliases = [latest.speaker] if latest.speaker and name_key(latest.speaker) != name_key(latest.author or "") else []
+    return EntityIn(name=latest.author or "", type=PERSON_TYPE, aliases=aliases)
+
+
+def _name_user_entity(memory: MemoryIn, candidate: Candidate, own: EntityIn, user_name_keys: Set[str]) -> MemoryIn:
+    """Return a statement about another entity with the user's `own` entity where it names the user.
 
     It is added after the policy check, which would take the user id for text of the statement.
     """
-    own = EntityIn(name=user_entity_name, type=PERSON_TYPE)
     if candidate.object and _is_user(candidate.object, user_name_keys) and memory.subject:
         return memory.model_copy(update={"object": own})
     if memory.subject and any(_is_user(named, user_name_keys) for named in candidate.entities):

@@ -62,7 +62,7 @@ class CandidateLinker:
     async def _find_exact_matches(self, owner: Owner, keys: Sequence[str]) -> EntityIds:
         """Return the entities of these name keys, by name before alias, and the user's own."""
         rows = await self._graph.fetch_value(
-            "extraction.find_entities_by_keys", group_ids=[owner.group_id], keys=[*keys, name_key(owner.user_id)]
+            "extraction.find_entities_by_keys", group_ids=[owner.group_id], keys=[*keys, name_key(owner.entity_name)]
         )
         user: str | None = None
         found: dict[str, str] = {}

@@ -42,12 +42,14 @@ from graphmem.models.language_model import LanguageModel, ToolCall, ToolCallComp
 from graphmem.models.prompts import PromptTemplate, indent_continuations
 from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph
-from graphmem.runtime.field_types import name_key
+from graphmem.runtime.field_types import deduplicate, name_key
 from graphmem.runtime.process import read_text
 from graphmem.runtime.times import AS_OF_NOW
 from graphmem.secrets.values import Redactor, SecretPolicy, make_redactor, render_secret_rule
-from graphmem.tenants.owners import Owner
+from graphmem.tenants.owners import Instructions, Owner
 from graphmem.tenants.profiles import TenantProfiles, known_topic_tags
+from graphmem.tenants.space_store import SpaceStore
+from graphmem.tenants.spaces import Space
 from graphmem.tenants.users import InstructionStore
 
 TOOL_NAME = "upsert_memories"
@@ -265,6 +267,7 @@ class Extractor:
     ) -> None:
         """`find_refusal` returns why the policy rejects a statement, or None."""
         self._graph = graph
+        self._spaces = SpaceStore(graph)
         self._find_refusal = find_refusal
         self._episodes = episodes
         self._policy = policy
@@ -279,19 +282,20 @@ class Extractor:
         conversation = await self._load_conversation(owner, parts)
         if conversation is None:
             return ExtractionStep()
-        known, instructions, types = await asyncio.gather(
+        known, instructions, types, space = await asyncio.gather(
             self._load_known_world(owner, conversation.messages),
             self._instructions.find(owner.tenant),
             self._declared_types.find(owner.tenant),
+            self._find_space(owner),
         )
         redact = self._make_redactor(owner)
         lines, earlier = await self._read_conversation(conversation, parts, redact)
-        user_names = collect_user_names(lines, known)
+        user_names = [] if owner.is_space else collect_user_names(lines, known)
         prompt = self._prompts["extract"].render(
             calendar=render_calendar(lines) if lines else "",
             previous_conversation=render_previous_conversation(conversation.previous_at, lines),
             secrets=self._render_secret_rule(owner),
-            known_names=_render_known_names(known, user_names, redact),
+            known_names=_render_known_names(known, user_names, redact, speakers_in_space(owner, lines)),
             known_domains="\n".join(map(indent_continuations, known.domains)),
             known_intents=", ".join(map(indent_continuations, known.intents)),
             noted_interests="\n".join(map(indent_continuations, known.interests)),
@@ -299,7 +303,7 @@ class Extractor:
             conversation=render_transcript(lines),
             conversation_domain=redact(conversation.domain or ""),
             topics=", ".join(sorted(self._profiles.for_tenant(owner.tenant).topic_tags)),
-            custom_instructions=instructions.text,
+            custom_instructions=_join_instructions(instructions, space),
             declared_types=render_declared_types(types),
         )
         answer = await model.complete_structured(prompt, answer_schema(types), use="gate")
@@ -323,8 +327,10 @@ class Extractor:
         conversation = await self._load_conversation(owner, parts)
         if conversation is None:
             return ExtractionStep()
-        known, instructions = await asyncio.gather(
-            self._load_known_world(owner, conversation.messages), self._instructions.find(owner.tenant)
+        known, instructions, space = await asyncio.gather(
+            self._load_known_world(owner, conversation.messages),
+            self._instructions.find(owner.tenant),
+            self._find_space(owner),
         )
         redact = self._make_redactor(owner)
         lines, _ = await self._read_conversation(conversation, parts, redact)
@@ -332,7 +338,7 @@ class Extractor:
             conversation_history=render_history(lines),
             period=render_period(lines),
             secrets=self._render_secret_rule(owner),
-            custom_instructions=instructions.text,
+            custom_instructions=_join_instructions(instructions, space),
         )
         answer = await model.call_tools(
             prompt,
@@ -346,7 +352,7 @@ class Extractor:
             lines=lines,
             has_known_entities=bool(known.entities),
             user_name=known.user_name,
-            user_names=collect_user_names(lines, known),
+            user_names=[] if owner.is_space else collect_user_names(lines, known),
             extraction=extraction.model_copy(update={"reason": shorten_reason(redact(answer.text))}),
             rejections=rejections,
             transcript=make_transcript(answer, redact),
@@ -388,8 +394,14 @@ class Extractor:
             interests=interests,
             domains=domains,
             intents=intents,
-            user_name=next((e.name for e in known if e.is_user and name_key(e.name) != name_key(owner.user_id)), None),
+            user_name=None
+            if owner.is_space
+            else next((e.name for e in known if e.is_user and name_key(e.name) != name_key(owner.user_id)), None),
         )
+
+    async def _find_space(self, owner: Owner) -> Space | None:
+        """Return the space that a conversation is in, None for that of a user."""
+        return await self._spaces.find(owner) if owner.is_space else None
 
     def _make_redactor(self, owner: Owner) -> Redactor:
         return make_redactor(self._policy.allowed_classes(owner.tenant))
@@ -423,11 +435,35 @@ def _without_user_id(entity: KnownName, owner: Owner) -> KnownName:
     return entity.model_copy(update={"aliases": aliases})
 
 
-def _render_known_names(known: KnownWorld, user_names: Sequence[str], redact: Redactor) -> str:
-    """Return one line for each entity, the user's own first; a person's with the fact that says who it is."""
+def speakers_in_space(owner: Owner, lines: Sequence[TranscriptLine]) -> list[str] | None:
+    """Return the names on the lines of users in a space, each once; None for a conversation of one user."""
+    if not owner.is_space:
+        return None
+    return deduplicate(line.speaker or "User" for line in lines if line.role is MessageRole.USER)
+
+
+def _join_instructions(instructions: Instructions, space: Space | None) -> str:
+    """Return what the tenant wants remembered and, in a space, what belongs there."""
+    if space is None:
+        return instructions.text
+    shared = f"The conversation belongs to {space.title}, whose members share what is remembered."
+    about = f" What belongs there: {space.about}" if space.about else ""
+    members = "Several people may write USER lines: name who a statement is about, as the line does."
+    return "\n".join(filter(None, [instructions.text, f"{shared}{about}", members]))
+
+
+def _render_known_names(
+    known: KnownWorld, user_names: Sequence[str], redact: Redactor, speakers: Sequence[str] | None
+) -> str:
+    """Return one line for each entity, the user's own first; a person's with the fact that says who it is.
+
+    In a space, each of the `speakers` is the user on the lines that bear the name.
+    """
     others = [name for name in user_names if name != known.user_name]
     also = f", also called {', '.join(others)}" if others else ""
     lines = [f"{known.user_name or 'User'} (Person): the user, who writes the USER lines{also}"]
+    if speakers is not None:
+        lines = [f"{speaker} (Person): the user on the lines USER {speaker}" for speaker in speakers]
     for entity in sorted(known.entities, key=lambda entity: name_key(entity.name)):
         if not entity.is_user:
             aliases = f", also {', '.join(entity.aliases)}" if entity.aliases else ""

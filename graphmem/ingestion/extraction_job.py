@@ -116,7 +116,7 @@ class ExtractionJob:
     async def _queue_followers(self, payload: ExtractionPayload, windows: Sequence[WindowResult], steps: Steps) -> None:
         """Queue what follows from the windows: learning from their turns, and a summary that the user asked for."""
         turns = [message_id for window in windows if window.has_turns for message_id in window.message_ids]
-        if turns and self._queue_learning:
+        if turns and self._queue_learning and not payload.owner.is_space:
             await steps.run("queue learning", partial(self._queue_learning, payload.owner, turns))
         if self._queue_summary and any(window.summarize for window in windows):
             await steps.run("queue summary", partial(self._queue_summary, payload.owner, payload.session_id))

@@ -22,6 +22,7 @@ from graphmem.conversations.session import (
     SessionIn,
     SessionKind,
     SessionListQuery,
+    with_author,
 )
 from graphmem.ingestion.jobs import (
     CLOSING_JOB,
@@ -112,11 +113,13 @@ class Inbox:
         *,
         extract: bool,
         summarize: bool = True,
+        author: str | None = None,
         request: IdempotentRequest | None = None,
     ) -> MessagesAccepted:
         """Store new messages and queue one extraction of all unread ones, with `summarize` also a summary if needed.
 
-        The same batch again changes nothing when its messages have ids, or when it comes with the same `request`.
+        `author` is the user who sent them to a space: what is learned of one user is not learned of a space. The same
+        batch again changes nothing when its messages have ids, or when it comes with the same `request`.
         """
         redact = make_redactor(self._policy.allowed_classes(owner.tenant))
         redacted = await read_text(
@@ -126,7 +129,7 @@ class Inbox:
         vectors = await self._embed_in_time(batch.messages)
         vector_of_each: Sequence[Vector | None] = vectors or [None] * len(redacted)
         messages = [
-            PreparedMessage(message, vector, text if text != message.content else None)
+            PreparedMessage(message, vector, text if text != message.content else None, author)
             for message, vector, text in zip(_with_ids(batch.messages, request), vector_of_each, redacted, strict=True)
         ]
         # The id is stored with the messages before the job is queued, so that a crash between the two loses nothing.
@@ -143,7 +146,7 @@ class Inbox:
             )
         if stored.new_ids and vectors is None:
             await self._enqueue_embedding(owner, stored.new_ids)
-        if stored.new_ids and self._queue_observation:
+        if stored.new_ids and self._queue_observation and not owner.is_space:
             # Before extraction, so that mentions are known while a slow model is still working.
             await self._queue_observation(owner, stored.new_ids)
         for pending_job in stored.pending_jobs:
@@ -192,18 +195,19 @@ class Inbox:
         return JobOutcome(status=JobStatus.SUCCEEDED, receipt=Receipt(embedded_texts=len(payload.message_ids)))
 
     async def open_session(
-        self, owner: Owner, session: SessionIn, *, request: IdempotentRequest | None = None
+        self, owner: Owner, session: SessionIn, *, author: str | None = None, request: IdempotentRequest | None = None
     ) -> Session:
         """Create a session before its first message; a repetition with the same `request` returns the same one.
 
-        Raises InvalidInput for a secret that the tenant may not store, Conflict when the session's id is taken.
+        `author` is the user who opens one in a space. Raises InvalidInput for a secret that the tenant may not store,
+        Conflict when the session's id is taken.
         """
         classes = await read_text(
             text_length(session), lambda: self._policy.refused_classes(stored_values(session), owner.tenant)
         )
         if classes:
             raise InvalidInput(f"The session holds a secret ({', '.join(classes)}), which is not stored: leave it out.")
-        return await self._episodes.open_session(owner, session, request=request)
+        return await self._episodes.open_session(owner, session, author=author, request=request)
 
     async def extract_unread(self, owner: Owner, session_id: str) -> str | None:
         """Queue the extraction of the unread messages of a session; return the job's id, or None without any."""
@@ -318,7 +322,7 @@ class Inbox:
         if not messages:
             log.warning("stored messages without a job cannot be found", extra={"job_id": job_id})
             return False
-        if self._queue_observation:
+        if self._queue_observation and not owner.is_space:
             # Learning twice from the same messages changes nothing.
             await self._queue_observation(owner, [message.id for message in messages])
         await self._enqueue_extraction(owner, messages, job_id)
@@ -406,14 +410,19 @@ class MessageService:
         self._is_automatic = extraction == "auto"
 
     async def add(
-        self, owner: Owner, batch: MessagesIn, *, request: IdempotentRequest | None = None
+        self, owner: Owner, batch: MessagesIn, *, author: str | None = None, request: IdempotentRequest | None = None
     ) -> MessagesAccepted | Job:
         """Store messages and queue their extraction; with `wait`, return its job once it is final.
 
-        A repetition with the same `request` stores nothing and returns the same.
+        `author` is the user who sends them to a space. A repetition with the same `request` stores nothing and returns
+        the same.
         """
         extract = batch.extract and self._is_automatic
-        accepted = await self._inbox.add(owner, batch, extract=extract, summarize=self._is_automatic, request=request)
+        if author is not None:
+            batch = with_author(batch, author)
+        accepted = await self._inbox.add(
+            owner, batch, extract=extract, summarize=self._is_automatic, author=author, request=request
+        )
         if batch.wait and accepted.job_id:
             return await self._waiting.wait(accepted.job_id, WAIT_SECONDS)
         return accepted
@@ -431,13 +440,18 @@ class MessageService:
         return session.model_copy(update={"job_status": job.status}) if job else session
 
     async def open_session(
-        self, owner: Owner, session_in: SessionIn, *, request: IdempotentRequest | None = None
+        self,
+        owner: Owner,
+        session_in: SessionIn,
+        *,
+        author: str | None = None,
+        request: IdempotentRequest | None = None,
     ) -> Session:
         """Create a session before its first message; a repetition with the same `request` returns the same one.
 
-        Raises Conflict when its id is taken, InvalidInput for a secret.
+        `author` is the user who opens one in a space. Raises Conflict when its id is taken, InvalidInput for a secret.
         """
-        return await self._inbox.open_session(owner, session_in, request=request)
+        return await self._inbox.open_session(owner, session_in, author=author, request=request)
 
     async def list_messages(self, owner: Owner, session_id: str, query: PageQuery) -> Page[Message]:
         """List the messages of a session, oldest first; those of an extraction are between graphmem and the model."""

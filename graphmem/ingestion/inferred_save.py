@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from types import MappingProxyType
 
 from pydantic import TypeAdapter
 
@@ -30,7 +31,7 @@ from graphmem.memories.memory import (
 from graphmem.memories.new_memory import NewMemory
 from graphmem.memories.saving import FactLoader, FactWrite
 from graphmem.memories.versioning import Ledger
-from graphmem.memories.writer import MemoryWriter
+from graphmem.memories.writer import MemoryWriter, about_speaker, find_space
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import load_prompts
@@ -81,8 +82,9 @@ class InferredSave:
         actor: str | None,
         kind: str,
         request: IdempotentRequest | None = None,
+        spaces: Mapping[str, Owner] = MappingProxyType({}),
     ) -> list[SaveResult]:
-        """Save statements in the order given, all or none.
+        """Save statements in the order given, all or none: all of them in one place, the owner's or one of `spaces`.
 
         Raises NotConfigured without a model, InvalidInput for too many statements, ModelUnavailable for a model that
         fails.
@@ -94,10 +96,18 @@ class InferredSave:
             )
         if len(memories) > MAX_INFERRED:
             raise InvalidInput(f"A save with infer takes up to {MAX_INFERRED} memories: send them in several saves.")
+        places = {find_space(memory.space, spaces) for memory in memories}
+        if len(places) > 1:
+            raise InvalidInput("A save with infer has one space: send the memories of each in a save of their own.")
         reasons = [self._memory_writer.rejection_reason(owner, memory) for memory in memories]
+        speaker = None
+        if (place := places.pop()) is not None:
+            memories, speaker, owner = [about_speaker(memory, owner) for memory in memories], owner.user_id, place
         allowed = [memory for memory, reason in zip(memories, reasons, strict=True) if reason is None]
         saved = iter(
-            await self._reconcile_and_save(owner, allowed, self._model, actor, kind, request) if allowed else []
+            await self._reconcile_and_save(owner, allowed, self._model, actor, kind, request, speaker)
+            if allowed
+            else []
         )
         return [
             next(saved) if reason is None else SaveResult(action=SaveAction.SKIP, memory=None, reason=reason)
@@ -112,6 +122,7 @@ class InferredSave:
         actor: str | None,
         kind: str,
         request: IdempotentRequest | None,
+        speaker: str | None,
     ) -> list[SaveResult]:
         now = self._clock()
         candidates = [_to_candidate(memory, now) for memory in memories]
@@ -124,7 +135,7 @@ class InferredSave:
             window = await self._ask(owner, window, model, vectors)
 
         async def write(transaction: Transaction) -> list[SaveResult]:
-            apply = partial(self._apply, transaction, owner, window, vectors, actor, kind)
+            apply = partial(self._apply, transaction, owner, window, vectors, actor, kind, speaker)
             return await write_once(transaction, request, _SAVE_RESULTS, apply)
 
         return await self._graph.write(write)
@@ -175,6 +186,7 @@ class InferredSave:
         vectors: Mapping[str, Vector],
         actor: str | None,
         kind: str,
+        speaker: str | None,
     ) -> list[SaveResult]:
         now = await self._facts.lock_or_create_user(transaction, owner)
         current = await load_current_facts(transaction, FactLoader(transaction, owner), self._entities, owner, window)
@@ -207,6 +219,7 @@ class InferredSave:
                     save.reason,
                     ends=save.ends,
                     links_names=True,
+                    speaker=speaker,
                 )
                 for save in saves
             ],

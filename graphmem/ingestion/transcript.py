@@ -69,7 +69,10 @@ class MessagePart:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLine:
-    """One numbered line of a prompt: a part of a message, at the speaker's local time."""
+    """One numbered line of a prompt: a part of a message, at the speaker's local time.
+
+    In a space, `author` is the user who sent it.
+    """
 
     number: int
     message_id: str
@@ -77,6 +80,7 @@ class TranscriptLine:
     speaker: str | None
     sent_at: LocalTime
     text: str
+    author: str | None = None
 
 
 def split_into_windows(messages: Sequence[Message], limit: int = MAX_WINDOW_CHARACTERS) -> list[list[MessagePart]]:
@@ -156,7 +160,8 @@ def _build_line(
     sent_at = message.timestamp.astimezone(speaker_zone(message, user_zone, default_zone))
     text = redact(message.content[part.start : part.end].strip())
     speaker = message.name if message.name and redact(message.name) == message.name else None
-    return TranscriptLine(number, message.id, message.role, speaker, sent_at, text)
+    author = message.user_id if message.space is not None else None
+    return TranscriptLine(number, message.id, message.role, speaker, sent_at, text, author)
 
 
 def render_transcript(lines: Sequence[TranscriptLine]) -> str:

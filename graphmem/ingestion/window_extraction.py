@@ -12,7 +12,7 @@ from graphmem.ingestion.candidates import USER_ALIASES, AliasGroup, collect_alia
 from graphmem.ingestion.entity_linking import CandidateLinker
 from graphmem.ingestion.extraction import ExtractionStep
 from graphmem.ingestion.jobs import ExtractionAction, ExtractionPayload
-from graphmem.ingestion.llm_schemas import Reconciliation
+from graphmem.ingestion.llm_schemas import Extraction, Reconciliation
 from graphmem.ingestion.name_resolution import LinkingResult, choose_user_name
 from graphmem.ingestion.reconciliation import (
     ReconciliationStep,
@@ -138,13 +138,18 @@ class WindowExtraction:
         )
         aliases = [
             AliasGroup(USER_ALIASES, tuple(first.user_names)),
-            *collect_alias_groups(first.extraction, first.user_names),
+            *self._collect_alias_groups(first.extraction, first.user_names),
         ]
         window = replace(window, candidates=candidates, rejections=[*first.rejections, *rejections], aliases=aliases)
         second = await self._reconcile(first, window)
         actions = await self._apply(replace(window, linking=second.linking, answer=second.answer))
         receipt = first.receipt + second.receipt + Receipt(embedded_texts=self._vectors.count)
         return replace(result, actions=actions, receipt=receipt)
+
+    def _collect_alias_groups(self, extraction: Extraction, user_names: Sequence[str]) -> list[AliasGroup]:
+        """Return the alias groups of an answer; in a space, where several people are "the user", none of the user."""
+        groups = collect_alias_groups(extraction, user_names)
+        return [group for group in groups if not (self._owner.is_space and group.is_of_user)]
 
     async def _make_first_call(self) -> ExtractionStep:
         return await self._tools.first_call(self._owner, self._parts, self._tools.model)
@@ -225,7 +230,7 @@ class WindowExtraction:
         user_id = self._owner.user_id
         if new_name := choose_user_name(window.user_name or user_id, user_id, window.aliases):
             names.append(new_name)
-        return [*(candidate.memory.content for candidate in window.candidates), *names, self._owner.user_id]
+        return [*(candidate.memory.content for candidate in window.candidates), *names, self._owner.entity_name]
 
     async def _load_decided_texts(self, window: ExtractedWindow) -> list[str]:
         """Return what the second answer may save beside the candidates: known facts that it names, and what remains."""

@@ -213,7 +213,7 @@ class WindowTransaction:
             await self._save(saves, current.facts, has_ended=bool(plan.ends))
             await self._delete(plan.deletions)
             await self._add_aliases(resolution)
-            if self._includes_names:
+            if self._includes_names and not self._owner.is_space:
                 await self._name_user(current.entity_refs)
             self._actions += [MemoryAction(action="refuse", type="answer", reason=reason) for reason in plan.unusable]
             self._actions += [self._veto_action(veto) for veto in plan.vetoes]
@@ -255,7 +255,7 @@ class WindowTransaction:
             {key: entity.name for key, entity in named.items()},
             entity_refs,
             window.aliases,
-            window.linking.entities.user or name_key(self._owner.user_id),
+            window.linking.entities.user or name_key(self._owner.entity_name),
         )
         self._actions += [
             MemoryAction(action="refuse", type="names", reason=reason) for reason in resolution.rejected_pairs

@@ -23,13 +23,15 @@ MAX_TOOL_RESULTS = 10
 class AgentMemory:
     """The memory of one user for one agent; `client` speaks HTTP or is a `GraphMemory` in the same process.
 
-    Turns are stored in the session `session_id`.
+    Turns are stored in the session `session_id`. With `space`, what the agent stores and saves is shared with the
+    members of that space; it reads all spaces of the user in any case.
     """
 
     client: AsyncClient
     user_id: str
     session_id: str | None = None
     token_budget: int = DEFAULT_TOKEN_BUDGET
+    space: str | None = None
 
     async def build_context(self, question: str) -> str:
         """Return what is known that may help with a question, as a block by which an adapter finds it again."""
@@ -54,7 +56,7 @@ class AgentMemory:
             statement: One sentence in the third person, with names instead of pronouns and dates instead of "tomorrow".
         """
         try:
-            (result,) = await self.client.add(self.user_id, {"content": statement})
+            (result,) = await self.client.add(self.user_id, {"content": statement, "space": self.space})
         except GraphmemError as error:
             return f"Not saved: {error}"
         return f"Saved: {result.memory.content}" if result.memory else f"Not saved: {result.reason}"
@@ -62,4 +64,4 @@ class AgentMemory:
     async def record(self, turns: Iterable[tuple[str, str]]) -> None:
         """Store turns, each a role and a text, from which memories are extracted in the background."""
         if messages := [{"role": role, "content": text} for role, text in turns]:
-            await self.client.add_messages(self.user_id, messages, session_id=self.session_id)
+            await self.client.add_messages(self.user_id, messages, session_id=self.session_id, space=self.space)

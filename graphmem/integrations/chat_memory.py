@@ -35,7 +35,7 @@ class ChatMemoryOptions:
 
     Turns are stored in the session `session_id`; without one, in a session for each conversation. A context has
     `token_budget` tokens at most, and also what is known in `domains`; turns belong to the domain where there is one
-    only. With `read_only` no turns are stored.
+    only, and are shared in `space` if it is given. With `read_only` no turns are stored.
     """
 
     user_id: str
@@ -43,6 +43,7 @@ class ChatMemoryOptions:
     token_budget: int
     domains: tuple[str, ...]
     read_only: bool
+    space: str | None = None
 
 
 class _ChatMemory:
@@ -88,7 +89,11 @@ class _ChatMemory:
 
     def _message_arguments(self, call: ChatCall) -> dict[str, Any]:
         domains = self.options.domains
-        return {"session_id": call.session_id, "domain": domains[0] if len(domains) == 1 else None}
+        return {
+            "session_id": call.session_id,
+            "domain": domains[0] if len(domains) == 1 else None,
+            "space": self.options.space,
+        }
 
 
 class BlockingChatMemory(_ChatMemory):

@@ -148,7 +148,7 @@ class GraphmemStore(BaseStore):
         user_id = self._user_of(op.namespace_prefix)
         tags = [_tag_of(op.namespace_prefix)]
         if op.query:
-            options = {"limit": MAX_SEARCH_RESULTS, "tags": {"all": tags}, **self._as_of}
+            options = {"limit": MAX_SEARCH_RESULTS, "tags": {"all": tags}, "spaces": "none", **self._as_of}
             response = yield _ClientCall("search", user_id, (op.query,), options)
             found = [_to_search_item(hit.memory, hit.score) for hit in response.results]
         else:
@@ -172,7 +172,13 @@ class GraphmemStore(BaseStore):
 
     def _find(self, namespace: tuple[str, ...], key: str) -> Calls[Memory | None]:
         """Return the current memory of an item."""
-        options = {"entity": _subject_name(namespace, key), "tag": [STORE_TAG], "limit": PAGE_SIZE, **self._as_of}
+        options = {
+            "entity": _subject_name(namespace, key),
+            "tag": [STORE_TAG],
+            "limit": PAGE_SIZE,
+            "spaces": "none",
+            **self._as_of,
+        }
         page = yield _ClientCall("memories", self._user_of(namespace), (), options)
         same = (memory for memory in page.items if (_namespace_of(memory), _key_of(memory)) == (namespace, key))
         return next(same, None)
@@ -182,7 +188,7 @@ class GraphmemStore(BaseStore):
         memories: list[Memory] = []
         cursor: str | None = None
         while True:
-            options = {"tag": tags, "limit": PAGE_SIZE, "cursor": cursor, **self._as_of}
+            options = {"tag": tags, "limit": PAGE_SIZE, "cursor": cursor, "spaces": "none", **self._as_of}
             page = yield _ClientCall("memories", user_id, (), options)
             memories += page.items
             if not (cursor := page.next_cursor):

@@ -44,20 +44,21 @@ def wrap_openai(
     budget: int = DEFAULT_TOKEN_BUDGET,
     domains: Sequence[str] = (),
     read_only: bool = False,
+    space: str | None = None,
     memory: Client | AsyncClient | None = None,
 ) -> OpenAIClient:
     """Return a client like the one given that knows what graphmem knows about a user.
 
     Before a chat completion or a response, the context for the user's last message is added to the system prompt, with
     `budget` tokens at most. After it, what the user and the model said is stored in the background, in `session` or in
-    a session for each conversation; with `read_only` nothing is. The context also has what is known in `domains`, and
-    what is stored belongs to the domain where there is one only. Where graphmem does not answer, the model is called
-    without it.
+    a session for each conversation; with `read_only` nothing is, with `space` it is shared with the members of that
+    space. The context also has what is known in `domains`, and what is stored belongs to the domain where there is one
+    only. Where graphmem does not answer, the model is called without it.
 
     `memory` is a client of graphmem, blocking or asynchronous as `client` is; absent, one for `GRAPHMEM_URL` with the
     key in `GRAPHMEM_API_KEY`. Raises ConfigurationError without a key, InvalidInput for a client of the other kind.
     """
-    options = _make_options(user, session, budget, domains, read_only)
+    options = _make_options(user, session, budget, domains, read_only, space)
     wrapped: OpenAIClient = _wrap(client, _OPENAI, options, memory)
     return wrapped
 
@@ -70,6 +71,7 @@ def wrap_anthropic(
     budget: int = DEFAULT_TOKEN_BUDGET,
     domains: Sequence[str] = (),
     read_only: bool = False,
+    space: str | None = None,
     memory: Client | AsyncClient | None = None,
 ) -> AnthropicClient:
     """Return a client like the one given that knows what graphmem knows about a user, as `wrap_openai` does.
@@ -77,7 +79,7 @@ def wrap_anthropic(
     Before a message, the context for the user's last one is added to the system prompt; after it, the turns are stored.
     Clients of Bedrock and Vertex call their models without memory.
     """
-    options = _make_options(user, session, budget, domains, read_only)
+    options = _make_options(user, session, budget, domains, read_only, space)
     wrapped: AnthropicClient = _wrap(client, _ANTHROPIC, options, memory)
     return wrapped
 
@@ -112,13 +114,13 @@ def _transport_of(client: object) -> BlockingMemoryTransport | AsyncMemoryTransp
 
 
 def _make_options(
-    user: str, session: str | None, budget: int, domains: Sequence[str], read_only: bool
+    user: str, session: str | None, budget: int, domains: Sequence[str], read_only: bool, space: str | None
 ) -> ChatMemoryOptions:
     if not user.strip():
         raise InvalidInput("A client needs the user whose memory it has: give it as `user`.")
     if isinstance(domains, str):
         raise InvalidInput("The domains are a list: give `domains=[…]`.")
-    return ChatMemoryOptions(user, session, budget, tuple(domains), read_only)
+    return ChatMemoryOptions(user, session, budget, tuple(domains), read_only, space)
 
 
 def _wrap(

@@ -51,7 +51,7 @@ class JobOutcome(BaseModel):
 class Job(BaseModel):
     """One job; `attempts` counts its starts and the repeated tries of its steps.
 
-    A queued job that waits for an unavailable model has `waits_until`, and says why in `reason`. `user_id` and
+    A queued job that waits for an unavailable model has `waits_until`, and says why in `reason`. `user_id`, `space` and
     `session_id` are those of its payload. `partition` is its queue, one per user; it is used to authorize
     callers and is not part of the JSON.
     """
@@ -67,6 +67,7 @@ class Job(BaseModel):
     actions: list[dict[str, Any]] = Field(default_factory=list)
     receipt: Receipt = Field(default_factory=Receipt)
     user_id: str | None = None
+    space: str | None = Field(None, description="The space that the job works for.")
     session_id: str | None = None
     created_at: datetime
     finished_at: datetime | None = None

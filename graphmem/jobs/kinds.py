@@ -227,8 +227,8 @@ class UserJobPayload(JobPayload):
 
     @property
     def owner(self) -> Owner:
-        """The user the job works for."""
-        return Owner(self.tenant, self.user_id)
+        """The user or the space that the job works for."""
+        return Owner.from_stored(self.tenant, self.user_id)
 
     @property
     def partition(self) -> str:

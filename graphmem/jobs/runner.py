@@ -173,7 +173,8 @@ class JobRunner:
     async def get_for_tenant(self, tenant: str, job_id: str) -> Job:
         """Return a job of a tenant; raise NotFound for any other, and for jobs of the system."""
         job = await self.get(job_id)
-        if job.partition != Owner(tenant, job.user_id or "").group_id:
+        owner = Owner.of_space(tenant, job.space) if job.space else Owner(tenant, job.user_id or "")
+        if job.partition != owner.group_id:
             raise NotFound("There is no such job.")
         return job
 

@@ -21,6 +21,7 @@ from graphmem.jobs.job import Job, JobStatus
 from graphmem.jobs.kinds import SYSTEM_PARTITION, JobResult, StepRecord
 from graphmem.runtime.errors import ConfigurationError, Conflict, InvalidInput, JobStoreUnavailable
 from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import Owner
 
 EARLIER_ATTEMPTS, WAIT_COUNT, WAIT_REASON = "earlier_attempts", "waits", "wait_reason"
 """Attributes of a job in DBOS: its attempts before the last retry or wait, how often it waited, and why."""
@@ -50,6 +51,8 @@ def job_from_status(status: WorkflowStatus) -> Job:
     attempts = attributes.get(EARLIER_ATTEMPTS, 0) + (status.recovery_attempts or 0)
     waits_until = datetime.fromtimestamp((status.delay_until_epoch_ms or 0) / 1000, UTC)
     is_waiting = status.status == "DELAYED" and waits_until > datetime.now(UTC)
+    # Jobs of a tenant or of the system have no user.
+    owner = Owner.from_stored(payload["tenant"], payload["user_id"]) if payload.get("user_id") else None
     return Job(
         **result.model_dump(include={"status", "error", "actions", "receipt", "finished_at"}),
         id=status.workflow_id,
@@ -57,7 +60,8 @@ def job_from_status(status: WorkflowStatus) -> Job:
         attempts=attempts + result.retries,
         reason=attributes.get(WAIT_REASON) if is_waiting else result.reason,
         waits_until=waits_until if is_waiting else None,
-        user_id=payload.get("user_id"),
+        user_id=owner and owner.own_user_id,
+        space=owner and owner.space,
         session_id=payload.get("session_id"),
         created_at=datetime.fromtimestamp((status.created_at or 0) / 1000, UTC),
         partition=status.authenticated_user or "",

@@ -22,6 +22,7 @@ from graphmem.search.models import Cut, QueryText
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner, make_owner
 from graphmem.tenants.profiles import known_topic_tags
+from graphmem.tenants.spaces import SpaceId, SpaceSelection
 
 _NON_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]+")
 
@@ -71,6 +72,13 @@ CutArgument = Annotated[
     Field(description="auto: only what fits the query, possibly nothing; none: the nearest memories, fitting or not."),
 ]
 MinScore = Annotated[UnitInterval, Field(description="Least score of a memory, 0 to 1; from 0.5 it fits the query.")]
+SpaceArgument = Annotated[
+    SpaceId | None,
+    Field(description="Id of a space, whose members share it; leave out for the user's own."),
+]
+SpacesArgument = Annotated[
+    SpaceSelection, Field(description="Ids of shared spaces to read too; all: every one; none: only the user's own.")
+]
 Limit = Annotated[int, Field(ge=1, le=50, description="Most memories to return.")]
 
 
@@ -98,11 +106,15 @@ def predicate_from_key(key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The user whose memory the tools access, the actor recorded with writes, and whether writes are allowed."""
+    """The user whose memory the tools access, the actor recorded with writes, and whether writes are allowed.
+
+    `key` is that of the connection, None for one of this machine.
+    """
 
     owner: Owner
     actor: str | None = None
     can_write: bool = True
+    key: ApiKey | None = None
 
     @property
     def writable_owner(self) -> Owner:
@@ -123,4 +135,4 @@ def resolve_connection(key: ApiKey, user_id: str | None) -> Connection:
         user_id = key.users[0]
     if not key.can_access(user_id):
         raise Forbidden("This key has no access to that user.")
-    return Connection(make_owner(key.tenant, user_id), actor=key.id, can_write=key.can_write)
+    return Connection(make_owner(key.tenant, user_id), actor=key.id, can_write=key.can_write, key=key)

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mcp import Client
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context as ToolCall
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -59,10 +60,13 @@ def make_server(
     lifespan: Callable[[MCPServer[Any]], AbstractAsyncContextManager[Any]] | None = None,
     *,
     can_ask: bool = False,
+    always_offers_spaces: bool = False,
 ) -> MCPServer[Any]:
     """Return a server of the tools; `get_connection` names the user of each tool call.
 
-    With `can_ask` it has the tool that answers questions, which calls the language model of the settings.
+    With `can_ask` it has the tool that answers questions, which calls the language model of the settings. The tools are
+    listed without the arguments about spaces to a user who has none, since these cost tokens at each request, unless
+    the server `always_offers_spaces`: it does not ask the services when tools are listed.
     """
     tools = MemoryTools(get_services, get_connection)
     conversation = ConversationTools(get_services, get_connection)
@@ -87,8 +91,41 @@ def make_server(
         instructions=INSTRUCTIONS,
         lifespan=lifespan,
         subscriptions=False,
+        middleware=[] if always_offers_spaces else [SpaceArguments(get_services, get_connection)],
         tools=[MemoryTool.strict(function, title, hints) for function, title, hints in offered],
     )
+
+
+SPACE_ARGUMENTS = frozenset({"space", "spaces"})
+"""Arguments of tools that mean something only to members of spaces."""
+
+
+class SpaceArguments:
+    """Leaves the arguments about spaces out of the list of tools for a user who has none."""
+
+    def __init__(
+        self, get_services: Callable[[], Awaitable[Services]], get_connection: Callable[[ToolCall], Connection]
+    ) -> None:
+        self._get_services = get_services
+        self._get_connection = get_connection
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Answer a request as its handler does, a list of tools in the form for its user."""
+        result = await call_next(ctx)
+        if ctx.method != "tools/list" or not isinstance(result, dict):
+            return result
+        services, connection = await self._get_services(), self._get_connection(ToolCall(request_context=ctx))
+        scope = await services.rights.read_scope(connection.owner, connection.key)
+        if scope.spaces:
+            return result
+        return {**result, "tools": [_without_space_arguments(tool) for tool in result["tools"]]}
+
+
+def _without_space_arguments(tool: dict[str, Any]) -> dict[str, Any]:
+    """Return a listed tool, in the form in which it is sent, without the arguments about spaces."""
+    schema = tool["inputSchema"]
+    kept = {name: argument for name, argument in schema["properties"].items() if name not in SPACE_ARGUMENTS}
+    return {**tool, "inputSchema": {**schema, "properties": kept}}
 
 
 class MemoryTool(Tool):
@@ -144,7 +181,14 @@ async def run_stdio(settings: Settings, user_id: str, tenant: str = DEFAULT_TENA
     """
     connection = Connection(make_owner(tenant, user_id), actor=SERVER_NAME)
     lazy_services = LazyServices(settings, connection.owner)
-    server = make_server(lazy_services.get, lambda _: connection, lazy_services.lifespan, can_ask=settings.has_model)
+    # Clients list the tools at once and wait only briefly: not until the services are open.
+    server = make_server(
+        lazy_services.get,
+        lambda _: connection,
+        lazy_services.lifespan,
+        can_ask=settings.has_model,
+        always_offers_spaces=True,
+    )
     await server.run_stdio_async()
 
 

@@ -34,6 +34,8 @@ class MemoryResult(_CompactModel):
     status: str
     tags: list[str] = Field(default_factory=list)
     domain: str | None = None
+    space: str | None = Field(None, description="the space that shares it; absent: the user's own")
+    speaker: str | None = Field(None, description="the member of the space who stated it")
     confidence: float
     valid_at: datetime | None = Field(None, description="when it became true")
     invalid_at: datetime | None = Field(None, description="when it stopped being true")
@@ -44,7 +46,14 @@ class MemoryResult(_CompactModel):
     @classmethod
     def from_memory(cls, memory: Memory, score: float | None = None) -> Self:
         """Return the result for a memory."""
-        return cls(**_shared_fields(memory), domain=memory.domain, metadata=memory.metadata, score=score)
+        return cls(
+            **_shared_fields(memory),
+            domain=memory.domain,
+            space=memory.space,
+            speaker=memory.source.speaker,
+            metadata=memory.metadata,
+            score=score,
+        )
 
 
 class MemoryVersionResult(_CompactModel):

@@ -41,6 +41,8 @@ from graphmem.runtime.errors import Forbidden, GraphmemError, InvalidInput
 from graphmem.runtime.tracing import span
 from graphmem.runtime.validation import validate_input
 from graphmem.search.models import SearchQuery
+from graphmem.tenants.scopes import ReadScope
+from graphmem.tenants.spaces import SpaceRole
 
 if TYPE_CHECKING:
     from graphmem.app.bootstrap import Services
@@ -93,6 +95,7 @@ class MemoryTools(ConnectedTools):
         topic_tags: arguments.TopicTags = [],  # noqa: B006 - a schema's default, never changed
         valid_at: arguments.ValidAt = None,
         expires_at: arguments.ExpiresAt = None,
+        space: arguments.SpaceArgument = None,
     ) -> SaveMemoryResult:
         """Save what the user explicitly asks you to remember: "remember …", "don't forget …".
 
@@ -107,6 +110,7 @@ class MemoryTools(ConnectedTools):
             "tags": topic_tags,
             "valid_at": valid_at,
             "expires_at": expires_at,
+            "space": space,
             "confidence": 1.0,
             "importance": 0.8,
         }
@@ -126,6 +130,7 @@ class MemoryTools(ConnectedTools):
         valid_at: arguments.ValidAt = None,
         invalid_at: arguments.InvalidAt = None,
         supersedes: arguments.SupersededIds = [],  # noqa: B006 - a schema's default, never changed
+        space: arguments.SpaceArgument = None,
     ) -> SaveMemoryResult:
         """Save one statement from this conversation that is worth knowing in later ones.
 
@@ -144,6 +149,7 @@ class MemoryTools(ConnectedTools):
             "valid_at": valid_at,
             "invalid_at": invalid_at,
             "supersedes": supersedes,
+            "space": space,
         }
         return await self._save(call, statement)
 
@@ -156,6 +162,7 @@ class MemoryTools(ConnectedTools):
         limit: arguments.Limit = 5,
         min_score: arguments.MinScore = 0.0,
         cut: arguments.CutArgument = "none",
+        spaces: arguments.SpacesArgument = "all",
     ) -> MemorySearchResult:
         """Search what is remembered about the user, by meaning and words, before you answer.
 
@@ -167,7 +174,8 @@ class MemoryTools(ConnectedTools):
         asked = {"query": query, "limit": limit, "min_score": min_score, "cut": cut, "reinforce": connection.can_write}
         search_query = validate_input(SearchQuery, {**_given_filters(filters), **asked})
         services = await self._get_services()
-        response = await services.retrieval.search(connection.owner, search_query)
+        scope = await services.rights.read_scope(connection.owner, connection.key, spaces)
+        response = await services.retrieval.search(scope, search_query)
         memories = [MemoryResult.from_memory(hit.memory, round(hit.score, 4)) for hit in response.results]
         return MemorySearchResult(memories=memories, hint=None if memories else NOTHING_FOUND_HINT)
 
@@ -208,8 +216,8 @@ class MemoryTools(ConnectedTools):
         if key or value:
             raise InvalidInput("Give memory_id and the fields to change, or only key and value, not both.")
         patch = validate_input(MemoryPatch, changes)
-        services, connection = await self._require_changeable(call, memory_id)
-        changed = await services.memories.patch(connection.writable_owner, memory_id, patch, actor=connection.actor)
+        services, connection, scope = await self._require_changeable(call, memory_id)
+        changed = await services.memories.patch(scope, memory_id, patch, actor=connection.actor)
         return SaveMemoryResult(action="update", memory_id=changed.id, confirmation=f"Noted: {changed.content}")
 
     @raise_tool_errors
@@ -218,8 +226,8 @@ class MemoryTools(ConnectedTools):
 
         Find its id with search_memory first. Its history stays; only an administrator can erase it.
         """
-        services, connection = await self._require_changeable(call, memory_id)
-        deleted = await services.memories.delete(connection.writable_owner, memory_id, actor=connection.actor)
+        services, connection, scope = await self._require_changeable(call, memory_id)
+        deleted = await services.memories.delete(scope, memory_id, actor=connection.actor)
         return MemoryResult.from_memory(deleted)
 
     @raise_tool_errors
@@ -231,6 +239,7 @@ class MemoryTools(ConnectedTools):
         filters: arguments.SearchFilters | None = None,
         valid_as_of: arguments.ValidAsOf = None,
         known_as_of: arguments.KnownAsOf = None,
+        spaces: arguments.SpacesArgument = "all",
     ) -> EntityLookupResult:
         """Look up what is known about the people, places and things that a text names; the fastest tool.
 
@@ -239,7 +248,7 @@ class MemoryTools(ConnectedTools):
         connection = self._get_connection(call)
         services = await self._get_services()
         response = await services.retrieval.lookup(
-            connection.owner,
+            await services.rights.read_scope(connection.owner, connection.key, spaces),
             text,
             limit,
             filters=validate_input(
@@ -257,8 +266,9 @@ class MemoryTools(ConnectedTools):
 
         Use it when the user asks what was true before, since when something is true, or why you believe it.
         """
-        services = await self._get_services()
-        versions = await services.memories.history(self._get_connection(call).owner, memory_id)
+        services, connection = await self._get_services(), self._get_connection(call)
+        scope = await services.rights.read_scope(connection.owner, connection.key)
+        versions = await services.memories.history(scope, memory_id)
         return MemoryHistoryResult(versions=[MemoryVersionResult.from_version(version) for version in versions])
 
     async def _save(
@@ -267,18 +277,25 @@ class MemoryTools(ConnectedTools):
         connection = self._get_connection(call)
         memories = [validate_input(MemoryIn, statement)]
         services = await self._get_services()
+        owner = connection.writable_owner
+        named = [memory.space for memory in memories if memory.space is not None]
+        spaces = await services.rights.find_places(owner, connection.key, named, SpaceRole.WRITER)
         [result] = await services.memories.save(
-            connection.writable_owner, memories, actor=connection.actor, kind=MCP_SOURCE_KIND
+            owner, memories, actor=connection.actor, kind=MCP_SOURCE_KIND, spaces=spaces
         )
         return SaveMemoryResult.from_result(result, confirmation)
 
-    async def _require_changeable(self, call: ToolCall, memory_id: str) -> tuple[Services, Connection]:
-        """Return the services and the connection for changing a memory; raise Forbidden for a global memory."""
+    async def _require_changeable(self, call: ToolCall, memory_id: str) -> tuple[Services, Connection, ReadScope]:
+        """Return what changing a memory takes: the services, the connection and the scope in which it is.
+
+        Raises Forbidden for a global memory.
+        """
         connection = self._get_connection(call)
         services = await self._get_services()
-        if (await services.memories.get(connection.writable_owner, memory_id)).is_global:
+        scope = await services.rights.read_scope(connection.writable_owner, connection.key)
+        if (await services.memories.get(scope, memory_id)).is_global:
             raise Forbidden("All users read this memory: only an administrator can change it.")
-        return services, connection
+        return services, connection, scope
 
 
 def _given_filters(filters: arguments.SearchFilters | None) -> dict[str, Any]:
@@ -318,6 +335,7 @@ class ConversationTools(ConnectedTools):
         ] = True,
         valid_as_of: arguments.ValidAsOf = None,
         known_as_of: arguments.KnownAsOf = None,
+        spaces: arguments.SpacesArgument = "all",
     ) -> ContextResult:
         """Get the context for a reply as one text: profile, preferences, recent messages and relevant memories.
 
@@ -335,10 +353,12 @@ class ConversationTools(ConnectedTools):
             "recent_messages": recent_messages,
             "valid_as_of": valid_as_of,
             "known_as_of": known_as_of,
+            "spaces": spaces,
         }
         request = validate_input(ContextRequest, given)
         services = await self._get_services()
-        response = await services.contexts.build(connection.owner, request, reinforce=connection.can_write)
+        scope = await services.rights.read_scope(connection.owner, connection.key, spaces)
+        response = await services.contexts.build(scope, request, reinforce=connection.can_write)
         return ContextResult.from_response(response)
 
     @raise_tool_errors
@@ -349,6 +369,7 @@ class ConversationTools(ConnectedTools):
         session_id: Annotated[str | None, Field(description="Id of this conversation, if it is stored.")] = None,
         valid_as_of: arguments.ValidAsOf = None,
         known_as_of: arguments.KnownAsOf = None,
+        spaces: arguments.SpacesArgument = "all",
     ) -> AnswerResult:
         """Ask memory one question and get the answer with quotes of what it rests on, or that memory has none.
 
@@ -361,10 +382,13 @@ class ConversationTools(ConnectedTools):
             "session_id": session_id,
             "valid_as_of": valid_as_of,
             "known_as_of": known_as_of,
+            "spaces": spaces,
+            "reinforce": connection.can_write,
         }
         request = validate_input(AskRequest, given)
         services = await self._get_services()
-        response = await services.answers.ask(connection.owner, request, reinforce=connection.can_write)
+        scope = await services.rights.read_scope(connection.owner, connection.key, spaces)
+        response = await services.answers.ask(scope, request)
         return AnswerResult.from_response(response)
 
     @raise_tool_errors
@@ -412,6 +436,6 @@ class ConversationTools(ConnectedTools):
         Use it when the user says or shows that the answer helped or did not. The first good rating strengthens the
         memories of the context, listed in `credited`; a bad one changes none: correct a wrong one with update_memory.
         """
-        owner = self._get_connection(call).writable_owner
-        services = await self._get_services()
-        return await services.contexts.rate(owner, context_id, score)
+        connection, services = self._get_connection(call), await self._get_services()
+        scope = await services.rights.read_scope(connection.writable_owner, connection.key)
+        return await services.contexts.rate(scope, context_id, score)

@@ -24,6 +24,7 @@ from graphmem.runtime.field_types import Vector, deduplicate, name_key
 from graphmem.runtime.paging import take_page
 from graphmem.runtime.times import parse_times
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import Reader, scope_of
 
 _TIME_FIELDS = ("created_at", "updated_at")
 """The times of an entity in the order of the fragment `entity_columns`."""
@@ -190,40 +191,40 @@ class EntityStore:
         rows = await transaction.run("entities.erase_unreferenced", group_id=owner.group_id, ids=sorted(set(ids)))
         return [row["id"] for row in rows]
 
-    async def get_refs(self, transaction: Transaction, owner: Owner, ids: Sequence[str]) -> dict[str, EntityRef]:
+    async def get_refs(self, transaction: Transaction, reader: Reader, ids: Sequence[str]) -> dict[str, EntityRef]:
         """Return entities by id, as memories refer to them; unknown ids are left out."""
         if not ids:
             return {}
-        rows = await transaction.run("entities.fetch_by_ids", group_ids=owner.readable_group_ids, ids=list(ids))
+        rows = await transaction.run("entities.fetch_by_ids", group_ids=scope_of(reader).group_ids, ids=list(ids))
         return {row["entity"]["uuid"]: entity_ref_from_node(row["entity"]) for row in rows}
 
-    async def resolve_entity_ids(self, owner: Owner, entity: str) -> list[str]:
+    async def resolve_entity_ids(self, reader: Reader, entity: str) -> list[str]:
         """Return the ids that an entity filter means: an id itself, or every entity of that name or alias."""
 
         async def work(transaction: Transaction) -> list[str]:
-            group_ids = owner.readable_group_ids
+            group_ids = scope_of(reader).group_ids
             named = await transaction.run("entities.find_by_keys", group_ids=group_ids, keys=[name_key(entity)])
             by_id = await transaction.run("entities.fetch_by_ids", group_ids=group_ids, ids=[entity])
             return deduplicate(row["entity"]["uuid"] for row in [*named, *by_id])
 
         return await self._graph.read(work)
 
-    async def get(self, owner: Owner, entity_id: str) -> Entity:
-        """Return one entity; raise NotFound for one that is not this user's."""
+    async def get(self, reader: Reader, entity_id: str) -> Entity:
+        """Return one entity; raise NotFound for one that the reader does not read."""
         rows = await self._graph.fetch(
-            "entities.get_with_memory_count", group_ids=owner.readable_group_ids, entity_id=entity_id
+            "entities.get_with_memory_count", group_ids=scope_of(reader).group_ids, entity_id=entity_id
         )
         if not rows:
             raise NotFound("There is no such entity.")
         return entity_from_node(rows[0]["entity"], rows[0]["memory_count"])
 
     async def list_page(
-        self, owner: Owner, *, text: str | None, type: str | None, after: tuple[str, str] | None, limit: int
+        self, reader: Reader, *, text: str | None, type: str | None, after: tuple[str, str] | None, limit: int
     ) -> tuple[list[Entity], tuple[str, str] | None]:
         """Return one page of entities by name and the position to continue from (None at the end)."""
         rows = await self._graph.fetch(
             "entities.list_page",
-            group_ids=owner.readable_group_ids,
+            group_ids=scope_of(reader).group_ids,
             text=name_key(text) if text else None,
             type=type,
             after_key=after[0] if after else None,

@@ -72,6 +72,7 @@ class Fact:
     associations: tuple[str, ...] = ()
     source_kind: str = "api"
     source_quote: str | None = None
+    speaker: str | None = None
     session_id: str | None = None
     message_ids: tuple[str, ...] = ()
     episodes: tuple[str, ...] = ()
@@ -154,7 +155,8 @@ class Fact:
     def with_active_hash(self, now: datetime) -> Fact:
         """Return the fact with `active_hash` set if it is current at `now`, and cleared otherwise."""
         current = self.expired_at is None and self.is_valid_at(now)
-        return replace(self, active_hash=self.dedup_key if current else None)
+        active_hash = self.dedup_key if current else None
+        return self if self.active_hash == active_hash else replace(self, active_hash=active_hash)
 
     def strength_at(self, now: datetime) -> float:
         """Return the strength at `now`: it has decayed since the last access, or since the first version."""

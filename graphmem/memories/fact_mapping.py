@@ -167,18 +167,21 @@ def memory_version_from_fact(fact: Fact, refs: Mapping[str, EntityRef], now: dat
 
 
 def _memory_attributes(fact: Fact, refs: Mapping[str, EntityRef], now: datetime) -> dict[str, Any]:
+    owner = Owner.from_group_id(fact.group_id)
     return {
         **{name: getattr(fact, name) for name in _COPIED_TO_MEMORY},
         "invalid_at": fact.shown_invalid_at,
         "expired_at": fact.shown_expired_at,
         "id": fact.memory_id,
-        "user_id": Owner.from_group_id(fact.group_id).user_id or None,
+        "user_id": owner.own_user_id,
+        "space": owner.space,
         "subject": refs[fact.subject_id],
         "object": refs[fact.object_id] if fact.object_id else None,
         "entities": [refs[entity_id] for entity_id in fact.entity_ids if entity_id in refs],
         **_changing_attributes(fact, now),
         "source": MemorySource(
             kind=fact.source_kind,
+            speaker=fact.speaker,
             session_id=fact.session_id,
             message_ids=list(fact.message_ids),
             quote=fact.source_quote,

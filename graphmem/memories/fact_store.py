@@ -34,6 +34,7 @@ from graphmem.runtime.short_ids import MAX_MATCHES
 from graphmem.runtime.times import Clock, to_epoch_pair
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import Reader, scope_of
 from graphmem.tenants.users import lock_or_create_user, lock_user
 
 _MEMORY = TypeAdapter(Memory)
@@ -79,7 +80,7 @@ class FactStore:
         *,
         creates_user: bool = True,
     ) -> list[SaveResult]:
-        """Save all memories or none; global ones are saved for the tenant.
+        """Save all memories or none; global ones are saved for the tenant, others in their space if they have one.
 
         `name_vectors` holds the vectors of entity names by name key. With `request`, they are saved once for it. Raises
         UserBeingForgotten, and NotFound for a user that does not exist unless `creates_user`.
@@ -114,7 +115,8 @@ class FactStore:
         """
         indexes_by_owner: dict[Owner, list[int]] = defaultdict(list)
         for index, memory in enumerate(memories):
-            indexes_by_owner[owner.tenant_global if memory.memory.scope is Scope.GLOBAL else owner].append(index)
+            of_user = owner.tenant_global if memory.memory.scope is Scope.GLOBAL else owner
+            indexes_by_owner[memory.space or of_user].append(index)
         results: dict[int, SaveResult] = {}
         for target in sorted(indexes_by_owner, key=lambda target: target.group_id):
             indexes = indexes_by_owner[target]
@@ -128,7 +130,7 @@ class FactStore:
 
     async def update_memory(
         self,
-        owner: Owner,
+        reader: Reader,
         memory_id: str,
         act: Callable[[Ledger], Fact],
         *,
@@ -142,11 +144,12 @@ class FactStore:
         The ledger also holds the memory's replacement and, for a single-valued memory, the facts of the same subject
         and predicate. `vector` is that of a new content, `associations` are all memories that it is associated with
         from then on (None: as before); with `request`, the change is made once for it. Raises NotFound for an id that
-        is not this user's, and MemoryDeleted for a deleted or archived one.
+        the reader does not read, Forbidden where the reader may only read, MemoryDeleted for a deleted or archived
+        one.
         """
 
         async def update(transaction: Transaction) -> Memory:
-            memory_owner = await self._owner_of_memory(transaction, owner, memory_id)
+            memory_owner = await self._writable_owner_of_memory(transaction, reader, memory_id)
             now = await self.lock_user(transaction, memory_owner)
             latest = await self._fetch_latest(transaction, memory_owner, memory_id)
             if latest.end_status is not None:
@@ -259,12 +262,12 @@ class FactStore:
 
     # Reading
 
-    async def get(self, owner: Owner, memory_id: str) -> Memory:
+    async def get(self, reader: Reader, memory_id: str) -> Memory:
         """Return the latest version of a memory, deleted or not; raise NotFound for an unknown id."""
 
         async def work(transaction: Transaction) -> Memory:
-            latest = await self._fetch_latest(transaction, owner, memory_id)
-            return (await self.to_memories(transaction, owner, [latest]))[0]
+            latest = await self._fetch_latest(transaction, reader, memory_id)
+            return (await self.to_memories(transaction, reader, [latest]))[0]
 
         return await self._graph.read(work)
 
@@ -273,28 +276,29 @@ class FactStore:
         rows = await self._graph.fetch("facts.fetch_latest", group_ids=[owner.group_id], memory_ids=list(memory_ids))
         return {fact.memory_id: fact for fact in map(fact_from_row, rows)}
 
-    async def find_memory_ids(self, owner: Owner, prefix: str) -> list[str]:
+    async def find_memory_ids(self, reader: Reader, prefix: str) -> list[str]:
         """Return some ids of memories that begin with a text."""
-        groups = owner.readable_group_ids
+        groups = scope_of(reader).group_ids
         rows = await self._graph.fetch("facts.find_memory_ids", group_ids=groups, prefix=prefix, limit=MAX_MATCHES)
         return [row["id"] for row in rows]
 
-    async def get_history(self, owner: Owner, memory_id: str) -> list[MemoryVersion]:
+    async def get_history(self, reader: Reader, memory_id: str) -> list[MemoryVersion]:
         """Return every version of a memory, oldest first; raise NotFound for an unknown id."""
 
         async def work(transaction: Transaction) -> list[MemoryVersion]:
-            rows = await transaction.run("facts.list_versions", group_ids=owner.readable_group_ids, memory_id=memory_id)
+            groups = scope_of(reader).group_ids
+            rows = await transaction.run("facts.list_versions", group_ids=groups, memory_id=memory_id)
             facts = [fact_from_row(row) for row in rows]
             if not facts:
                 raise NotFound("There is no such memory.")
-            refs = await self._entities.get_refs(transaction, owner, entity_ids_of(facts))
+            refs = await self._entities.get_refs(transaction, reader, entity_ids_of(facts))
             return [memory_version_from_fact(fact, refs, self._clock()) for fact in facts]
 
         return await self._graph.read(work)
 
     async def list_page(
         self,
-        owner: Owner,
+        reader: Reader,
         filters: FactFilters,
         *,
         keyword: str | None = None,
@@ -311,7 +315,7 @@ class FactStore:
         async def work(transaction: Transaction) -> tuple[list[Memory], PagePosition | None]:
             rows = await transaction.run(
                 "facts.list_page",
-                group_ids=owner.readable_group_ids,
+                group_ids=scope_of(reader).group_ids,
                 **filters.as_of_params,
                 **filters.attribute_params,
                 keyword=keyword,
@@ -323,40 +327,41 @@ class FactStore:
                 limit=limit + 1,
             )
             kept, last = take_page(rows, limit)
-            memories = await self.to_memories(transaction, owner, [fact_from_row(row) for row in kept])
+            memories = await self.to_memories(transaction, reader, [fact_from_row(row) for row in kept])
             return memories, None if last is None else (last["key"], last["fact"]["memory_id"])
 
         return await self._graph.read(work)
 
-    async def list_entity_facts(self, owner: Owner, entity_id: str, filters: FactFilters, limit: int) -> list[Memory]:
+    async def list_entity_facts(self, reader: Reader, entity_id: str, filters: FactFilters, limit: int) -> list[Memory]:
         """Return the facts about an entity or mentioning it as of two times, the most important first."""
 
         async def work(transaction: Transaction) -> list[Memory]:
             rows = await transaction.run(
                 "entities.list_facts",
-                group_ids=owner.readable_group_ids,
+                group_ids=scope_of(reader).group_ids,
                 entity_id=entity_id,
                 **filters.as_of_params,
                 limit=limit,
             )
-            return await self.to_memories(transaction, owner, [fact_from_row(row) for row in rows])
+            return await self.to_memories(transaction, reader, [fact_from_row(row) for row in rows])
 
         return await self._graph.read(work)
 
-    async def to_memories(self, transaction: Transaction, owner: Owner, facts: Sequence[Fact]) -> list[Memory]:
+    async def to_memories(self, transaction: Transaction, reader: Reader, facts: Sequence[Fact]) -> list[Memory]:
         """Return facts as callers see them now."""
-        refs = await self._entities.get_refs(transaction, owner, entity_ids_of(facts))
+        refs = await self._entities.get_refs(transaction, reader, entity_ids_of(facts))
         now = self._clock()
         return [memory_from_fact(fact, refs, now) for fact in facts]
 
     # Parts
 
-    async def _fetch_latest(self, transaction: Transaction, owner: Owner, memory_id: str) -> Fact:
-        rows = await transaction.run("facts.fetch_latest", group_ids=owner.readable_group_ids, memory_ids=[memory_id])
+    async def _fetch_latest(self, transaction: Transaction, reader: Reader, memory_id: str) -> Fact:
+        groups = scope_of(reader).group_ids
+        rows = await transaction.run("facts.fetch_latest", group_ids=groups, memory_ids=[memory_id])
         if not rows:
             raise NotFound("There is no such memory.")
         return fact_from_row(rows[0])
 
-    async def _owner_of_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> Owner:
-        fact = await self._fetch_latest(transaction, owner, memory_id)
-        return Owner.from_group_id(fact.group_id)
+    async def _writable_owner_of_memory(self, transaction: Transaction, reader: Reader, memory_id: str) -> Owner:
+        fact = await self._fetch_latest(transaction, reader, memory_id)
+        return scope_of(reader).writable_owner_of(fact.group_id)

@@ -21,6 +21,7 @@ from graphmem.memories.filters import (
 )
 from graphmem.memories.memory import MemoryTypeWord, Tag
 from graphmem.runtime.field_types import Id, NonBlankText
+from graphmem.tenants.spaces import SpacesInQueryString
 
 _METADATA = "metadata."
 """What the name of a query parameter begins with if it is a filter on metadata."""
@@ -90,7 +91,7 @@ class QueryStringFilters(SharedFilters):
         )
 
 
-class ListFilters(QueryStringFilters):
+class ListFilters(QueryStringFilters, SpacesInQueryString):
     """Which memories to list and in which order."""
 
     keyword: NonBlankText | None = Field(None, max_length=500, description="Only statements that contain this text.")

@@ -25,7 +25,9 @@ from graphmem.runtime.field_types import (
 from graphmem.runtime.stored_values import check_request_size
 from graphmem.runtime.times import Instant
 from graphmem.runtime.validation import RequestBody
+from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import known_topic_tags
+from graphmem.tenants.spaces import SpaceId
 
 MAX_TAG_LENGTH = 64
 """Longest tag, in characters."""
@@ -223,10 +225,14 @@ class MemorySourceIn(BaseModel):
 class MemorySource(BaseModel):
     """The source of a memory: the kind of writer, the session and the messages that state it.
 
-    `quote` is what the first of them said, without secrets; it stays when the messages are archived.
+    `quote` is what the first of them said, without secrets; it stays when the messages are archived. In a space,
+    `speaker` is the member who stated it.
     """
 
     kind: str = "api"
+    speaker: str | None = Field(
+        None, exclude_if=lambda speaker: speaker is None, description="The user who stated it in a space."
+    )
     session_id: str | None = None
     message_ids: list[str] = Field(default_factory=list)
     quote: str | None = None
@@ -286,6 +292,7 @@ class MemoryIn(_GivenMemory):
     tags: Tags = Field(default_factory=list)
     scope: Scope | None = None
     domain: Domain | None = None
+    space: SpaceId | None = Field(None, description="The space to save it in; absent: the user's own memory.")
     single_valued: bool = False
     supersedes: list[Id] = Field(default_factory=list, max_length=100)
     associations: list[Id] = Field(default_factory=list, max_length=MAX_ASSOCIATIONS)
@@ -302,6 +309,8 @@ class MemoryIn(_GivenMemory):
             raise ValueError("single_valued needs a predicate: it says which relation has one value at a time")
         if self.domain is None:
             self.domain = tagged_domain(self.tags)
+        if self.space is not None and self.scope is Scope.GLOBAL:
+            raise ValueError("a global memory is in no space: leave scope or space out")
         if self.scope is None:
             self.scope = Scope.DOMAIN if self.domain else Scope.PROFILE
         if self.predicate is None:
@@ -345,6 +354,7 @@ class Memory(BaseModel):
     id: str
     version: int
     user_id: str | None
+    space: str | None = Field(None, description="The space that the memory belongs to; null: it is the user's.")
     content: str
     content_data: dict[str, Any] | None = Field(None, description="The object that was given as `content`.")
     type: MemoryType
@@ -382,7 +392,13 @@ class Memory(BaseModel):
     @property
     def is_global(self) -> bool:
         """Whether the tenant owns it: all users of the tenant read it, and only admins change it."""
-        return self.user_id is None
+        return self.user_id is None and self.space is None
+
+    def owner_for(self, reader: Owner) -> Owner:
+        """Return who owns a memory that a user has read: the user, the tenant or a space."""
+        if self.space is not None:
+            return Owner.of_space(reader.tenant, self.space)
+        return reader.tenant_global if self.is_global else reader
 
 
 class MemoryVersion(Memory):

@@ -32,7 +32,8 @@ class NewMemory:
 
     `reason` is stored with the memories that the statement supersedes; `ends` are the times at which they end, by
     memory id, where that is not the statement's start. An imported statement has a `provenance`. With `links_names` the
-    statement is linked to the known entities that its text names, beside those that it gives.
+    statement is linked to the known entities that its text names, beside those that it gives. It is saved in `space`,
+    one that the writer may write, or in the memory of whoever saves it; `speaker` is the member who stated it.
     """
 
     memory: MemoryIn
@@ -42,6 +43,8 @@ class NewMemory:
     provenance: ImportProvenance | None = None
     ends: Mapping[str, datetime] = field(default_factory=dict)
     links_names: bool = False
+    space: Owner | None = None
+    speaker: str | None = None
 
     def memory_id(self, owner: Owner) -> str:
         """Return an id for the memory: random, or the same each time for the same imported statement."""
@@ -65,12 +68,16 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True)
 class SourceMessage:
-    """A stored message that a statement was taken from; `content` is its text without secrets."""
+    """A stored message that a statement was taken from; `content` is its text without secrets.
+
+    `author` is the user who sent it to a space.
+    """
 
     message_id: str
     uuid: str
     session_id: str
     content: str
+    author: str | None = None
 
 
 def first_version(
@@ -117,6 +124,7 @@ def first_version(
         expires_at=_expiry(memory, now),
         source_kind=new.source_kind,
         source_quote=_source_quote(memory, messages),
+        speaker=new.speaker or next((message.author for message in messages if message.author), None),
         session_id=(memory.source.session_id if memory.source else None)
         or (messages[0].session_id if messages else None),
         message_ids=tuple(new.message_ids),

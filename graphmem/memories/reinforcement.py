@@ -20,6 +20,7 @@ from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.times import Clock, parse_times
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import Reader, scope_of
 
 FLUSH_SECONDS = 2.0
 """Seconds between two writes of a buffer."""
@@ -106,15 +107,17 @@ class ReinforcementBuffer(WriteBuffer[RetrievalCount]):
         super().__init__(facts.reinforce, RetrievalCount.plus, interval_seconds)
         self._clock = clock
 
-    def record(self, owner: Owner, memories: Iterable[Memory]) -> None:
-        """Count one retrieval of each memory; that of a global memory counts for the tenant."""
-        now = self._clock()
+    def record(self, reader: Reader, memories: Iterable[Memory]) -> None:
+        """Count one retrieval of each memory, but of those in spaces that the reader may not write."""
+        scope, now = scope_of(reader), self._clock()
         for memory in memories:
-            self.add(owner if memory.user_id else owner.tenant_global, memory.id, RetrievalCount(1, now))
+            owner = memory.owner_for(scope.owner)
+            if scope.may_write(owner):
+                self.add(owner, memory.id, RetrievalCount(1, now))
 
 
 async def load_retrieval_states(
-    graph: Graph, owner: Owner, memories: Iterable[Memory], now: datetime
+    graph: Graph, reader: Reader, memories: Iterable[Memory], now: datetime
 ) -> dict[str, Memory]:
     """Return memories, by id, with the strength, confidence and access count that they have at `now`.
 
@@ -125,7 +128,7 @@ async def load_retrieval_states(
     if not known:
         return {}
     states = await graph.fetch_value(
-        "search.load_retrieval_states", group_ids=owner.readable_group_ids, ids=list(known)
+        "search.load_retrieval_states", group_ids=scope_of(reader).group_ids, ids=list(known)
     )
     return with_retrieval_states(known.values(), states, now)
 

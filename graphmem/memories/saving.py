@@ -173,6 +173,9 @@ async def record_interest(
     return found
 
 
+KEYS_PER_ENTITY = 8
+"""Keys whose look-up in the graph costs as much as reading an entity."""
+
 MIN_RELATED_COSINE = 0.58
 """Cosine from which on two statements about one subject may contradict each other, measured with the default model."""
 
@@ -234,9 +237,20 @@ class FactSave:
         texts = [memory.memory.content for memory in memories if memory.links_names]
         if not texts:
             return list(memories)
-        keys = sorted(set().union(*map(name_keys_in, texts)))
-        rows = await self.transaction.run("entities.find_by_keys", group_ids=[self.owner.group_id], keys=keys)
-        entities = [named_entity_from_node(row["entity"]) for row in rows]
+        keys = set().union(*map(name_keys_in, texts))
+        rows = await self.transaction.run(
+            "entities.find_nameable",
+            group_id=self.owner.group_id,
+            group_ids=[self.owner.group_id],
+            keys=sorted(keys),
+            limit=len(keys) // KEYS_PER_ENTITY,
+        )
+        nodes = [row["entity"] for row in rows]
+        entities = [
+            named_entity_from_node(node)
+            for node in nodes
+            if not keys.isdisjoint((node["name_key"], *node["alias_keys"]))
+        ]
         known = {key for entity in entities for key in map(name_key, (entity.name, *entity.aliases))}
         new = {name_key(entity.name): entity for memory in memories for entity in memory.entities}
         entities += [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 from pydantic import FiniteFloat
@@ -27,6 +28,7 @@ from graphmem.runtime.short_ids import complete_id
 from graphmem.runtime.times import Clock
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import Reader, scope_of
 
 _CURSOR: Cursor[tuple[SortOrder, int | float, str]] = Cursor(
     tuple[SortOrder, StoredInteger | FiniteFloat, StorableText]
@@ -44,13 +46,14 @@ class Save(Protocol):
         actor: str | None,
         kind: str,
         request: IdempotentRequest | None = None,
+        spaces: Mapping[str, Owner] = MappingProxyType({}),
     ) -> list[SaveResult]:
         """Return the result of each statement, in order."""
         ...
 
 
 class MemoryService:
-    """Operations on the memories of one user.
+    """Operations on the memories of one user, and on those of the spaces that the user may use.
 
     A write with an idempotent `request` happens once: a repetition changes nothing and returns the same.
     """
@@ -82,11 +85,13 @@ class MemoryService:
         kind: str = "api",
         request: IdempotentRequest | None = None,
         infer: bool = False,
+        spaces: Mapping[str, Owner] = MappingProxyType({}),
     ) -> list[SaveResult]:
         """Save statements: all of them or none; with `infer` a model compares them with what is known.
 
-        Raises InvalidInput for an empty list, for one that is too long, and for a type that is not declared, NotFound
-        for an unknown association, NotConfigured for `infer` without a model.
+        `spaces` are those that the owner may write, by their ids. Raises InvalidInput for an empty list, for one that
+        is too long, and for a type that is not declared, NotFound for an unknown association and for another space,
+        NotConfigured for `infer` without a model.
         """
         if not memories:
             raise InvalidInput("The list of memories is empty.")
@@ -95,25 +100,25 @@ class MemoryService:
         resolved = await self._declared_types.resolve_all(owner, memories)
         typed = with_implied_types(resolved)
         save = self._inferred_save if infer else self._memory_writer.save
-        return await save(owner, typed, actor=actor, kind=kind, request=request)
+        return await save(owner, typed, actor=actor, kind=kind, request=request, spaces=spaces)
 
-    async def complete_id(self, owner: Owner, given: str) -> str:
+    async def complete_id(self, reader: Reader, given: str) -> str:
         """Return the id of the memory whose id begins with a text; raise InvalidInput when several do."""
-        return complete_id(given, await self._facts.find_memory_ids(owner, given))
+        return complete_id(given, await self._facts.find_memory_ids(reader, given))
 
-    async def get(self, owner: Owner, memory_id: str) -> Memory:
+    async def get(self, reader: Reader, memory_id: str) -> Memory:
         """Return the latest version of a memory, deleted or not; raise NotFound for an unknown or erased one."""
-        return await self._facts.get(owner, memory_id)
+        return await self._facts.get(reader, memory_id)
 
-    async def page(self, owner: Owner, filters: ListFilters) -> Page[Memory]:
+    async def page(self, reader: Reader, filters: ListFilters) -> Page[Memory]:
         """Return one page of memories; raise InvalidInput for a cursor of another list or sort order.
 
         The types to filter by must be graphmem's or declared.
         """
-        await self._declared_types.check_filter(owner, filters.type)
-        entity_ids = await self._entities.resolve_entity_ids(owner, filters.entity) if filters.entity else None
+        await self._declared_types.check_filter(scope_of(reader).owner, filters.type)
+        entity_ids = await self._entities.resolve_entity_ids(reader, filters.entity) if filters.entity else None
         memories, position = await self._facts.list_page(
-            owner,
+            reader,
             filters.to_memory_filters().resolve(entity_ids, self._clock()),
             keyword=filters.keyword.lower() if filters.keyword else None,
             session_id=filters.session_id,
@@ -125,7 +130,7 @@ class MemoryService:
 
     async def patch(
         self,
-        owner: Owner,
+        reader: Reader,
         memory_id: str,
         patch: MemoryPatch,
         *,
@@ -134,10 +139,11 @@ class MemoryService:
         request: IdempotentRequest | None = None,
     ) -> Memory:
         """Create a version with the fields given; raise VersionConflict when `if_version` is not the latest."""
+        owner = scope_of(reader).owner
         resolved = await self._declared_types.resolve_patch(owner, patch)
         vector = await self._memory_writer.prepare_patch(owner, resolved)
         return await self._facts.update_memory(
-            owner,
+            reader,
             memory_id,
             lambda ledger: ledger.amend(memory_id, resolved, if_version=if_version),
             actor=actor,
@@ -146,25 +152,25 @@ class MemoryService:
             request=request,
         )
 
-    async def delete(self, owner: Owner, memory_id: str, *, actor: str | None = None) -> Memory:
+    async def delete(self, reader: Reader, memory_id: str, *, actor: str | None = None) -> Memory:
         """End a memory, which stays readable by id and in its history; a deleted one is returned unchanged."""
         try:
             return await self._facts.update_memory(
-                owner, memory_id, lambda ledger: ledger.delete(memory_id), actor=actor
+                reader, memory_id, lambda ledger: ledger.delete(memory_id), actor=actor
             )
         except MemoryDeleted:
-            return await self._facts.get(owner, memory_id)
+            return await self._facts.get(reader, memory_id)
 
-    async def history(self, owner: Owner, memory_id: str) -> list[MemoryVersion]:
+    async def history(self, reader: Reader, memory_id: str) -> list[MemoryVersion]:
         """Return every version of a memory, oldest first; raise NotFound for an unknown one."""
-        return await self._facts.get_history(owner, memory_id)
+        return await self._facts.get_history(reader, memory_id)
 
     async def revert(
-        self, owner: Owner, memory_id: str, *, actor: str | None = None, request: IdempotentRequest | None = None
+        self, reader: Reader, memory_id: str, *, actor: str | None = None, request: IdempotentRequest | None = None
     ) -> Memory:
         """Undo one supersession: restore the memory and retire its replacement; raise Conflict where it cannot."""
         return await self._facts.update_memory(
-            owner, memory_id, lambda ledger: ledger.revert(memory_id), actor=actor, request=request
+            reader, memory_id, lambda ledger: ledger.revert(memory_id), actor=actor, request=request
         )
 
 

@@ -22,7 +22,8 @@ from graphmem.neo4j.queries import on_next_vectors
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.files import cypher_root
 from graphmem.runtime.metrics import HitRate
-from graphmem.tenants.owners import Owner
+from graphmem.tenants.owners import Owner, message_ids_of
+from graphmem.tenants.scopes import Reader, ReadScope, scope_of
 
 MAX_VECTORS = 20_000
 """Most vectors that are kept, those used last; 20,000 of 384 numbers take some 35 MB."""
@@ -46,50 +47,52 @@ class StoredVectors:
         self._hit_rate = HitRate("stored_vectors")
 
     async def similarities(
-        self, owner: Owner, kind: VectorKind, ids: Iterable[str], vectors: Sequence[Vector]
+        self, reader: Reader, kind: VectorKind, ids: Iterable[str], vectors: Sequence[Vector]
     ) -> dict[str, list[float]]:
-        """Return the cosines with each vector of facts, by the uuid of the version, or of messages, by their id.
+        """Return the cosines with each vector of facts, by the uuid of the version, or of messages, by their key.
 
-        Those that have no vector, or that the user cannot read, are left out.
+        Those that have no vector, or that the reader cannot read, are left out.
         """
         if not vectors:
             return {}
-        stored = await self._load(owner, kind, list(ids))
+        stored = await self._load(scope_of(reader), kind, list(ids))
         if not stored:
             return {}
         cosines = np.stack(list(stored.values())) @ np.stack([_normalise(vector) for vector in vectors]).T
         return dict(zip(stored, cosines.tolist(), strict=True))
 
     async def discard_user(self, owner: Owner) -> None:
-        """Remove the vectors that were fetched for a user."""
-        for key in [key for key in self._vectors if key[0] == owner.group_id]:
+        """Remove the vectors that were fetched for a user; those of a space with what its members were fetched."""
+        prefix = f"{owner.tenant}:" if owner.is_space else f"{owner.group_id}\n"
+        for key in [key for key in self._vectors if f"{key[0]}\n".startswith(prefix)]:
             del self._vectors[key]
 
     async def count_user(self, owner: Owner) -> int:
         """Return how many vectors were fetched for a user and are kept."""
         return sum(key[0] == owner.group_id for key in self._vectors)
 
-    async def _load(self, owner: Owner, kind: VectorKind, ids: Sequence[str]) -> dict[str, _Array]:
+    async def _load(self, scope: ReadScope, kind: VectorKind, ids: Sequence[str]) -> dict[str, _Array]:
         await self._forget_other_model()
         found: dict[str, _Array] = {}
         missing: list[str] = []
         for item_id in ids:
-            if (vector := self._vectors.get((owner.group_id, kind, item_id))) is not None:
+            if (vector := self._vectors.get((scope.owner.group_id, kind, item_id))) is not None:
                 found[item_id] = vector
             else:
                 missing.append(item_id)
         self._hit_rate.count_many(hits=len(found), misses=len(missing))
         if missing:
-            found |= await self._fetch(owner, kind, missing)
+            found |= await self._fetch(scope, kind, missing)
         return found
 
-    async def _fetch(self, owner: Owner, kind: VectorKind, ids: Sequence[str]) -> dict[str, _Array]:
+    async def _fetch(self, scope: ReadScope, kind: VectorKind, ids: Sequence[str]) -> dict[str, _Array]:
         rows: Mapping[str, Any] = dict(
-            await self._graph.fetch_value(_QUERIES[kind], group_ids=owner.readable_group_ids, ids=ids)
+            await self._graph.fetch_value(_QUERIES[kind], group_ids=scope.group_ids, ids=message_ids_of(ids))
         )
-        fetched = {item_id: _normalise(vector) for item_id, vector in rows.items() if vector is not None}
+        wanted = frozenset(ids)
+        fetched = {key: _normalise(vector) for key, vector in rows.items() if vector is not None and key in wanted}
         for item_id, vector in fetched.items():
-            self._vectors[owner.group_id, kind, item_id] = vector
+            self._vectors[scope.owner.group_id, kind, item_id] = vector
         return fetched
 
     async def _forget_other_model(self) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
+from graphmem.memories.entity import PERSON_TYPE, EntityIn
 from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import (
@@ -16,7 +18,7 @@ from graphmem.memories.memory import (
 )
 from graphmem.memories.new_memory import NewMemory
 from graphmem.models.embedder import Embedder
-from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.errors import InvalidInput, NotFound
 from graphmem.runtime.field_types import JSON, Vector, name_key
 from graphmem.runtime.process import read_text
 from graphmem.runtime.stored_values import stored_values, text_length
@@ -48,19 +50,32 @@ class MemoryWriter:
         provenance: Sequence[ImportProvenance] | None = None,
         request: IdempotentRequest | None = None,
         creates_user: bool = True,
+        spaces: Mapping[str, Owner] = MappingProxyType({}),
     ) -> list[SaveResult]:
         """Save the statements that the policy allows, all or none; the results are in the order of `memories`.
 
         `kind` is the kind of their source, `provenance` their history in the memory they were imported from. With
-        `request`, they are saved once for it. Raises UserBeingForgotten, and NotFound for a user that does not exist
-        unless `creates_user`.
+        `request`, they are saved once for it. `spaces` are those that the owner may write, by their ids: in one, the
+        owner is the speaker, and the subject of a statement without one. Raises UserBeingForgotten, and NotFound for
+        another space and for a user that does not exist unless `creates_user`.
         """
+        placed = [find_space(memory.space, spaces) for memory in memories]
         reasons = await read_text(
             sum(map(text_length, memories)),
             lambda: [self.rejection_reason(owner, memory, is_source_known=kind == SUMMARY_KIND) for memory in memories],
         )
         allowed = [index for index, reason in enumerate(reasons) if reason is None]
-        statements, names = await self._prepare(owner, [memories[index] for index in allowed], kind)
+        # After the policy, which would take the id of the user for text of the statement.
+        memories = [
+            memory if space is None else about_speaker(memory, owner)
+            for memory, space in zip(memories, placed, strict=True)
+        ]
+        owners = [owner, *filter(None, placed)]
+        statements, names = await self._prepare(owners, [memories[index] for index in allowed], kind)
+        statements = [
+            replace(statement, space=placed[index], speaker=owner.user_id) if placed[index] else statement
+            for statement, index in zip(statements, allowed, strict=True)
+        ]
         if provenance is not None:
             statements = [
                 replace(statement, provenance=provenance[index])
@@ -95,13 +110,14 @@ class MemoryWriter:
         return self._policy.refused_classes(value, owner.tenant)
 
     async def _prepare(
-        self, owner: Owner, memories: Sequence[MemoryIn], kind: str
+        self, owners: Iterable[Owner], memories: Sequence[MemoryIn], kind: str
     ) -> tuple[list[NewMemory], dict[str, Vector]]:
-        """Return statements with their vectors, and the vectors of the names they contain by name key."""
+        """Return statements with their vectors, and by name key those of the names in them and of the owners."""
         if not memories:
             return [], {}
         named = {name_key(name): name for memory in memories for name in _entity_names(memory)}
-        named.setdefault(name_key(owner.entity_name), owner.entity_name)
+        for owner in owners:
+            named.setdefault(name_key(owner.entity_name), owner.entity_name)
         vectors = await self._embedder.embed([memory.content for memory in memories] + list(named.values()))
         statements = [
             NewMemory(memory, vector, kind, links_names=True) for memory, vector in zip(memories, vectors, strict=False)
@@ -126,6 +142,22 @@ class MemoryWriter:
 
     def _is_temporary_state(self, owner: Owner, text: str) -> bool:
         return self._profiles.for_tenant(owner.tenant).temporary_states.are_met_by(text)
+
+
+def find_space(space: str | None, writable: Mapping[str, Owner]) -> Owner | None:
+    """Return the space of a statement, None without one; raise NotFound unless it is among those that are writable."""
+    if space is None:
+        return None
+    if space not in writable:
+        raise NotFound("There is no such space.")
+    return writable[space]
+
+
+def about_speaker(memory: MemoryIn, speaker: Owner) -> MemoryIn:
+    """Return a statement of a member of a space, about the member if it has no subject."""
+    if memory.subject is not None:
+        return memory
+    return memory.model_copy(update={"subject": EntityIn(name=speaker.user_id, type=PERSON_TYPE)})
 
 
 def _entity_names(memory: MemoryIn) -> Iterable[str]:

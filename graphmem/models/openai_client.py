@@ -58,7 +58,7 @@ def create_client(base_url: str, api_key: str, timeout: float) -> AsyncOpenAI:
     """Return a client that tries once and waits `timeout` seconds."""
     filter_logs_of("openai")
     # A server on this machine is reached directly, whatever proxy the environment names.
-    http = DefaultAsyncHttpxClient(trust_env=not _is_loopback(base_url))
+    http = DefaultAsyncHttpxClient(trust_env=not is_loopback(base_url))
     return AsyncOpenAI(api_key=api_key, base_url=base_url, timeout=timeout, max_retries=0, http_client=http)
 
 
@@ -68,7 +68,8 @@ def api_key_of(settings: Settings) -> str:
     return key or NO_KEY
 
 
-def _is_loopback(base_url: str) -> bool:
+def is_loopback(base_url: str) -> bool:
+    """Return whether an address is one of this machine."""
     host = urlsplit(base_url).hostname or ""
     try:
         return ip_address(host).is_loopback

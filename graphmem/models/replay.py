@@ -21,7 +21,9 @@ from graphmem.runtime.errors import ConfigurationError
 
 Json = dict[str, Any]
 
-_KEY_FIELDS = ("messages", "response_format", "tools", "tool_choice")
+KEY_FIELDS = ("messages", "response_format", "tools", "tool_choice")
+"""The fields of a request that decide its answer."""
+
 _SCHEMA_FIELDS = {"schema", "parameters"}
 _DEFAULTS: Mapping[str, Any] = {"tool_choice": "auto", "description": "", "strict": False}
 
@@ -31,9 +33,7 @@ def recording_key(request: Mapping[str, Any]) -> str:
 
     The order of keys does not matter, nor whether a field with its default value is sent or left out.
     """
-    hashed = {
-        name: _without_defaults(request[name]) for name in _KEY_FIELDS if not _is_default(name, request.get(name))
-    }
+    hashed = {name: _without_defaults(request[name]) for name in KEY_FIELDS if not _is_default(name, request.get(name))}
     return hashlib.sha256(json.dumps(hashed, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:24]
 
 
@@ -67,7 +67,7 @@ def load_recordings(source: Path) -> dict[str, Json]:
     )
     recordings: dict[str, Json] = {}
     for path in files:
-        for number, entry in _read_entries(path):
+        for number, entry in read_entries(path):
             recording = _validate_entry(entry, f"{path.name}, entry {number}")
             known = recordings.setdefault(recording["key"], recording)
             if known["answer"] != recording["answer"]:
@@ -86,8 +86,38 @@ def pack_recordings(source: Path, target: Path) -> int:
     return len(recordings)
 
 
-class ReplayServer:
-    """An OpenAI-compatible server on 127.0.0.1 that answers from recordings during the `with` block.
+class CompletionServer:
+    """An OpenAI-compatible server on 127.0.0.1 during the `with` block; subclasses answer the requests."""
+
+    @property
+    def base_url(self) -> str:
+        """The address for `OPENAI_BASE_URL`."""
+        return f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def __enter__(self) -> Self:
+        self._server = _CompletionHTTPServer(self)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="completions", daemon=True
+        )
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def answer(self, request: Json) -> tuple[int, Json]:
+        """Return the HTTP status and body for one chat completion request, which is not streamed."""
+        raise NotImplementedError
+
+    def answer_other(self, path: str, request: Json) -> tuple[int, Json]:
+        """Return the HTTP status and body for a request to another path than that of chat completions."""
+        return 404, build_error(f"no {path} here, only /v1/chat/completions", "not_found")
+
+
+class ReplayServer(CompletionServer):
+    """Answers from recordings.
 
     A prompt without a recording is answered with status 501 and the code `no_recording`. `calls` counts the answered
     requests by key; `missing` lists the keys without a recording.
@@ -99,67 +129,50 @@ class ReplayServer:
         self.missing: list[str] = []
         self._lock = threading.Lock()
 
-    @property
-    def base_url(self) -> str:
-        """The address for `OPENAI_BASE_URL`."""
-        return f"http://127.0.0.1:{self._server.server_port}/v1"
-
-    def __enter__(self) -> Self:
-        self._server = _ReplayHTTPServer(self)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="replay", daemon=True
-        )
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
     def answer(self, request: Json) -> tuple[int, Json]:
         """Return the HTTP status and body for one chat completion request."""
-        if request.get("stream"):
-            return 400, _build_error("recorded completions are not streamed", "unsupported_parameter")
         key = recording_key(request)
         recording = self.recordings.get(key)
         with self._lock:
             if recording is None:
                 self.missing.append(key)
-                return 501, _build_error(f"no completion is recorded for the prompt {key}", "no_recording")
+                return 501, build_error(f"no completion is recorded for the prompt {key}", "no_recording")
             self.calls[key] += 1
-        return 200, _build_completion(key, request, recording["answer"])
+        return 200, build_completion(key, request, recording["answer"])
 
 
-class _ReplayHTTPServer(ThreadingHTTPServer):
+class _CompletionHTTPServer(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 512
 
-    def __init__(self, replay: ReplayServer) -> None:
-        super().__init__(("127.0.0.1", 0), _ReplayHandler)
-        self.replay = replay
+    def __init__(self, completions: CompletionServer) -> None:
+        super().__init__(("127.0.0.1", 0), _CompletionHandler)
+        self.completions = completions
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignore callers that disconnect."""
 
 
-class _ReplayHandler(BaseHTTPRequestHandler):
+class _CompletionHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: _ReplayHTTPServer
+    server: _CompletionHTTPServer
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing, because requests contain user text."""
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
-        if self.path.rstrip("/") != "/v1/chat/completions":
-            return self._reply(404, _build_error(f"no {self.path} here, only /v1/chat/completions", "not_found"))
         try:
             request = json.loads(raw)
         except ValueError:
             request = None
         if not isinstance(request, dict):
-            return self._reply(400, _build_error("the body is no JSON object", "invalid_json"))
-        return self._reply(*self.server.replay.answer(request))
+            return self._reply(400, build_error("the body is no JSON object", "invalid_json"))
+        if self.path.rstrip("/") != "/v1/chat/completions":
+            return self._reply(*self.server.completions.answer_other(self.path, request))
+        if request.get("stream"):
+            return self._reply(400, build_error("recorded completions are not streamed", "unsupported_parameter"))
+        return self._reply(*self.server.completions.answer(request))
 
     def _reply(self, status: int, body: Json) -> None:
         raw = json.dumps(body, ensure_ascii=False).encode()
@@ -170,7 +183,8 @@ class _ReplayHandler(BaseHTTPRequestHandler):
         self.wfile.write(raw)
 
 
-def _read_entries(path: Path) -> Iterable[tuple[int, Any]]:
+def read_entries(path: Path) -> Iterable[tuple[int, Any]]:
+    """Yield the entries of a recorded file with their numbers; raise ConfigurationError for one that is not JSON."""
     text = path.read_text("utf-8")
     pieces = [line for line in text.split("\n") if line.strip()] if path.suffix == ".jsonl" else [text]
     for number, piece in enumerate(pieces, 1):
@@ -189,7 +203,8 @@ def _validate_entry(entry: Any, where: str) -> Json:
     return {name: entry[name] for name in ("key", "request", "answer")}
 
 
-def _build_completion(key: str, request: Json, answer: Json) -> Json:
+def build_completion(key: str, request: Json, answer: Json) -> Json:
+    """Return a recorded answer as a chat completion; its tokens are estimated."""
     message: Json = {"role": "assistant", "content": answer.get("content")}
     if answer.get("tool_calls"):
         message["tool_calls"] = [
@@ -223,5 +238,6 @@ def _build_completion(key: str, request: Json, answer: Json) -> Json:
     }
 
 
-def _build_error(message: str, code: str) -> Json:
+def build_error(message: str, code: str) -> Json:
+    """Return the body of an answer that is an error."""
     return {"error": {"message": message, "type": "replay_error", "code": code}}

@@ -80,11 +80,13 @@ class Availability:
     @asynccontextmanager
     async def patience(self, seconds: float) -> AsyncIterator[None]:
         """Give the database up to `seconds` seconds to answer while the block lasts."""
-        self._patient_until = asyncio.get_running_loop().time() + seconds
+        until = asyncio.get_running_loop().time() + seconds
+        self._patient_until = max(self._patient_until, until)
         try:
             yield
         finally:
-            self._patient_until = 0.0
+            if self._patient_until == until:  # else the block of another caller lasts longer
+                self._patient_until = 0.0
 
     async def check(self, seconds: float) -> None:
         """Raise DatabaseUnavailable unless the database answers within `seconds` seconds."""

@@ -44,6 +44,8 @@ RESERVED_LABELS = frozenset(RecordLabel) | {
     "Extraction",
     "IdempotentRequest",
     "Migration",
+    "SharedSpace",
+    "SpaceMember",
     "TenantInstructions",
     "TenantTypes",
     "User",

@@ -13,6 +13,7 @@ MODULES_BY_EXTRA = {
     "redis": ("cashews", "redis"),
     "graphiti": ("graphiti_core",),
     "otel": ("opentelemetry.sdk",),
+    "evaluate": ("matplotlib",),
 }
 """The modules that each extra installs; those of models are listed in `llm.providers`."""
 

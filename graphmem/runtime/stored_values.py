@@ -62,20 +62,25 @@ def check_request_size(request: Model) -> Model:
 
 def _measure(value: object) -> tuple[int, int]:
     """Return the number of characters of text, and the number of keys and values."""
-    characters = values = 0
+    characters, values = 0, 1
     pending: list[Any] = [value]
     while pending:
         item = pending.pop()
-        values += 1
         if isinstance(item, str):
             characters += len(item)
-        elif isinstance(item, int):
+            continue
+        if isinstance(item, int):
             characters += 1 + item.bit_length() // 3
-        elif isinstance(item, BaseModel):
-            pending += (part for _, part in item)
+            continue
+        parts: list[Any]
+        if isinstance(item, BaseModel):
+            parts = [*vars(item).values(), *(item.model_extra or {}).values()]
         elif isinstance(item, Mapping):
-            pending += item.keys()
-            pending += item.values()
+            parts = [*item.keys(), *item.values()]
         elif isinstance(item, list | tuple):
-            pending += item
+            parts = list(item)
+        else:
+            continue
+        values += len(parts)
+        pending += [part for part in parts if part is not None and type(part) is not float]  # most fields are either
     return characters, values

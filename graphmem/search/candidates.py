@@ -30,8 +30,8 @@ from graphmem.search.models import (
     MessageContent,
     SourceName,
 )
-from graphmem.tenants.owners import Owner
-from graphmem.tenants.users import ReadState
+from graphmem.tenants.owners import message_ids_of
+from graphmem.tenants.scopes import Reader, ReadState, scope_of
 from graphmem.text.lucene import build_lucene_query
 
 ANN_CANDIDATES = 300
@@ -68,8 +68,8 @@ class DatabaseSource:
     def __init__(self, graph: Graph, vectors: StoredVectors, state: ReadState) -> None:
         self._graph = graph
         self._vectors = vectors
-        self._owner = state.owner
-        self._groups = state.owner.readable_group_ids
+        self._scope = state.scope
+        self._groups = state.scope.group_ids
         self.state = state
 
     # Channels
@@ -159,13 +159,13 @@ class DatabaseSource:
 
     async def fact_similarities(self, uuids: Iterable[str], vectors: Sequence[Vector]) -> dict[str, list[float]]:
         """Return the cosines of facts with each vector, by uuid; those without a vector are left out."""
-        return await self._vectors.similarities(self._owner, "facts", uuids, vectors)
+        return await self._vectors.similarities(self._scope, "facts", uuids, vectors)
 
     async def message_similarities(
         self, message_ids: Iterable[str], vectors: Sequence[Vector]
     ) -> dict[str, list[float]]:
         """Return the cosines of messages with each vector, by id; those without a vector are left out."""
-        return await self._vectors.similarities(self._owner, "messages", message_ids, vectors)
+        return await self._vectors.similarities(self._scope, "messages", message_ids, vectors)
 
     async def load_memories(self, uuids: Sequence[str], now: datetime) -> dict[str, Memory]:
         """Return versions as callers see them at `now`, by uuid; those that no longer exist are left out."""
@@ -174,14 +174,15 @@ class DatabaseSource:
         found = await self._graph.fetch_value("search.load_memories", uuids=list(uuids))
         return {columns[0]["uuid"]: memory_from_columns(columns, now) for columns in found}
 
-    async def load_messages(self, message_ids: Sequence[str]) -> dict[str, Message]:
-        """Return messages of the user by id; those that no longer exist are left out."""
-        if not message_ids:
+    async def load_messages(self, keys: Sequence[str]) -> dict[str, Message]:
+        """Return messages by key (`tenants.owners.message_key`); those that no longer exist are left out."""
+        if not keys:
             return {}
         found = await self._graph.fetch_value(
-            "search.load_messages", group_id=self._owner.group_id, message_ids=list(message_ids)
+            "search.load_messages", group_ids=self._groups, message_ids=message_ids_of(keys)
         )
-        return {message.id: message for message in map(message_from_columns, found)}
+        wanted = frozenset(keys)
+        return {key: message_from_columns(columns) for key, columns in found if key in wanted}
 
     async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
         """Return the texts of messages within the times of the filters."""
@@ -190,10 +191,11 @@ class DatabaseSource:
         found = await self._graph.fetch_value(
             "search.load_message_contents",
             group_ids=self._groups,
-            message_ids=list(message_ids),
+            message_ids=message_ids_of(message_ids),
             **filters.message_params,
         )
-        return [MessageContent(*columns) for columns in found]
+        wanted = frozenset(message_ids)
+        return [MessageContent(*columns) for columns in found if columns[0] in wanted]
 
     # Entities
 
@@ -211,7 +213,7 @@ class DatabaseSource:
         return [NamedEntity(*columns) for columns in found]
 
     def _lucene_query(self, words: Sequence[str], fields: Sequence[str]) -> str:
-        return build_lucene_query(words, self._owner.readable_group_keys, fields)
+        return build_lucene_query(words, self._scope.group_keys, fields)
 
     async def load_entities_with_facts(
         self, entity_ids: Sequence[str], filters: FactFilters, until: datetime, limit: int
@@ -260,7 +262,7 @@ class DatabaseSource:
 
     async def load_retrieval_states(self, memories: Iterable[Memory], now: datetime) -> dict[str, Memory]:
         """Return memories, by id, with the strength, confidence and access count that they have at `now`."""
-        return await load_retrieval_states(self._graph, self._owner, memories, now)
+        return await load_retrieval_states(self._graph, self._scope, memories, now)
 
 
 class EntityGraphStore:
@@ -270,16 +272,17 @@ class EntityGraphStore:
         self._graph = graph
 
     async def load_entity_graph(
-        self, owner: Owner, entity_id: str, filters: FactFilters, depth: int, limit: int, now: datetime
+        self, reader: Reader, entity_id: str, filters: FactFilters, depth: int, limit: int, now: datetime
     ) -> EntityGraph:
         """Return the entities and facts within `depth` steps of an entity: up to `limit` facts, the nearer first."""
+        group_ids = scope_of(reader).group_ids
         edges: dict[str, Memory] = {}
         reached, frontier = {entity_id}, {entity_id}
         for _ in range(depth):
             found = await self._graph.fetch_value(
                 "search.list_entity_edges",
                 entity_ids=sorted(frontier),
-                group_ids=owner.readable_group_ids,
+                group_ids=group_ids,
                 limit=limit - len(edges),
                 **filters.as_of_params,
             )
@@ -288,9 +291,7 @@ class EntityGraphStore:
             reached |= frontier
             if not frontier or len(edges) >= limit:
                 break
-        nodes = await self._graph.fetch_value(
-            "search.load_entities", group_ids=owner.readable_group_ids, ids=sorted(reached)
-        )
+        nodes = await self._graph.fetch_value("search.load_entities", group_ids=group_ids, ids=sorted(reached))
         return EntityGraph(nodes=[entity_from_columns(*columns) for columns in nodes], edges=list(edges.values()))
 
 

@@ -21,6 +21,7 @@ from operator import mul
 from graphmem.conversations.session import MessageRole
 from graphmem.search.fit import bm25_scores
 from graphmem.search.models import Evidence, FactCandidate, MessageContent
+from graphmem.tenants.owners import split_message_key
 from graphmem.text.names import name_words
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import split_words, tokenize
@@ -57,7 +58,10 @@ class FactSupport:
 
 @dataclass(frozen=True, slots=True)
 class MessageText:
-    """A candidate message; `speaker_named` says whether the question names its speaker. Positions begin with 1."""
+    """A candidate message; `message_id` is its key, `speaker_named` says whether the question names its speaker.
+
+    Positions begin with 1.
+    """
 
     message_id: str
     text: str
@@ -199,17 +203,24 @@ def _weighted_means(features: Mapping[str, Sequence[float]]) -> list[float]:
 
 def _neighbour_means(scores: Sequence[float], messages: Sequence[MessageText]) -> list[float]:
     """Return the mean score of the messages around each one in its session; those that are no candidates have none."""
-    by_place = {(message.session_id, message.position): score for message, score in zip(messages, scores, strict=True)}
+    by_place = {
+        (*_session_of(message), message.position): score for message, score in zip(messages, scores, strict=True)
+    }
     influences = {step: 0.5 ** (abs(step) - 1) for step in range(-NEIGHBOUR_REACH, NEIGHBOUR_REACH + 1) if step}
     total = sum(influences.values())
     return [
         sum(
-            influence * by_place.get((message.session_id, message.position + step), 0.0)
+            influence * by_place.get((*_session_of(message), message.position + step), 0.0)
             for step, influence in influences.items()
         )
         / total
         for message in messages
     ]
+
+
+def _session_of(message: MessageText) -> tuple[str, str]:
+    """Return the space of a message, if any, and its session, whose id is unique in a group only."""
+    return split_message_key(message.message_id)[0], message.session_id
 
 
 def _share_of_max(scores: Sequence[float]) -> Sequence[float]:

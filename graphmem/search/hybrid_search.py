@@ -54,7 +54,8 @@ from graphmem.search.ranking import (
     select_fitting,
 )
 from graphmem.search.source import CandidateSource, CandidateSources
-from graphmem.tenants.owners import Owner
+from graphmem.tenants.owners import Owner, split_message_key
+from graphmem.tenants.scopes import Reader
 from graphmem.text.lucene import query_terms
 from graphmem.text.time_expressions import TimeRange, find_time_ranges
 
@@ -143,13 +144,13 @@ class HybridSearch:
         """Whether a cross-encoder is configured."""
         return self._reranker is not None
 
-    async def open(self, owner: Owner) -> CandidateSource:
+    async def open(self, reader: Reader) -> CandidateSource:
         """Return the source of candidates for the searches of one request."""
-        return await self._sources.open(owner)
+        return await self._sources.open(reader)
 
     async def search(
         self,
-        owner: Owner,
+        reader: Reader,
         query: SearchQuery,
         *,
         source: CandidateSource | None = None,
@@ -164,7 +165,7 @@ class HybridSearch:
         """
         started = time.perf_counter()
         question = normalise_query(query.query)
-        source = source or await self._sources.open(owner)
+        source = source or await self._sources.open(reader)
         if not source.state.groups:
             took_ms = round((time.perf_counter() - started) * 1000, 3)
             return SearchResponse(results=[], reranked=query.rerank, took_ms=took_ms)
@@ -197,7 +198,9 @@ class HybridSearch:
         best = [scored for scored in best if scored.fact.uuid in loaded]
         if query.reinforce:
             answers = {scored.fact.memory_id for scored in fitting}
-            self._reinforcement.record(owner, [memory for memory in loaded.values() if memory.id in answers])
+            self._reinforcement.record(
+                source.state.scope, [memory for memory in loaded.values() if memory.id in answers]
+            )
         explanations = explain(best, facts, search.source.name) if query.explain else [None] * len(best)
         return SearchResponse(
             results=[
@@ -205,12 +208,12 @@ class HybridSearch:
                 for scored, explanation in zip(best, explanations, strict=True)
             ],
             messages=message_hits,
-            evidence=evidence[: EVIDENCE_PER_RESULT * query.limit],
+            evidence=[_by_message_id(found) for found in evidence[: EVIDENCE_PER_RESULT * query.limit]],
             reranked=query.rerank,
             took_ms=round((time.perf_counter() - started) * 1000, 3),
         )
 
-    async def search_messages(self, owner: Owner, query: MessageSearchQuery) -> MessageSearchResponse:
+    async def search_messages(self, reader: Reader, query: MessageSearchQuery) -> MessageSearchResponse:
         """Return the messages that answer a query, best first; raise InvalidInput for an empty query."""
         searched = SearchQuery(
             query=query.query,
@@ -220,7 +223,7 @@ class HybridSearch:
             graph=False,
         )
         question = normalise_query(query.query)
-        source = await self._sources.open(owner)
+        source = await self._sources.open(reader)
         if not source.state.groups:
             return MessageSearchResponse(results=[])
         async with self._prepare(source, question, searched) as search:
@@ -241,8 +244,8 @@ class HybridSearch:
         now = self._clock()
         topic = overview_topic(question, self._languages)
         text = question if topic is None else topic
-        owner = source.state.owner
-        entity_ids = await self._entities.resolve_entity_ids(owner, query.entity) if query.entity else None
+        scope = source.state.scope
+        entity_ids = await self._entities.resolve_entity_ids(scope, query.entity) if query.entity else None
         needs_focus = query.semantic and query.include_messages
         finds_names = query.graph or needs_focus
         mentions = asyncio.create_task(self._name_cache.find(source, text)) if finds_names else None
@@ -391,7 +394,7 @@ class HybridSearch:
         """Return up to `limit` of the messages found, and all messages that support an answer, each best first.
 
         A message also supports an answer through the `answers` that were taken from it; no support is returned without
-        them.
+        them. The ids of evidence are keys.
         """
         if not found:
             return [], []
@@ -424,6 +427,14 @@ class HybridSearch:
             if hit.message_id in by_id
         ]
         return hits, rank(facts, messages) if answers is not None else []
+
+
+def _by_message_id(evidence: Evidence) -> Evidence:
+    """Return evidence with the id of its message for its key."""
+    group_id, message_id = split_message_key(evidence.message_id)
+    if not group_id:
+        return evidence
+    return evidence.model_copy(update={"message_id": message_id, "space": Owner.from_group_id(group_id).space})
 
 
 async def _find_nothing() -> MessagesByChannel:

@@ -40,6 +40,7 @@ from graphmem.search.models import (
 )
 from graphmem.search.source import CandidateSource, CandidateSources
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import Reader
 from graphmem.text.lucene import query_terms
 
 MAX_CACHED_NAMES = 20_000
@@ -47,6 +48,11 @@ MAX_CACHED_NAMES = 20_000
 
 MAX_FALLBACK_NAMES = 50
 """Entities that a full-text search for names returns."""
+
+
+def cached_prefix(owner: Owner) -> str:
+    """Return how the keys of everything begin that may hold memories of an owner: those of all who may read a space."""
+    return f"{owner.tenant}:" if owner.is_space else f"{owner.group_id}@"
 
 
 class EntityNameCache:
@@ -58,7 +64,7 @@ class EntityNameCache:
 
     async def discard_user(self, owner: Owner) -> None:
         """Remove everything cached of a user."""
-        await self._indexes.discard(f"{owner.group_id}@")
+        await self._indexes.discard(cached_prefix(owner))
 
     async def count_user(self, owner: Owner) -> int:
         """Return how many entries there are of a user."""
@@ -123,7 +129,7 @@ class EntityLookup:
 
     async def lookup(
         self,
-        owner: Owner,
+        reader: Reader,
         text: str,
         limit: int = 20,
         *,
@@ -136,15 +142,16 @@ class EntityLookup:
         """
         started = time.perf_counter()
         text, filters = normalise_query(text), filters or MemoryFilters()
-        source = await self._sources.open(owner)
+        source = await self._sources.open(reader)
+        scope = source.state.scope
         mentions = await self._name_cache.find(source, text)
         entity_ids = [mention.id for mention in mentions[:MAX_LOOKUP_ENTITIES]]
         at = filters.valid_as_of or self._clock()
         given = filters.model_dump_json(exclude_defaults=True)
-        key = f"{owner.group_id}@{source.state.write_version}/{limit}/{','.join(entity_ids)}/{given}"
+        key = f"{scope.owner.group_id}@{source.state.write_version}/{limit}/{','.join(entity_ids)}/{given}"
         cached = await self._answers.get(key)
         if cached is None:
-            about = await self._entities.resolve_entity_ids(owner, filters.entity) if filters.entity else None
+            about = await self._entities.resolve_entity_ids(scope, filters.entity) if filters.entity else None
             until = at + timedelta(seconds=LOOKUP_TTL_SECONDS)
             found = await source.load_entities_with_facts(entity_ids, filters.resolve(about, at), until, limit)
             await self._answers.set(key, found)
@@ -165,21 +172,21 @@ class EntityLookup:
         self._lookup_hits.count(is_hit=cached is not None)
         if reinforce:
             returned = {memory.id: memory for known in entities for memory in known.memories}
-            self._reinforcement.record(owner, returned.values())
+            self._reinforcement.record(scope, returned.values())
         return LookupResponse(
             entities=entities,
             cache="miss" if cached is None else "hit",
             took_ms=round((time.perf_counter() - started) * 1000, 3),
         )
 
-    async def load_profile(self, owner: Owner, domain: str | None = None) -> UserProfile:
+    async def load_profile(self, reader: Reader, domain: str | None = None) -> UserProfile:
         """Return the current profile of a user, with the memories of a domain if one is given.
 
         Its core are the memories of profile scope from `CORE_IMPORTANCE`.
         """
         started = time.perf_counter()
-        source = await self._sources.open(owner)
-        key = f"{owner.group_id}@{source.state.write_version}/{domain or ''}"
+        source = await self._sources.open(reader)
+        key = f"{source.state.owner.group_id}@{source.state.write_version}/{domain or ''}"
         now = self._clock()
         cached = await self._profiles.get(key)
         if cached is not None:
@@ -205,8 +212,8 @@ class EntityLookup:
         """Remove everything cached of a user."""
         await self._sources.discard_user(owner)
         await self._name_cache.discard_user(owner)
-        await self._answers.discard(f"{owner.group_id}@")
-        await self._profiles.discard(f"{owner.group_id}@")
+        await self._answers.discard(cached_prefix(owner))
+        await self._profiles.discard(cached_prefix(owner))
 
     async def count_user(self, owner: Owner) -> int:
         """Return how many entries there are of a user."""

@@ -24,6 +24,7 @@ from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import UnitInterval
 from graphmem.runtime.paging import PageLimit, PageQuery
 from graphmem.runtime.times import Instant
+from graphmem.tenants.spaces import SPACES_FIELD, SpaceSelection, SpacesInQueryString
 from graphmem.text.normalising import remove_unstorable
 
 MAX_QUERY_LENGTH = 10_000
@@ -78,6 +79,7 @@ class SearchQuery(MemoryFilters):
     persona: PersonaWeights = Field(default_factory=dict)
     reinforce: bool = True
     explain: bool = False
+    spaces: SpaceSelection = SPACES_FIELD
 
 
 class Persona(BaseModel):
@@ -97,6 +99,7 @@ class MessageSearchQuery(BaseModel):
     limit: int = Field(5, ge=1, le=100)
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
+    spaces: SpaceSelection = SPACES_FIELD
 
 
 def normalise_query(query: str) -> str:
@@ -198,6 +201,7 @@ class Evidence(BaseModel):
     message_id: str
     score: float
     via: list[str] = Field(default_factory=list)
+    space: str | None = Field(None, description="The space that the message belongs to; null: it is the user's.")
 
 
 class SearchResponse(BaseModel):
@@ -304,7 +308,7 @@ class FactCandidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MessageCandidate:
-    """A message that a channel found."""
+    """A message that a channel found; its id is its key (`tenants.owners.message_key`)."""
 
     message_id: str
     score: float
@@ -312,7 +316,7 @@ class MessageCandidate:
 
 @dataclass(frozen=True, slots=True)
 class MessageContent:
-    """The text and the speaker of a message, and its place in its session, from 1."""
+    """The text and the speaker of a message by its key, and its place in its session, from 1."""
 
     message_id: str
     content: str
@@ -330,14 +334,14 @@ MAX_GRAPH_DEPTH = 3
 """Most steps from an entity to the edge of the graph around it."""
 
 
-class EntityListQuery(PageQuery):
+class EntityListQuery(PageQuery, SpacesInQueryString):
     """Which entities to list."""
 
     query: str | None = Field(None, max_length=300, description="Part of a name or alias.")
     type: EntityType | None = Field(None, max_length=64, description="Kind of the entities.")
 
 
-class LookupQuery(QueryStringFilters):
+class LookupQuery(QueryStringFilters, SpacesInQueryString):
     """A text that names entities, and which memories of them to return."""
 
     q: str = Field(description="Any text that names entities.")
@@ -345,14 +349,14 @@ class LookupQuery(QueryStringFilters):
     reinforce: bool = Field(True, description="Whether each memory counts as retrieved, which strengthens it.")
 
 
-class EntityMemoriesQuery(AsOfQuery):
+class EntityMemoriesQuery(AsOfQuery, SpacesInQueryString):
     """Which memories of an entity to list."""
 
     limit: PageLimit = 50
     include_superseded: bool = False
 
 
-class EntityGraphQuery(AsOfQuery):
+class EntityGraphQuery(AsOfQuery, SpacesInQueryString):
     """How much of the graph around an entity to return."""
 
     depth: int = Field(1, ge=1, le=MAX_GRAPH_DEPTH, description="Steps from the entity.")

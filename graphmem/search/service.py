@@ -32,6 +32,7 @@ from graphmem.search.models import (
     UserProfile,
 )
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import Reader, scope_of
 from graphmem.tenants.users import PersonaStore
 
 
@@ -52,7 +53,7 @@ class RetrievalService:
         self._declared_types = declared_types
         self._personas = personas
 
-    async def search(self, owner: Owner, query: SearchQuery) -> SearchResponse:
+    async def search(self, reader: Reader, query: SearchQuery) -> SearchResponse:
         """Return the memories that answer a query, best first.
 
         A query without a persona uses that of the user. Raises InvalidInput for an empty query, for one without any
@@ -62,9 +63,9 @@ class RetrievalService:
             raise InvalidInput("Every channel is switched off: leave semantic, keyword or graph on.")
         if query.rerank and not self._search.can_rerank:
             raise InvalidInput("No cross-encoder is configured: set GRAPHMEM_RERANK_MODEL, or leave rerank off.")
-        await self._declared_types.check_filter(owner, query.types)
+        await self._declared_types.check_filter(scope_of(reader).owner, query.types)
         with SEMANTIC_SEARCH_LATENCY.time():
-            return await self._search.search(owner, query, with_persona="persona" not in query.model_fields_set)
+            return await self._search.search(reader, query, with_persona="persona" not in query.model_fields_set)
 
     async def get_persona(self, owner: Owner) -> Persona:
         """Return the persona of a user."""
@@ -75,14 +76,14 @@ class RetrievalService:
         await self._personas.replace(owner, persona.weights)
         return persona
 
-    async def search_messages(self, owner: Owner, query: MessageSearchQuery) -> MessageSearchResponse:
+    async def search_messages(self, reader: Reader, query: MessageSearchQuery) -> MessageSearchResponse:
         """Return the messages that answer a query, best first; raise InvalidInput for an empty query."""
         with SEMANTIC_SEARCH_LATENCY.time():
-            return await self._search.search_messages(owner, query)
+            return await self._search.search_messages(reader, query)
 
     async def lookup(
         self,
-        owner: Owner,
+        reader: Reader,
         text: str,
         limit: int = 20,
         *,
@@ -97,11 +98,11 @@ class RetrievalService:
         if not 1 <= limit <= MAX_LOOKUP_LIMIT:
             errors = [{"loc": ["limit"], "msg": f"must be between 1 and {MAX_LOOKUP_LIMIT}"}]
             raise InvalidInput(f"limit must be between 1 and {MAX_LOOKUP_LIMIT}.", errors=errors)
-        return await self._lookup.lookup(owner, text, limit, filters=filters, reinforce=reinforce)
+        return await self._lookup.lookup(reader, text, limit, filters=filters, reinforce=reinforce)
 
-    async def load_profile(self, owner: Owner, domain: str | None = None) -> UserProfile:
+    async def load_profile(self, reader: Reader, domain: str | None = None) -> UserProfile:
         """Return the current profile of a user, with the memories of a domain if one is given."""
-        return await self._lookup.load_profile(owner, domain)
+        return await self._lookup.load_profile(reader, domain)
 
     async def flush(self) -> None:
         """Write the retrievals counted so far to the graph."""
@@ -128,31 +129,31 @@ class EntityService:
         self._graph = graph
         self._clock = clock
 
-    async def page(self, owner: Owner, query: EntityListQuery) -> Page[Entity]:
+    async def page(self, reader: Reader, query: EntityListQuery) -> Page[Entity]:
         """Return one page of entities by name."""
         after = _CURSOR.decode(query.cursor) if query.cursor else None
         items, following = await self._entities.list_page(
-            owner, text=query.query, type=query.type, after=after, limit=query.limit
+            reader, text=query.query, type=query.type, after=after, limit=query.limit
         )
         return Page(items=items, next_cursor=_CURSOR.encode(following) if following else None)
 
-    async def get(self, owner: Owner, entity_id: str) -> Entity:
-        """Return one entity; raise NotFound for one that is not this user's."""
-        return await self._entities.get(owner, entity_id)
+    async def get(self, reader: Reader, entity_id: str) -> Entity:
+        """Return one entity; raise NotFound for one that the reader does not read."""
+        return await self._entities.get(reader, entity_id)
 
-    async def list_memories(self, owner: Owner, entity_id: str, query: EntityMemoriesQuery) -> list[Memory]:
+    async def list_memories(self, reader: Reader, entity_id: str, query: EntityMemoriesQuery) -> list[Memory]:
         """Return the memories about an entity, the most important first; raise NotFound for an unknown entity."""
-        await self._entities.get(owner, entity_id)
+        await self._entities.get(reader, entity_id)
         filters = FactFilters(
             valid_at=query.valid_as_of or self._clock(),
             known_at=known_at_or_now(query.known_as_of),
             any_validity=query.include_superseded,
         )
-        return await self._facts.list_entity_facts(owner, entity_id, filters, query.limit)
+        return await self._facts.list_entity_facts(reader, entity_id, filters, query.limit)
 
-    async def get_graph(self, owner: Owner, entity_id: str, query: EntityGraphQuery) -> EntityGraph:
+    async def get_graph(self, reader: Reader, entity_id: str, query: EntityGraphQuery) -> EntityGraph:
         """Return the entities around one and up to 500 memories between them; raise NotFound for an unknown entity."""
-        await self._entities.get(owner, entity_id)
+        await self._entities.get(reader, entity_id)
         now = self._clock()
         filters = FactFilters(valid_at=query.valid_as_of or now, known_at=known_at_or_now(query.known_as_of))
-        return await self._graph.load_entity_graph(owner, entity_id, filters, query.depth, MAX_EDGES, now)
+        return await self._graph.load_entity_graph(reader, entity_id, filters, query.depth, MAX_EDGES, now)

@@ -13,11 +13,11 @@ from graphmem.memories.memory import Memory
 from graphmem.runtime.field_types import Vector
 from graphmem.search.models import EntityMemories, FactCandidate, MessageCandidate, MessageContent, SourceName
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.users import ReadState
+from graphmem.tenants.scopes import Reader, ReadState
 
 
 class CandidateSource(Protocol):
-    """The memory of one user as of a state or later. Both time axes and every filter apply before any limit."""
+    """The memories of one reader as of a state or later. Both time axes and every filter apply before any limit."""
 
     @property
     def name(self) -> SourceName:
@@ -61,8 +61,8 @@ class CandidateSource(Protocol):
     async def load_memories(self, uuids: Sequence[str], now: datetime) -> dict[str, Memory]:
         """Return versions as callers see them at `now`, by uuid; those that no longer exist are left out."""
 
-    async def load_messages(self, message_ids: Sequence[str]) -> dict[str, Message]:
-        """Return messages of the user by id; those that no longer exist are left out."""
+    async def load_messages(self, keys: Sequence[str]) -> dict[str, Message]:
+        """Return messages by key (`tenants.owners.message_key`); those that no longer exist are left out."""
 
     async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
         """Return the texts of messages within the times of the filters."""
@@ -98,8 +98,8 @@ class CandidateSource(Protocol):
 class CandidateSources(Protocol):
     """Opens the source of a user for one request."""
 
-    async def open(self, owner: Owner) -> CandidateSource:
-        """Return a source that has everything written to the user before the call."""
+    async def open(self, reader: Reader) -> CandidateSource:
+        """Return a source that has everything written to the groups of a reader before they were read."""
 
     async def close(self) -> None:
         """Drop everything that is held."""

@@ -26,7 +26,10 @@ class KeyRole(StrEnum):
 
 
 class ApiKeyIn(BaseModel):
-    """A key to create; without `users` it gives access to every user of its tenant."""
+    """A key to create; without `users` it gives access to every user of its tenant.
+
+    With `spaces`, of the spaces of the users it reads and writes those alone.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -34,10 +37,12 @@ class ApiKeyIn(BaseModel):
     role: KeyRole
     users: Annotated[list[Id], Field(min_length=1, max_length=1000), AfterValidator(_check_user_ids)] | None = None
 
+    spaces: Annotated[list[Id], Field(max_length=1000), AfterValidator(deduplicate)] | None = None
+
     @model_validator(mode="after")
-    def _reject_users_for_admin(self) -> Self:
-        if self.role is KeyRole.ADMIN and self.users is not None:
-            raise ValueError("an admin key gives access to its whole tenant: leave users out")
+    def _reject_bindings_for_admin(self) -> Self:
+        if self.role is KeyRole.ADMIN and not self.users is self.spaces is None:
+            raise ValueError("an admin key gives access to its whole tenant: leave users and spaces out")
         return self
 
 
@@ -48,6 +53,7 @@ class ApiKey(BaseModel):
     name: str
     role: KeyRole
     users: list[str] | None
+    spaces: list[str] | None = Field(None, exclude_if=lambda spaces: spaces is None)
     created_at: datetime
     tenant: str = Field("", exclude=True)
 
@@ -69,6 +75,10 @@ class ApiKey(BaseModel):
     def can_access(self, user_id: str | None) -> bool:
         """Return whether the key gives access to a user, or, for None, to the whole tenant."""
         return self.users is None or user_id in self.users
+
+    def can_reach(self, space: str) -> bool:
+        """Return whether the key is bound to no spaces, or to this one: whether a member may use the space with it."""
+        return self.spaces is None or space in self.spaces
 
 
 class CreatedApiKey(ApiKey):

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from graphmem.neo4j.driver import Graph, Row, Transaction
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import scope_of
 
 _DERIVED_IDS = uuid.UUID("5b0f4d0e-9a55-4d7c-8b0a-0d9a6a8a3f3e")
 """Namespace of the ids that are derived from idempotent requests."""
@@ -131,12 +132,22 @@ class IdempotencyStore:
 
     async def erase_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> int:
         """Erase the responses that contain the id of an erased memory, in the same transaction; return how many."""
-        rows = await transaction.run(
-            "idempotency.clear_responses",
-            tenant=owner.tenant,
-            owner_groups=owner.readable_group_ids,
-            needle=json.dumps(memory_id, ensure_ascii=False),
-        )
+        needle = json.dumps(memory_id, ensure_ascii=False)
+        if owner.is_space:  # the responses are of its members
+            rows = await transaction.run("idempotency.clear_responses_of_tenant", tenant=owner.tenant, needle=needle)
+        else:
+            rows = await transaction.run(
+                "idempotency.clear_responses",
+                tenant=owner.tenant,
+                owner_groups=scope_of(owner).group_ids,
+                needle=needle,
+            )
+        return int(rows[0]["cleared"])
+
+    async def erase_space(self, space: Owner) -> int:
+        """Erase the responses to members of a space that contain what is of the space; return how many."""
+        needle = f'"space":{json.dumps(space.space, ensure_ascii=False)}'
+        rows = await self._graph.execute("idempotency.clear_responses_of_tenant", tenant=space.tenant, needle=needle)
         return int(rows[0]["cleared"])
 
 

@@ -27,6 +27,7 @@ from graphmem.tenants.access import (
 )
 from graphmem.tenants.owners import DEFAULT_TENANT, Owner
 from graphmem.tenants.rate_limit import RateLimit
+from graphmem.tenants.spaces import key_member
 
 
 class KeyStore:
@@ -50,8 +51,11 @@ class KeyStore:
         return [_key_from_row(row) for row in await self._graph.fetch("keys.list_keys", tenant=tenant)]
 
     async def revoke(self, tenant: str, key_id: str, now: datetime) -> bool:
-        """Revoke a key at once; return whether there was one."""
-        return bool(await self._graph.execute("keys.revoke", tenant=tenant, key_id=key_id, now=now))
+        """Revoke a key at once, and remove it from spaces; return whether there was one."""
+        revoked = bool(await self._graph.execute("keys.revoke", tenant=tenant, key_id=key_id, now=now))
+        if revoked:
+            await self._graph.execute("spaces.remove_key", member=key_member(tenant, key_id))
+        return revoked
 
 
 def _key_from_row(row: Row) -> ApiKey:
@@ -61,6 +65,7 @@ def _key_from_row(row: Row) -> ApiKey:
         name=stored["name"],
         role=stored["role"],
         users=stored.get("users"),
+        spaces=stored.get("spaces"),
         created_at=stored["created_at"],
         tenant=stored["tenant"],
     )
@@ -202,6 +207,7 @@ class KeyService:
             name=request.name,
             role=request.role,
             users=request.users,
+            spaces=request.spaces,
             created_at=self._clock(),
             tenant=Owner(tenant, "").tenant,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -23,6 +24,9 @@ MAX_USER_ID_LENGTH = 255
 GLOBAL_SUBJECT_NAME = "everyone"
 """Name of the entity that a global memory is about when it names no subject."""
 
+SPACE_PREFIX = " "
+"""What the user id of a space begins with: no user's id has space around it."""
+
 _TENANT_PATTERN = re.compile(r"^[a-z0-9][a-z0-9_-]{0,62}$")
 
 
@@ -30,32 +34,60 @@ _TENANT_PATTERN = re.compile(r"^[a-z0-9][a-z0-9_-]{0,62}$")
 class Owner:
     """A user of a tenant; with an empty `user_id`, the tenant itself, which owns the global memories.
 
-    Raises InvalidInput when the tenant or the user id has characters that are not allowed.
+    A space of the tenant is one too: its `user_id` is its id after `SPACE_PREFIX`, which only `of_space` and ids that
+    were stored make. Raises InvalidInput when the tenant or the id has characters that are not allowed.
     """
 
     tenant: str
     user_id: str
+    is_space: bool = False
 
     def __post_init__(self) -> None:
         if not _TENANT_PATTERN.match(self.tenant):
             raise InvalidInput("A tenant is named with a-z, 0-9, '-' and '_', up to 63 characters.")
-        if len(self.user_id) > MAX_USER_ID_LENGTH or "\x00" in self.user_id or self.user_id != self.user_id.strip():
-            raise InvalidInput(f"A user id has 1 to {MAX_USER_ID_LENGTH} characters and no space around it.")
+        kind, own_id = ("space", self.space or "") if self.is_space else ("user", self.user_id)
+        if len(own_id) > MAX_USER_ID_LENGTH or "\x00" in own_id or own_id != own_id.strip():
+            raise InvalidInput(f"A {kind} id has 1 to {MAX_USER_ID_LENGTH} characters and no space around it.")
         try:
-            self.user_id.encode()
+            own_id.encode()
         except UnicodeEncodeError as error:
-            raise InvalidInput("A user id must be text that UTF-8 can encode.") from error
-        try:  # it is also the name of the entity that stands for the user
-            check_normalised_length(self.user_id, MAX_USER_ID_LENGTH)
+            raise InvalidInput(f"A {kind} id must be text that UTF-8 can encode.") from error
+        try:  # it is also the name of the entity that stands for the owner
+            check_normalised_length(own_id, MAX_USER_ID_LENGTH)
         except ValueError as error:
-            raise InvalidInput(f"A user id {error}.") from None
+            raise InvalidInput(f"A {kind} id {error}.") from None
+
+    @classmethod
+    def of_space(cls, tenant: str, space: str) -> Owner:
+        """Return a space of a tenant as an owner of memories; raise InvalidInput for an id that is empty or unusable.
+
+        Whether a caller may use it is for `tenants.rights` to say.
+        """
+        if not space.strip():
+            raise InvalidInput("The id of a space must not be empty.")
+        return cls(tenant, f"{SPACE_PREFIX}{space}", is_space=True)
+
+    @classmethod
+    def from_stored(cls, tenant: str, user_id: str) -> Owner:
+        """Return the owner whose `user_id` graphmem has stored, a user or a space."""
+        return cls(tenant, user_id, is_space=user_id.startswith(SPACE_PREFIX))
 
     @classmethod
     @lru_cache(maxsize=4096)
     def from_group_id(cls, group_id: str) -> Owner:
         """Return the owner that a `group_id` names."""
         tenant, _, user_id = group_id.partition(":")
-        return cls(tenant, user_id)
+        return cls.from_stored(tenant, user_id)
+
+    @property
+    def space(self) -> str | None:
+        """The id of the space; None for a user and for the tenant."""
+        return self.user_id.removeprefix(SPACE_PREFIX) if self.is_space else None
+
+    @property
+    def own_user_id(self) -> str | None:
+        """The id of the user; None for a space and for the tenant."""
+        return None if self.is_space else self.user_id or None
 
     @property
     def group_id(self) -> str:
@@ -70,22 +102,12 @@ class Owner:
     @property
     def entity_name(self) -> str:
         """The name of the entity that the owner's memories are about when they name no subject."""
-        return self.user_id or GLOBAL_SUBJECT_NAME
+        return self.space or self.user_id or GLOBAL_SUBJECT_NAME
 
     @property
     def tenant_global(self) -> Owner:
         """The owner of the memories that every user of the tenant reads."""
         return Owner(self.tenant, "")
-
-    @property
-    def readable_group_ids(self) -> list[str]:
-        """The group ids that this owner reads: its own and the tenant's global one."""
-        return list(dict.fromkeys([self.group_id, self.tenant_global.group_id]))
-
-    @property
-    def readable_group_keys(self) -> list[str]:
-        """The group keys that this owner reads."""
-        return [group_key(group_id) for group_id in self.readable_group_ids]
 
 
 def make_owner(tenant: str, user_id: str) -> Owner:
@@ -98,6 +120,25 @@ def make_owner(tenant: str, user_id: str) -> Owner:
 def group_key(group_id: str) -> str:
     """Return a `group_id` as one token of letters and digits: `g` and 96 bits of its SHA-256 in hex."""
     return "g" + hashlib.sha256(group_id.encode()).hexdigest()[:24]
+
+
+def message_key(group_id: str, message_id: str) -> str:
+    """Return the key of a message, which tells messages of several groups apart, as the fragment of its name does.
+
+    It is the id, in a space with the group before it, because ids are unique in a group only.
+    """
+    return f"{group_id}\0{message_id}" if Owner.from_group_id(group_id).is_space else message_id
+
+
+def split_message_key(key: str) -> tuple[str, str]:
+    """Return the group id of a space, empty for other messages, and the id of the message."""
+    group_id, _, message_id = key.rpartition("\0")
+    return group_id, message_id
+
+
+def message_ids_of(keys: Iterable[str]) -> list[str]:
+    """Return the ids of messages, each once; several keys may have the same one."""
+    return list(dict.fromkeys(split_message_key(key)[1] for key in keys))
 
 
 class UserSummary(BaseModel):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 from graphmem.neo4j.driver import Graph, Row, Transaction, to_json
 from graphmem.runtime.errors import InvalidInput, NotFound, UserBeingForgotten
@@ -18,52 +16,16 @@ from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Instructions, InstructionsIn, Owner, UserListQuery, UserSummary
 
 
-class GroupState(NamedTuple):
-    """What reads need to know of the user of a group first, in the order of the query `users.get_states`.
-
-    No two lives of a user have the same `life`. `revision` is that of the latest transaction that locked the user,
-    `removal_revision` that of the latest one that may have removed facts, entities or messages.
-    """
-
-    group_id: str
-    life: str
-    write_version: int
-    revision: int
-    removal_revision: int
-    persona: str | None
-    last_write_at: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadState:
-    """The states of the groups that a user reads, before anything else is read; a group without a user has none."""
-
-    owner: Owner
-    groups: tuple[GroupState, ...]
-
-    @property
-    def write_version(self) -> str:
-        """The life and the write counter of each group, by which caches tell what they hold from what is stored."""
-        return "".join(f"{group.life}:{group.write_version};" for group in self.groups)
-
-    @property
-    def persona(self) -> dict[str, float]:
-        """The weights of the user; empty where there are none."""
-        stored = next((group.persona for group in self.groups if group.group_id == self.owner.group_id), None)
-        weights: dict[str, float] = json.loads(stored or "{}")
-        return weights
-
-
 class UserStore:
-    """Lists users, reads their states, and tells their lives apart."""
+    """Lists users, and tells their lives apart."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
     async def list_owners(self, tenant: str | None = None, *, after: str = "", limit: int = 1000) -> list[Owner]:
-        """Return users of a tenant, or of all tenants, in the order of their group ids, starting behind `after`."""
+        """Return users and spaces of a tenant, or of all tenants, by their group ids, starting behind `after`."""
         rows = await self._graph.fetch("users.list_owners", tenant=tenant, after=after, limit=limit)
-        return [Owner(row["tenant"], row["user_id"]) for row in rows]
+        return [Owner.from_stored(row["tenant"], row["user_id"]) for row in rows]
 
     async def list_page(
         self, tenant: str, *, text: str | None, user_ids: Sequence[str] | None, after: str, now: datetime, limit: int
@@ -79,11 +41,6 @@ class UserStore:
             limit=limit,
         )
         return [UserSummary(**row["user"]) for row in rows]
-
-    async def get_state(self, owner: Owner) -> ReadState:
-        """Return the states of the groups that a user reads."""
-        found = await self._graph.fetch_value("users.get_states", group_ids=owner.readable_group_ids)
-        return ReadState(owner, tuple(map(GroupState._make, found)))
 
     async def get_life(self, owner: Owner) -> str | None:
         """Return the random id of a user's life, which ends when they are forgotten; None for an unknown user."""
@@ -132,12 +89,17 @@ async def lock_user(
     if not rows:
         (row,) = await transaction.run("users.is_being_forgotten", group_id=owner.group_id)
         if not row["is_being_forgotten"]:
-            raise NotFound("There is no such user.")
+            raise NotFound("There is no such space." if owner.is_space else "There is no such user.")
     return _time_of_write(rows, now)
 
 
 async def lock_or_create_user(transaction: Transaction, owner: Owner, now: datetime) -> datetime:
-    """Lock a user as `lock_user` does, creating one that does not exist: for what callers ask to be stored."""
+    """Lock a user as `lock_user` does, creating one that does not exist: for what callers ask to be stored.
+
+    A space is not created: one that was deleted after the request had begun stays so.
+    """
+    if owner.is_space:
+        return await lock_user(transaction, owner, now)
     rows = await transaction.run(
         "users.lock_or_create", group_id=owner.group_id, tenant=owner.tenant, user_id=owner.user_id, now=now
     )

@@ -250,7 +250,7 @@ class ExportService:
         embedding = EmbeddingInfo(model=self._embedder.model, dimension=self._embedder.dimension)
         async with self._store.open(owner) as stored:
             counter = ProgressCounter(progress, await stored.count_entries())
-            head = UserExport(user_id=owner.user_id, embedding=embedding, user=await stored.get_properties())
+            head = UserExport(user_id=owner.entity_name, embedding=embedding, user=await stored.get_properties())
             writer = ExportWriter(format, head)
             async for entry in stored.entries():
                 writer.add(entry)
@@ -274,7 +274,7 @@ class ExportService:
     async def _read_records(
         self, owner: Owner, format: ExportFormat, progress: ProgressCallback
     ) -> AsyncGenerator[bytes]:
-        writer = RecordsWriter(format, owner.user_id)
+        writer = RecordsWriter(format, owner.entity_name)
         text = writer.start()
         async with self._store.open(owner) as stored:
             counter = ProgressCounter(progress, await stored.count_current_facts(self._clock()))

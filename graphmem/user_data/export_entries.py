@@ -145,18 +145,19 @@ class Properties(ExportModel):
 
     def with_ids(self, ids: Mapping[str, str]) -> Self:
         """Return the properties with the ids that `ids` maps replaced."""
-        return self.model_copy(update={name: _replace_ids(getattr(self, name), ids) for name in self.id_fields})
+        return self.model_copy(update={name: replace_ids(getattr(self, name), ids) for name in self.id_fields})
 
     def to_graph(self) -> dict[str, Any]:
         """Return the properties as Neo4j stores them: times as `datetime`, enumerations as text."""
         return {name: str(value) if isinstance(value, str) else value for name, value in self.model_dump().items()}
 
 
-def _replace_ids(value: object, ids: Mapping[str, str]) -> object:
+def replace_ids(value: Any, ids: Mapping[str, str]) -> Any:
+    """Return the value of a property, an id, several or None, with the ids that `ids` maps replaced."""
     if isinstance(value, str):
         return ids.get(value, value)
-    if isinstance(value, list):
-        return [ids.get(item, item) for item in value]
+    if isinstance(value, list | tuple):
+        return type(value)(ids.get(item, item) for item in value)
     return value
 
 
@@ -280,6 +281,7 @@ class FactProperties(Properties):
     search_text: StorableText | None = None
     source_kind: StorableText
     source_quote: StorableText | None = Field(None, description="What the source said.")
+    speaker: StorableText | None = Field(None, description="The user who stated it in a space.")
     session_id: Id | None = None
     message_ids: list[Id] | None = None
     episodes: list[Id] | None = None
@@ -311,6 +313,7 @@ class EpisodicProperties(NodeProperties):
     position: Count
     role: Annotated[MessageRole, Field(strict=False)]
     speaker: StorableText | None = None
+    author: StorableText | None = Field(None, description="The user who sent it to a space.")
     content: Annotated[NonBlankText, Field(max_length=MAX_MESSAGE_LENGTH)]
     redacted: StorableText | None = Field(None, description="The content without secrets; absent when it has none.")
     content_embedding: FiniteVector | None = None
@@ -371,6 +374,7 @@ class SessionProperties(NodeProperties):
     topic_tags: list[StorableText]
     domain: StorableText | None = None
     sentiment_score: FiniteNumber | None = None
+    author: StorableText | None = Field(None, description="The user who opened it in a space.")
     metadata: JsonObject
     is_active: bool
     created_at: MarkedTime

@@ -27,6 +27,7 @@ from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import Clock
 from graphmem.tenants.idempotency import IdempotencyStore
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import Reader, scope_of
 from graphmem.text.normalising import normalise
 from graphmem.user_data.models import ErasureReceipt, ErasureResult, hash_user
 
@@ -226,7 +227,7 @@ class UserData:
     """One memory in the contexts that held it."""
 
     idempotency: IdempotencyStore
-    """One memory in stored responses to requests with an Idempotency-Key."""
+    """One memory, or all of a space, in stored responses to requests with an Idempotency-Key."""
 
     context: ContextStore
     """Goal patterns, which quote memories."""
@@ -293,6 +294,8 @@ class ForgetService:
         # A request that stored messages before the mark may have queued their job after the jobs were erased.
         await erasure.add_erased("Job", await self._data.jobs.forget(owner.group_id))
         progress = await erasure.end()
+        if owner.is_space:
+            await self._data.idempotency.erase_space(owner)
         for cache in caches:
             await cache.discard_user(owner)
         cached = sum([await cache.count_user(owner) for cache in caches])
@@ -310,13 +313,14 @@ class ForgetService:
                 ended += not result.residue
         return ended
 
-    async def erase_memory(self, owner: Owner, memory_id: str) -> int:
+    async def erase_memory(self, reader: Reader, memory_id: str) -> int:
         """Erase every version of a memory everywhere, with entities that only it named; return how many there were.
 
         Raises NotFound for an unknown memory, and JobStoreUnavailable before the graph is changed.
         """
-        versions = await self._data.facts.get_history(owner, memory_id)
-        owned = owner if versions[0].user_id else owner.tenant_global
+        scope = scope_of(reader)
+        versions = await self._data.facts.get_history(scope, memory_id)
+        owned = scope.writable_owner_of(versions[0].owner_for(scope.owner).group_id)
         texts = list({version.content for version in versions})
         await self._erase_from_jobs(owned, memory_id, texts)
         await self._data.context.delete_goal_patterns(owned, [normalise(text) for text in texts])

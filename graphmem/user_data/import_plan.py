@@ -8,8 +8,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from graphmem.tenants.owners import Owner
-from graphmem.user_data.export_document import ExportedMessage, Problem, UserExport, find_lost_references
-from graphmem.user_data.export_entries import ExportedEntity, ExportedRecord, ExportedVersion, Identity
+from graphmem.user_data.export_document import (
+    AnyVersion,
+    ExportedMessage,
+    Problem,
+    UserExport,
+    find_lost_references,
+)
+from graphmem.user_data.export_entries import ExportedEntity, ExportedRecord, Identity
 
 CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far known times may lie ahead of this machine's clock. Every later write of the user gets a later time."""
@@ -79,12 +85,19 @@ class ImportPlan:
     """Element ids of the user's nodes by the key that the export gives them."""
 
     known_memory_ids: set[str] = field(default_factory=set)
+    element_ids: dict[str, str] = field(default_factory=dict)
+    """Element ids of all nodes of the import that exist, by key: those of `known_nodes` and those created since."""
+
+    def count_known(self, export: UserExport) -> int:
+        """Return how many entities, records and versions of an export the user has."""
+        nodes = sum(not self.is_new_node(node) for node in (*export.entities, *export.records))
+        return nodes + sum(not self.is_new_version(version) for version in export.memories)
 
     def is_new_node(self, node: ExportedEntity | ExportedRecord) -> bool:
         """Whether the import creates the node."""
         return node.key not in self.known_nodes
 
-    def is_new_version(self, version: ExportedVersion) -> bool:
+    def is_new_version(self, version: AnyVersion) -> bool:
         """Whether the import creates the version."""
         return version.properties.memory_id not in self.known_memory_ids
 
@@ -112,6 +125,7 @@ def plan_import(owner: Owner, export: UserExport, existing: ExistingData) -> Imp
         if plan.is_new_version(version) and {fact.uuid, fact.memory_id} & (existing.taken_ids | others):
             plan.ids.setdefault(fact.memory_id, _choose_id(owner, existing, fact.memory_id))
             plan.ids[fact.uuid] = _choose_id(owner, existing, fact.uuid)
+    plan.element_ids = dict(plan.known_nodes)
     return plan
 
 
@@ -169,7 +183,7 @@ def _find_other_memories(export: UserExport, existing: ExistingData) -> set[str]
     }
 
 
-def _find_known_memory(plan: ImportPlan, owner: Owner, existing: ExistingData, version: ExportedVersion) -> str | None:
+def _find_known_memory(plan: ImportPlan, owner: Owner, existing: ExistingData, version: AnyVersion) -> str | None:
     """Return the id of the user's memory that a version is of, if it has another id than in the export.
 
     That is the memory which an earlier import made, the one that this memory was copied from, or the one whose

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from datetime import datetime
+from functools import partial
+from itertools import zip_longest
 from typing import TypeVar
 
-from neo4j.exceptions import ClientError
+from neo4j.exceptions import ClientError, ConstraintError
 
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_from_row, fact_to_properties
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.saving import FactLoader
 from graphmem.memories.versioning import describe_rival, find_rival
 from graphmem.neo4j.driver import Graph, Row, Transaction, to_json
-from graphmem.neo4j.schema import LinkType, RecordLabel
+from graphmem.neo4j.schema import RecordLabel
 from graphmem.runtime.errors import Conflict, InvalidInput
 from graphmem.runtime.field_types import deduplicate, name_key
 from graphmem.runtime.progress import ProgressCounter
@@ -26,9 +28,9 @@ from graphmem.user_data.export_entries import (
     ExportedEntity,
     ExportedEpisode,
     ExportedLink,
-    ExportedRecord,
     ExportedSession,
     ExportedVersion,
+    ExportEntry,
     record_identity,
 )
 from graphmem.user_data.foreign_formats import NodeDetails
@@ -41,6 +43,14 @@ from graphmem.user_data.import_plan import (
     find_misfits,
     plan_import,
     replacement_id,
+)
+from graphmem.user_data.import_rows import (
+    ExportedNode,
+    imported_fact,
+    link_row,
+    mentions_others,
+    node_row,
+    version_row,
 )
 from graphmem.user_data.models import ImportResult
 
@@ -87,10 +97,13 @@ async def _find_taken_ids(transaction: Transaction, owner: Owner, export: UserEx
     shared_group = owner.tenant_global.group_id
 
     async def find(ids: Iterable[str], memory_ids: Iterable[str]) -> set[str]:
-        rows = await transaction.run(
-            "import.find_taken_ids", ids=list(ids), memory_ids=list(memory_ids), shared_group=shared_group
-        )
-        return {row["id"] for row in rows}
+        found: set[str] = set()
+        for part, memory_part in zip_longest(_split_batches(list(ids)), _split_batches(list(memory_ids)), fillvalue=()):
+            rows = await transaction.run(
+                "import.find_taken_ids", ids=list(part), memory_ids=list(memory_part), shared_group=shared_group
+            )
+            found |= {row["id"] for row in rows}
+        return found
 
     taken = await find(ids, memory_ids)
     if not taken:
@@ -115,13 +128,12 @@ def _entity_ids_by_name(entities: Sequence[Row]) -> dict[str, str]:
     return by_alias | {row["name_key"]: row["uuid"] for row in entities}
 
 
-BATCH_SIZE = 500
+BATCH_SIZE = 1_000
 """Nodes or relationships written in one query."""
 
-_OWNED_LINKS = frozenset({LinkType.HAS_ARCHIVE, LinkType.HAS_EPISODE, LinkType.MENTIONS, LinkType.NEXT_EPISODE})
-"""Types of relationships that carry the owner's `group_id`."""
+PART_SECONDS = 120.0
+"""Seconds in which Neo4j must answer while it writes a part of a large import, which keeps it busy."""
 
-ExportedNode = ExportedEntity | ExportedRecord
 Item = TypeVar("Item")
 
 
@@ -144,33 +156,88 @@ class ImportStore:
 
         async def work(transaction: Transaction) -> ImportResult:
             now = await self._facts.lock_or_create_user(transaction, owner)
-            refuse_problems("The import has known times in the future.", find_future_times(export, now))
-            existing = await load_existing(transaction, owner, export)
-            refuse_problems("The import does not fit what the user has.", find_misfits(export, existing))
-            plan = plan_import(owner, export, existing)
-            await self._refuse_contradictions(transaction, owner, export, plan, now)
-            known = [node for node in (*export.entities, *export.records) if not plan.is_new_node(node)]
-            progress.add(len(known) + sum(not plan.is_new_version(version) for version in export.memories))
-            nodes = await self._create_nodes(transaction, owner, export, plan, progress)
-            versions = await self._create_versions(transaction, owner, export, plan, progress, now)
-            await self._create_links(transaction, owner, export, nodes, progress)
-            await self._renew_derived(transaction, owner, export, plan)
-            await self._name_self_entity(transaction, owner, export, plan, now)
-            await transaction.run("import.set_user", group_id=owner.group_id, properties=export.user.to_graph())
-            latest = max([now, *(version.properties.created_at for version in versions)])
-            await transaction.run("facts.set_last_write_time", group_id=owner.group_id, at=latest)
-            new = [node for node in (*export.entities, *export.records) if plan.is_new_node(node)]
-            return ImportResult(
-                imported={**Counter(map(_node_kind, new)), "versions": len(versions)},
-                unchanged={**Counter(map(_node_kind, known)), "versions": len(export.memories) - len(versions)},
-                ids={old: new for old, new in plan.ids.items() if old != new},
-                vectors_remade=vectors_remade,
-            )
+            plan = await self._plan(transaction, owner, export, now)
+            write = _PlannedWrite(transaction, owner, plan, now)
+            progress.add(plan.count_known(export))
+            nodes = [*export.entities, *export.records]
+            for nodes_part in _split_batches([node for node in nodes if plan.is_new_node(node)]):
+                await write.create_nodes(nodes_part)
+                progress.add(len(nodes_part))
+            for versions in _split_batches([version for version in export.memories if plan.is_new_version(version)]):
+                await write.create_versions(versions)
+                progress.add(len(versions))
+            await write.renew_entity_edges([node for node in nodes if plan.is_new_node(node)])
+            for links in _split_batches(export.links):
+                await write.create_links(links)
+                progress.add(len(links))
+            await self._finish(write, export)
+            return _result(plan, export, vectors_remade)
 
-        try:
+        with _translate_refusals():
             return await self._graph.write(work)
-        except ClientError as error:
-            raise InvalidInput("The import has a property that Neo4j cannot store.") from error
+
+    async def import_parts(
+        self,
+        owner: Owner,
+        outline: UserExport,
+        read_parts: Callable[[ImportPlan], AsyncGenerator[Sequence[ExportEntry]]],
+        *,
+        vectors_remade: bool,
+        progress: ProgressCounter,
+    ) -> ImportResult:
+        """Write an export that is too large for one transaction, part by part; what the user has stays unchanged.
+
+        `outline` is the export without texts and vectors. It is checked before anything is written, and `read_parts`
+        yields the new entries by the plan that follows from it: those of one section, all versions of a memory in one
+        part. After an interruption, the same import goes on where it ended. Raises what `import_export` raises.
+        """
+
+        async def plan_all(transaction: Transaction) -> ImportPlan:
+            now = await self._facts.lock_or_create_user(transaction, owner)
+            return await self._plan(transaction, owner, outline, now)
+
+        async def write_locked(work: Callable[[_PlannedWrite], Awaitable[None]]) -> None:
+            async def locked(transaction: Transaction) -> None:
+                now = await self._facts.lock_user(transaction, owner)
+                await work(_PlannedWrite(transaction, owner, plan, now))
+
+            async with self._graph.patience(PART_SECONDS):
+                await self._graph.write(locked)
+
+        with _translate_refusals():
+            async with self._graph.patience(PART_SECONDS):
+                plan = await self._graph.write(plan_all)
+            progress.add(plan.count_known(outline))
+            async with aclosing(read_parts(plan)) as parts:
+                async for part in parts:
+                    await write_locked(partial(_PlannedWrite.create, part=part))
+                    progress.add(len(part))
+            await write_locked(lambda write: self._finish(write, outline))
+        return _result(plan, outline, vectors_remade)
+
+    async def _plan(self, transaction: Transaction, owner: Owner, export: UserExport, now: datetime) -> ImportPlan:
+        """Return what an export changes of a user who is locked; raise InvalidInput or Conflict if it cannot be."""
+        refuse_problems("The import has known times in the future.", find_future_times(export, now))
+        existing = await load_existing(transaction, owner, export)
+        refuse_problems("The import does not fit what the user has.", find_misfits(export, existing))
+        plan = plan_import(owner, export, existing)
+        await self._refuse_contradictions(transaction, owner, export, plan, now)
+        return plan
+
+    async def _finish(self, write: _PlannedWrite, export: UserExport) -> None:
+        """Count the messages of the sessions again, and write what is of the user."""
+        transaction, owner, plan = write.transaction, write.owner, write.plan
+        sessions = [node.properties.session_id for node in export.records if isinstance(node, ExportedSession)]
+        for part in _split_batches(sessions):
+            await transaction.run("import.renew_sessions", group_id=owner.group_id, session_ids=part)
+        entity = find_self_entity(export)
+        if entity is not None and not plan.is_new_node(entity):
+            # The user's own entity was there before: it gets the names that it has in the export.
+            names = [entity.properties.name, *entity.properties.aliases]
+            own_id = plan.ids.get(entity.properties.uuid, entity.properties.uuid)
+            await self._entities.add_aliases(transaction, owner, own_id, names, write.now)
+        await transaction.run("import.set_user", group_id=owner.group_id, properties=export.user.to_graph())
+        await transaction.run("facts.set_last_write_time", group_id=owner.group_id, at=write.latest)
 
     async def set_entity_details(self, owner: Owner, details: Sequence[NodeDetails]) -> None:
         """Set the summaries and the attributes of entities that have none; unknown entities are left out."""
@@ -195,27 +262,33 @@ class ImportStore:
         self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan, now: datetime
     ) -> None:
         """Raise Conflict for new facts that cannot be valid together with others, of the user or of the import."""
-        new = {
-            index: _imported_fact(owner, version, plan.ids).with_active_hash(now)
-            for index, version in enumerate(export.memories)
-            if plan.is_new_version(version)
-        }
-        pairs = [(fact.subject_id, fact.predicate) for fact in new.values() if fact.single_valued]
+        new = {index: version for index, version in enumerate(export.memories) if plan.is_new_version(version)}
+        single_valued: dict[int, Fact] = {}
+        states: dict[int, str] = {}
+        for index, version in new.items():
+            fact = imported_fact(owner, version, plan.ids).with_active_hash(now)
+            if fact.active_hash:
+                states[index] = fact.active_hash
+            if fact.single_valued:
+                single_valued[index] = fact
         values: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+        pairs = [(fact.subject_id, fact.predicate) for fact in single_valued.values()]
         for fact in (await FactLoader(transaction, owner).fetch(pairs=pairs)).values():
             values[fact.subject_id, fact.predicate].append(fact)
         current: dict[tuple[str, str], list[Fact]] = defaultdict(list)
-        for fact in new.values():
+        for fact in single_valued.values():
             if fact.active_hash:
                 current[fact.subject_id, fact.predicate].append(fact)
-        statements = Counter(fact.active_hash for fact in new.values())
+        statements = Counter(states.values())
         errors: list[dict[str, object]] = []
-        for index, fact in new.items():
-            pair = (fact.subject_id, fact.predicate)
-            rivals = [*values[pair], *current[pair]] if fact.active_hash else values[pair]
-            if fact.single_valued and (rival := find_rival(fact, rivals)):
-                errors.append({"loc": ["memories", index], "msg": f"would be {describe_rival(fact, rival)}"})
-            elif fact.active_hash and statements[fact.active_hash] > 1:
+        for index in new:
+            if value := single_valued.get(index):
+                pair = (value.subject_id, value.predicate)
+                rivals = [*values[pair], *current[pair]] if value.active_hash else values[pair]
+                if rival := find_rival(value, rivals):
+                    errors.append({"loc": ["memories", index], "msg": f"would be {describe_rival(value, rival)}"})
+                    continue
+            if index in states and statements[states[index]] > 1:
                 errors.append({"loc": ["memories", index], "msg": "states the same as another memory of the import"})
         if errors:
             raise Conflict(
@@ -224,73 +297,80 @@ class ImportStore:
                 errors=errors[:MAX_REPORTED_PROBLEMS],
             )
 
-    async def _create_nodes(
-        self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan, progress: ProgressCounter
-    ) -> dict[str, str]:
-        """Create the nodes that are new; return the element ids of all nodes of the export by their keys."""
-        element_ids = dict(plan.known_nodes)
-        new = [node for node in (*export.entities, *export.records) if plan.is_new_node(node)]
-        for part in _split_batches([_node_row(owner, node, plan.ids) for node in new]):
-            created = await transaction.run("import.create_nodes", group_id=owner.group_id, rows=part)
-            element_ids |= {row["key"]: row["element_id"] for row in created}
-            progress.add(len(part))
-        return element_ids
 
-    async def _create_versions(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        export: UserExport,
-        plan: ImportPlan,
-        progress: ProgressCounter,
-        now: datetime,
-    ) -> list[ExportedVersion]:
-        """Create the versions that are new, with the references of their memories, and return them."""
-        new = [version for version in export.memories if plan.is_new_version(version)]
-        rows = [_version_row(owner, version, plan.ids, now) for version in new]
-        for part in _split_batches(rows):
-            await transaction.run("import.create_versions", group_id=owner.group_id, rows=part)
-            progress.add(len(part))
-        referring = deduplicate(row["properties"]["memory_id"] for row in rows if _mentions_others(row))
-        for ids in _split_batches(referring):
-            await transaction.run("facts.rebuild_references", group_id=owner.group_id, referring=ids)
-        return new
+class _PlannedWrite:
+    """Writes the new entries of an export in one transaction, at `now`, when the user was locked.
 
-    async def _renew_derived(
-        self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan
-    ) -> None:
-        """Count the messages of the sessions again, and keep of new messages the versions that were created."""
-        sessions = [node for node in export.records if isinstance(node, ExportedSession)]
-        ids = [session.properties.session_id for session in sessions]
-        for part in _split_batches(ids):
-            await transaction.run("import.renew_sessions", group_id=owner.group_id, session_ids=part)
-        new = [node for node in export.records if isinstance(node, ExportedEpisode) and plan.is_new_node(node)]
-        for messages in _split_batches([plan.ids.get(node.properties.uuid, node.properties.uuid) for node in new]):
-            await transaction.run("import.renew_entity_edges", ids=messages)
+    `latest` is the latest known time that it has written, not before `now`.
+    """
 
-    async def _name_self_entity(
-        self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan, now: datetime
-    ) -> None:
-        """Give the user's own entity the names that it has in the export, if it was there before the import."""
-        entity = find_self_entity(export)
-        if entity is None or plan.is_new_node(entity):
-            return
-        names = [entity.properties.name, *entity.properties.aliases]
-        own_id = plan.ids.get(entity.properties.uuid, entity.properties.uuid)
-        await self._entities.add_aliases(transaction, owner, own_id, names, now)
+    def __init__(self, transaction: Transaction, owner: Owner, plan: ImportPlan, now: datetime) -> None:
+        self.transaction = transaction
+        self.owner = owner
+        self.plan = plan
+        self.now = self.latest = now
 
-    async def _create_links(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        export: UserExport,
-        element_ids: Mapping[str, str],
-        progress: ProgressCounter,
-    ) -> None:
-        rows = [_link_row(owner, link, element_ids) for link in export.links]
-        for part in _split_batches(rows):
-            await transaction.run("import.create_links", rows=part)
-            progress.add(len(part))
+    async def create(self, part: Sequence[ExportEntry]) -> None:
+        """Create new entries of one section, which later writes follow."""
+        if links := [entry for entry in part if isinstance(entry, ExportedLink)]:
+            await self.create_links(links)
+        elif versions := [entry for entry in part if isinstance(entry, ExportedVersion)]:
+            await self.create_versions(versions)
+        else:
+            nodes = [entry for entry in part if not isinstance(entry, ExportedLink | ExportedVersion)]
+            await self.create_nodes(nodes)
+            await self.renew_entity_edges(nodes)
+        await self.transaction.run("facts.set_last_write_time", group_id=self.owner.group_id, at=self.latest)
+
+    async def create_nodes(self, nodes: Sequence[ExportedNode]) -> None:
+        """Create nodes, which the plan knows by their element ids from then on."""
+        rows = [node_row(self.owner, node, self.plan.ids) for node in nodes]
+        created = await self.transaction.run("import.create_nodes", group_id=self.owner.group_id, rows=rows)
+        self.plan.element_ids.update((row["key"], row["element_id"]) for row in created)
+
+    async def create_versions(self, versions: Sequence[ExportedVersion]) -> None:
+        """Create versions, with the references of their memories."""
+        rows = [version_row(self.owner, version, self.plan.ids, self.now) for version in versions]
+        await self.transaction.run("import.create_versions", group_id=self.owner.group_id, rows=rows)
+        if referring := deduplicate(row["properties"]["memory_id"] for row in rows if mentions_others(row)):
+            await self.transaction.run(
+                "facts.rebuild_references", group_id=self.owner.group_id, referring=list(referring)
+            )
+        self.latest = max([self.latest, *(version.properties.created_at for version in versions)])
+
+    async def renew_entity_edges(self, nodes: Sequence[ExportedNode]) -> None:
+        """Let the messages among new nodes list only those versions of memories that exist."""
+        messages = [node.properties.uuid for node in nodes if isinstance(node, ExportedEpisode)]
+        for part in _split_batches([self.plan.ids.get(uuid, uuid) for uuid in messages]):
+            await self.transaction.run("import.renew_entity_edges", ids=part)
+
+    async def create_links(self, links: Sequence[ExportedLink]) -> None:
+        """Create relationships unless they exist."""
+        rows = [link_row(self.owner, link, self.plan.element_ids) for link in links]
+        await self.transaction.run("import.create_links", rows=rows)
+
+
+@contextmanager
+def _translate_refusals() -> Iterator[None]:
+    """Raise Conflict or InvalidInput for what Neo4j refuses to store."""
+    try:
+        yield
+    except ConstraintError as error:
+        raise Conflict("The user was written to while the import ran: run it again.") from error
+    except ClientError as error:
+        raise InvalidInput("The import has a property that Neo4j cannot store.") from error
+
+
+def _result(plan: ImportPlan, export: UserExport, vectors_remade: bool) -> ImportResult:
+    nodes = [*export.entities, *export.records]
+    kinds, new = Counter(map(_node_kind, nodes)), Counter(_node_kind(node) for node in nodes if plan.is_new_node(node))
+    versions = sum(map(plan.is_new_version, export.memories))
+    return ImportResult(
+        imported={**new, "versions": versions},
+        unchanged={**(kinds - new), "versions": len(export.memories) - versions},
+        ids={old: new for old, new in plan.ids.items() if old != new},
+        vectors_remade=vectors_remade,
+    )
 
 
 def _split_batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
@@ -300,50 +380,3 @@ def _split_batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
 
 def _node_kind(node: ExportedNode) -> str:
     return "Entity" if isinstance(node, ExportedEntity) else node.labels[0]
-
-
-def _node_row(owner: Owner, node: ExportedNode, ids: Mapping[str, str]) -> Row:
-    properties = node.properties.with_ids(ids).to_graph() | {"group_id": owner.group_id}
-    if isinstance(node, ExportedEntity | ExportedEpisode):
-        properties["group_key"] = owner.group_key
-    return {"key": node.key, "labels": list(node.labels), "properties": properties}
-
-
-def _version_row(owner: Owner, version: ExportedVersion, ids: Mapping[str, str], now: datetime) -> Row:
-    fact = _imported_fact(owner, version, ids).with_active_hash(now)
-    # The stored properties also have the marks of maintenance and consolidation, for which a fact has no fields.
-    properties = _stored_properties(owner, version, ids) | fact_to_properties(fact)
-    return {
-        "subject_id": fact.subject_id,
-        "object_id": fact.object_id or fact.subject_id,
-        "properties": properties | {"fact_embedding": version.vector},
-    }
-
-
-def _imported_fact(owner: Owner, version: ExportedVersion, ids: Mapping[str, str]) -> Fact:
-    subject_id = ids.get(version.subject_id, version.subject_id)
-    object_id = ids.get(version.object_id, version.object_id)
-    return fact_from_row(
-        {"fact": _stored_properties(owner, version, ids), "subject_id": subject_id, "object_id": object_id}
-    )
-
-
-def _stored_properties(owner: Owner, version: ExportedVersion, ids: Mapping[str, str]) -> Row:
-    return version.properties.with_ids(ids).to_graph() | {"group_id": owner.group_id}
-
-
-def _mentions_others(version: Row) -> bool:
-    """Return whether a version mentions entities beside its subject and object."""
-    return bool({*version["properties"]["entity_ids"]} - {version["subject_id"], version["object_id"]})
-
-
-def _link_row(owner: Owner, link: ExportedLink, element_ids: Mapping[str, str]) -> Row:
-    properties = link.properties.to_graph()
-    if link.type in _OWNED_LINKS:
-        properties["group_id"] = owner.group_id
-    return {
-        "type": link.type.value,
-        "start": element_ids[link.start],
-        "end": element_ids[link.end],
-        "properties": properties,
-    }

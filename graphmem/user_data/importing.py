@@ -19,7 +19,13 @@ from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
-from graphmem.user_data.export_document import EmbeddingInfo, UserExport, parse_export, rename_self_entity
+from graphmem.user_data.export_document import (
+    EmbeddingInfo,
+    UserExport,
+    parse_current_export,
+    parse_export,
+    rename_self_entity,
+)
 from graphmem.user_data.foreign_formats import ParsedGraph, parse_chat_log, parse_graphiti, parse_mem0
 from graphmem.user_data.formats import parse_document
 from graphmem.user_data.import_store import BATCH_SIZE, ImportStore
@@ -67,6 +73,10 @@ class ImportService:
         progress: ProgressCallback = ignore_progress,
     ) -> ImportResult:
         """Import a document; raise InvalidInput unless it has the format `source_format`, with `auto` any known one."""
+        if source_format in (ImportFormat.AUTO, ImportFormat.GRAPHMEM):
+            export = await asyncio.to_thread(parse_current_export, raw)
+            if export is not None:
+                return await self._import_export(owner, export, progress)
         source_format, document = await asyncio.to_thread(parse_document, raw, source_format)
         return await self.import_parsed(owner, source_format, document, actor=actor, progress=progress)
 
@@ -87,10 +97,10 @@ class ImportService:
             case ImportFormat.CHAT:
                 return await self._import_chat(owner, document, progress)
             case ImportFormat.RECORDS:
-                records = await asyncio.to_thread(parse_records, document, owner.user_id)
+                records = await asyncio.to_thread(parse_records, document, owner.entity_name)
                 return await self._import_records(owner, records, actor, progress)
             case ImportFormat.MEM0:
-                statements = await asyncio.to_thread(parse_mem0, document, owner.user_id)
+                statements = await asyncio.to_thread(parse_mem0, document, owner.entity_name)
                 return await self._import_statements(owner, source_format, statements, actor, progress)
             case _:
                 graph = await asyncio.to_thread(parse_graphiti, document)
@@ -102,9 +112,9 @@ class ImportService:
         Vectors of another embedding model are computed again.
         """
         self._check_count(export.entry_count)
-        if export.user_id != owner.user_id:
-            [vector] = await self._embedder.embed([owner.user_id])
-            export = rename_self_entity(export, owner.user_id, vector)
+        if export.user_id != owner.entity_name:
+            [vector] = await self._embedder.embed([owner.entity_name])
+            export = rename_self_entity(export, owner.entity_name, vector)
         embedding = EmbeddingInfo(model=self._embedder.model, dimension=self._embedder.dimension)
         vectors_remade = export.embedding != embedding
         texts = export.embedded_texts if vectors_remade else []

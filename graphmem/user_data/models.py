@@ -16,6 +16,7 @@ from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.validation import describe_field_errors, field_errors
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.spaces import PlaceQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,22 @@ class ImportResult(BaseModel):
     vectors_remade: bool = False
 
 
+class FailedFile(BaseModel):
+    """A file of a folder that was not imported, or not all of it, and why."""
+
+    file: str
+    reason: str
+
+
+class FolderImport(BaseModel):
+    """What an import of a folder wrote and found unchanged, over all users, and the files that failed."""
+
+    users: int = 0
+    imported: dict[str, int] = Field(default_factory=dict)
+    unchanged: dict[str, int] = Field(default_factory=dict)
+    failed: list[FailedFile] = Field(default_factory=list)
+
+
 ExportFormat = Literal["json", "yaml"]
 """The formats in which a user is exported."""
 
@@ -139,14 +156,14 @@ ExportView = Literal["full", "records"]
 """What an export contains: everything without loss, or the current memories as records to read and edit."""
 
 
-class ExportQuery(BaseModel):
+class ExportQuery(PlaceQuery):
     """The format and the view of an export."""
 
     format: ExportFormat = "json"
     view: ExportView = Field("full", description="records: the current memories in a lean form to read and edit.")
 
 
-class ImportQuery(BaseModel):
+class ImportQuery(PlaceQuery):
     """The format of a document to import."""
 
     format: ImportFormat = Field(ImportFormat.AUTO, description="Absent: detected from the document.")

@@ -122,6 +122,22 @@ async def test_what_rests_on_no_source_is_no_answer(mara: httpx.AsyncClient, mod
     assert response["llm_calls"] == 1
 
 
+async def test_an_answer_rests_on_the_spaces_that_are_read(
+    asking: Services, address: str, tenant: str, mara: httpx.AsyncClient, model: ScriptedServer
+) -> None:
+    async with await connect(asking, address, tenant, "admin") as admin:
+        members = [{"user": "mara", "role": "writer"}]
+        made = await admin.put("/v1/spaces/atlas", json={"title": "Team Atlas", "members": members})
+        assert made.status_code == 201, made.text
+        shared = {"content": "The office of Atlas moved to Malmö.", "space": "atlas"}
+        assert (await admin.post(f"{USER}/memories", json={"memories": [shared]})).is_success
+    question = "Where is the office of Atlas?"
+    model.steps = [answers("In Malmö.", (3, "moved to Malmö")), answers(None)]
+    assert (await ask(mara, question))["answered"]
+    assert not (await ask(mara, question, spaces="none"))["answered"]
+    assert ("Malmö" in shown_to(model), "Malmö" in shown_to(model, 1)) == (True, False)
+
+
 async def test_a_second_look_shows_what_the_first_asked_for(mara: httpx.AsyncClient, model: ScriptedServer) -> None:
     told = {"content": "Timo repairs clocks.", "subject": {"name": "Timo"}, "domain": "people"}
     assert (await mara.post(f"{USER}/memories", json={"memories": [told]})).is_success
@@ -161,6 +177,15 @@ async def test_what_an_answer_was_made_from_is_remembered_and_can_be_rated(
     assert memory_id in rated.json()["credited"]
     uses = (await mara.get(f"{USER}/memories/{memory_id}/uses")).json()["items"]
     assert [use["context_id"] for use in uses] == [response["context_id"]]
+
+
+async def test_a_question_without_reinforcement_leaves_no_trace(mara: httpx.AsyncClient, model: ScriptedServer) -> None:
+    model.steps = [answers("You live in Lund.", (1, "lives in Lund"))]
+    response = await ask(mara, reinforce=False)
+    memory_id = response["citations"][0]["memory_id"]
+    assert (await mara.get(f"{USER}/memories/{memory_id}/uses")).json()["items"] == []
+    rated = await mara.post(f"{USER}/context/{response['context_id']}/feedback", json={"score": 5})
+    assert rated.status_code == 404
 
 
 async def test_an_analyst_may_ask_and_leaves_no_trace(

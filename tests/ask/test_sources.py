@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graphmem.ask.models import Citation, SourceQuote
 from graphmem.ask.sources import ShownSources, Source, find_quote
@@ -69,3 +71,15 @@ def test_sources_keep_their_numbers_when_more_are_found() -> None:
         "[2] memory (noted 2026-06-03): B",
         "[3] memory (noted 2026-06-01): C",
     ]
+
+
+@given(st.text(max_size=200), st.integers(0, 199), st.integers(1, 60))
+def test_what_is_found_stands_in_the_text(text: str, start: int, size: int) -> None:
+    found = find_quote(text[start : start + size], text)
+    assert found is None or found in text
+
+
+@given(st.lists(st.sampled_from(["lives", "Lund,", "9,400", "kronor", "(tea)", "Mara's", "não", "№5"]), min_size=1))
+def test_a_run_of_words_is_found(words: list[str]) -> None:
+    text = f"It is said: {' '.join(words)}."
+    assert find_quote(" ".join(words).upper(), text) is not None

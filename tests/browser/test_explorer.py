@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import UTC, datetime
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from graphmem.models.provider_model import ProviderModel
 from tests.browser.conftest import ExplorerUser, Page, Service
+from tests.models.scripted_server import Exchange, ScriptedServer, replies
 
 # The first test waits for the database, the embedder, the service and the browser to start.
 pytestmark = pytest.mark.timeout(240)
@@ -102,6 +106,30 @@ def test_search_says_why_each_memory_was_found(page: Page, explorer_user: Explor
     page.driver.back()
     page.wait_for("#results li", "Mara lives in Porto")
     assert page.wait_for("#find").get_attribute("value") == "Where does Mara live?"
+
+
+def test_a_model_answers_a_question_when_it_is_asked_to(
+    page: Page, explorer_user: ExplorerUser, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explorer_user.open(page, "search")
+    page.wait_for("#find").send_keys("Where does Mara live?", Keys.ENTER)
+    page.click("#ask")
+    page.wait_for("#problem", "GRAPHMEM_LLM_MODEL")
+    porto = re.compile(r"\[(\d+)\] [^\n]*Mara lives in Porto")
+
+    def answer(exchange: Exchange) -> None:
+        [number] = porto.findall(exchange.body["messages"][1]["content"])
+        sources = [{"source": int(number), "quote": "lives in Porto"}]
+        replies(json.dumps({"sources": sources, "answer": "Mara lives in Porto.", "search": None}))(exchange)
+
+    with ScriptedServer(answer) as model:
+        monkeypatch.setattr(service.memory.answers, "_model", ProviderModel(api_key="key", base_url=model.base_url))
+        page.click("#ask")
+        page.wait_for("#answer", "Mara lives in Porto.")
+        assert len(model.requests) == 1
+    page.click("#citations a", "lives in Porto")
+    page.wait_for("h1", "Mara lives in Porto")
+    assert page.console_errors == []
 
 
 def test_filters_are_in_the_address_and_back_keeps_the_place(page: Page, explorer_user: ExplorerUser) -> None:

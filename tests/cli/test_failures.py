@@ -34,6 +34,8 @@ INVALID_ARGUMENTS = {
     ("add", "--user", "mara", "--tenant", "No Such", "She sings."): "tenant",
     ("ingest", "--user", "mara", "missing.jsonl"): "missing.jsonl",
     ("forget", "--user", "mara"): "--yes",
+    ("import", "missing.json"): "--user",
+    ("export",): "--user",
     ("maintain", "polish"): "polish",
 }
 

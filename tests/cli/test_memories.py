@@ -76,6 +76,24 @@ async def test_export_forget_and_import_round_trip(cli_with_models: Cli, user: s
     assert "cello" in (await cli_with_models("entity", "--user", user, user)).out
 
 
+async def test_all_users_of_a_tenant_are_exported_into_a_folder_and_imported_again(
+    cli_with_models: Cli, tenant: str
+) -> None:
+    for user in ("mara", "b/ö"):
+        await cli_with_models("add", "--user", user, "--tenant", tenant, f"{user} plays the cello.")
+    exported = await cli_with_models("export", "all", "--tenant", tenant, "--json")
+    assert exported.json == {"folder": "all", "users": 2}
+    assert sorted(path.name for path in (cli_with_models.folder / "all").iterdir()) == ["b%2F%C3%B6.json", "mara.json"]
+    await cli_with_models("forget", "--user", "mara", "--tenant", tenant, "--yes")
+    imported = await cli_with_models("import", "all", "--tenant", tenant, "--json")
+    assert (imported.code, imported.json["users"], imported.json["imported"]["versions"]) == (0, 2, 1)
+    assert "cello" in (await cli_with_models("entity", "--user", "mara", "--tenant", tenant, "mara")).out
+    (cli_with_models.folder / "all" / "mara.json").write_text("{}", "utf-8")
+    failed = await cli_with_models("import", "all", "--tenant", tenant)
+    assert failed.code == 1
+    assert "mara.json" in failed.out
+
+
 async def test_mem0_import_reports_rejected_items(cli_with_models: Cli, user: str) -> None:
     statement = {"id": "m1", "memory": "Mara plays the cello.", "created_at": "2025-01-01T00:00:00Z"}
     secret = {"id": "m2", "memory": "Mara's card is 4111 1111 1111 1111"}

@@ -52,6 +52,8 @@ SAMPLE_ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "enhance": (("x", "x"), {"reply": "x"}),
     "add_context": (("x",), {"type": "goal", "key": "x", "value": "x"}),
     "import_": (("x", b"{}"), {}),
+    "put_space": (("x",), {"title": "x"}),
+    "set_space_member": (("x", "x"), {"role": "reader"}),
 }
 """Arguments of operations for which a text in each required place is not valid."""
 

@@ -247,7 +247,7 @@ def test_a_secret_is_left_out(memory: Memory, user: str, caplog: pytest.LogCaptu
 
 
 def test_memories_of_one_process_are_one_until_the_last_is_closed(memory: Memory, user: str) -> None:
-    settings = memory._memory._memory._settings
+    settings = memory._memory._settings
     other = Memory(settings=settings)
     other.add("I play the cello", user_id=user, infer=False)
     other.close()
@@ -261,7 +261,8 @@ async def test_the_asynchronous_memory_says_that_there_is_no_model(
     configured: Settings, memory: Memory, user: str
 ) -> None:
     await asyncio.to_thread(memory.close)
-    async with AsyncMemory(settings=configured) as asynchronous:
+    async with AsyncMemory(settings=configured) as asynchronous, AsyncMemory(settings=configured) as second:
+        assert await second.get_all(user_id=user) == {"results": []}
         await asynchronous.add("I play chess", user_id=user, infer=False)
         assert texts(await asynchronous.search("games", filters={"user_id": user})) == {"I play chess"}
         with pytest.raises(NotConfigured, match="infer=False"):
@@ -350,6 +351,8 @@ async def test_a_client_changes_lists_and_erases(client: MemoryClient) -> None:
             client.get(item["id"])
         client.project.update(custom_instructions="Remember what people eat.")
         assert client.delete_users(user_id="bob") == {"message": "Entity deleted successfully."}
+        client.delete_all(agent_id="*")
+        assert [entity["type"] for entity in client.users()["results"]] == ["user"]
         client.reset()
         assert client.users() == {"results": []}
         with pytest.raises(NotImplementedError, match="graphmem export"):

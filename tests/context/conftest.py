@@ -34,7 +34,7 @@ from graphmem.search.resident.copies import ResidentCopies
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
-from graphmem.tenants.users import UserStore
+from graphmem.tenants.rights import Rights
 from tests.conftest import FakeClock
 
 
@@ -111,7 +111,7 @@ async def open_harness(
 ) -> AsyncIterator[ContextHarness]:
     entities, policy = EntityStore(graph), SecretPolicy()
     facts, episodes, vectors = FactStore(graph, entities, clock), EpisodeStore(graph, clock), StoredVectors(graph)
-    sources = ResidentCopies(graph, vectors, UserStore(graph), clock, max_bytes=50_000_000)
+    sources = ResidentCopies(graph, vectors, Rights(graph), clock, max_bytes=50_000_000)
     names, reinforcement = EntityNameCache(clock), ReinforcementBuffer(facts, clock)
     search = HybridSearch(sources, entities, names, reinforcement, embedder, clock)
     lookup = EntityLookup(sources, entities, names, reinforcement, clock)

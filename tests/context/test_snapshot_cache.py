@@ -31,6 +31,7 @@ class SnapshotLoader:
         owner: Owner,
         session_id: str | None,
         *,
+        place: Owner | None,
         message_limit: int,
         valid_until: datetime,
         cached_version: str | None,

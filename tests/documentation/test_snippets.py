@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from graphmem.app.bootstrap import Services
+from graphmem.client.async_client import DEFAULT_SERVER_URL
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.documentation.test_reference import ROOT
 
-GUIDES = ["tutorial", "agent-loop", "tenants", "from-mem0", "from-graphiti", "instructions"]
+GUIDES = ["tutorial", "agent-loop", "tenants", "spaces", "from-mem0", "from-graphiti", "instructions"]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
 
@@ -39,5 +40,7 @@ async def test_a_guide_prints_what_it_shows(services: Services, address: str, te
     blocks = BLOCK.findall((ROOT / f"docs/{guide}.md").read_text("utf-8"))
     assert blocks
     runnable = [re.sub(r"\bClient\((.+?)\)", rf'Client(\1, "{address}")', code) for code, _ in blocks]
-    printed = await asyncio.to_thread(run_blocks, [code.replace("gm_…", key.key) for code in runnable])
+    printed = await asyncio.to_thread(
+        run_blocks, [code.replace("gm_…", key.key).replace(DEFAULT_SERVER_URL, address) for code in runnable]
+    )
     assert printed == [shown for _, shown in blocks]

@@ -1,4 +1,4 @@
-"""Answers per token: which questions are drawn, what fits a budget, who sees what, and what the figures mean."""
+"""Evaluations of answers: what is read from files, drawn, fits a budget, and who sees what; what figures mean."""
 
 from __future__ import annotations
 
@@ -9,72 +9,123 @@ from typing import Any
 
 import pytest
 
-from evaluation.answers.__main__ import load_contexts, main, save_contexts
-from evaluation.answers.completions import RecordedModel
-from evaluation.answers.contexts import CONTEXT, GRAPHITI, SEARCH, AnswerContext, FoundLine, fill_budget
-from evaluation.answers.judge import (
-    JudgeAnswer,
-    NumberedVerdict,
+from graphmem.evaluation.benchmark import AskedQuestion, Benchmark, BenchmarkConversation, draw_questions
+from graphmem.evaluation.causes import Cause, CauseAnswer, find_cause
+from graphmem.evaluation.formats import read_benchmark
+from graphmem.evaluation.judging import (
+    CriteriaVerdict,
+    CriteriaVerdicts,
+    RatedAnswer,
+    RatedAnswers,
     Rating,
     distinct_answers,
-    find_score,
+    find_rule,
     judge_prompt,
-    scores_by_answer,
+    score_answers,
 )
-from evaluation.answers.questions import AskedQuestion, draw, read_file
-from evaluation.answers.reader import ReaderAnswer, in_rounds, reader_prompt
-from evaluation.answers.report import render_report
-from evaluation.answers.scores import Figure, answer_share, bootstrap, difference, evidence_share
-from graphmem.models.language_model import Completion
-from graphmem.models.prompts import Prompt
-from graphmem.models.receipt import Receipt
+from graphmem.evaluation.reading import reader_prompt
+from graphmem.evaluation.run_folder import AnswerContext, RecordFile
+from graphmem.evaluation.scores import answer_share, bootstrap, difference, evidence_share
+from graphmem.evaluation.systems import FoundLine, fill_budget, find_quoted
+from graphmem.runtime.errors import InvalidInput
 from graphmem.text.token_counts import count_tokens
 
 
 def question(number: int = 0, category: str = "when", conversation: str = "c1", **fields: Any) -> AskedQuestion:
-    given = {"text": f"Question {number}?", "expected": "7 May 2023", "evidence": frozenset({"m1", "m2"}), **fields}
+    given = {"text": f"Question {number}?", "expected": "7 May 2023", "evidence": ["m1", "m2"], **fields}
     return AskedQuestion(
-        id=f"file/{conversation}/{category}{number:03}",
-        source="file",
-        conversation=conversation,
-        category=category,
-        **given,
+        id=f"{conversation}/{category}{number:03}", conversation=conversation, category=category, **given
     )
 
 
-def context(asked: AskedQuestion, system: str = CONTEXT, budget: int = 250, text: str = "") -> AnswerContext:
-    return AnswerContext(asked, system, budget, text or f"{system} {budget}", frozenset({"m1"}))
+def context(asked: AskedQuestion, text: str = "", **fields: Any) -> AnswerContext:
+    given = {"system": "context", "budget": 250, "seconds": 0.01, "covered": ["m1"], **fields}
+    return AnswerContext(question_id=asked.id, text=text, tokens=count_tokens(text), **given)
 
 
-class CountingModel:
-    """A model that answers every reader alike and counts what it is asked."""
-
-    def __init__(self, answer: str = "7 May 2023") -> None:
-        self.answer = answer
-        self.prompts: list[Prompt] = []
-
-    async def complete_structured(self, prompt: Any, schema: Any, *, use: str = "main") -> Completion[Any]:
-        self.prompts.append(prompt)
-        return Completion(schema(answer=self.answer), Receipt())
-
-    async def call_tools(self, *_: Any, **__: Any) -> Any:
-        raise AssertionError("readers and judges call no tools")
+def write(path: Path, data: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(data), "utf-8")
+    return path
 
 
-def test_questions_are_read_from_both_kinds_of_files(tmp_path: Path) -> None:
+def test_files_of_ones_own_name_categories_or_abilities(tmp_path: Path) -> None:
+    messages = [{"id": "m1", "session": 1, "role": "user", "content": "Hello", "timestamp": "2023-05-08T13:56:00Z"}]
     asked = {"question": "When?", "answer": 2022, "evidence": ["m1"]}
-    numbered = {"id": "a", "messages": [], "facts": [{"id": "f"}], "qa": [
-        asked | {"category": 2}, asked | {"category": 5}, asked | {"category": 2, "evidence": []},
-    ]}  # fmt: skip
-    no_facts = {"id": "b", "messages": [], "qa": [asked | {"category": 2}]}
-    path = tmp_path / "first.json"
-    path.write_text(json.dumps({"categories": {"2": "temporal"}, "conversations": [numbered, no_facts]}), "utf-8")
-    assert [(read.id, read.category, read.expected) for read in read_file(path).questions] == [
-        ("first/a/0", "temporal", "2022")
+    numbered = {"id": "a", "messages": messages, "qa": [asked | {"category": 2}, asked | {"category": 5}]}
+    able = {"id": "b", "messages": [], "qa": [{"question": "Why?", "ability": "multi_session", "rubric": ["says so"]}]}
+    categories = {"2": "temporal", "5": "adversarial"}
+    path = write(tmp_path / "first.json", {"categories": categories, "conversations": [numbered, able]})
+    read = read_benchmark(Benchmark.LOCOMO, path)
+    assert [(one.id, one.category, one.expected, one.is_unanswerable) for one in read.questions] == [
+        ("a/0", "temporal", "2022", False),
+        ("a/1", "adversarial", "2022", True),
+        ("b/0", "multi session", "", False),
     ]
-    able = {"question": "Why?", "answer": "", "ability": "multi_session", "evidence": [], "rubric": ["says so"]}
-    path.write_text(json.dumps({"conversations": [{"id": "b", "messages": [], "qa": [able]}]}), "utf-8")
-    assert [(read.category, read.expected) for read in read_file(path).questions] == [("multi session", "- says so")]
+    assert read.questions[2].criteria == ["says so"]
+    assert read.conversations[0].messages[0].session == "session-1"
+
+
+def test_longmemeval_is_read_as_published(tmp_path: Path) -> None:
+    turns = [
+        {"role": "user", "content": "My dog is Rex.", "has_answer": True},
+        {"role": "assistant", "content": "Nice."},
+    ]
+    entry = {
+        "question_id": "q1",
+        "question_type": "single-session-user",
+        "question": "What is my dog called?",
+        "answer": "Rex",
+        "question_date": "2023/05/30 (Tue) 23:40",
+        "haystack_session_ids": ["s2", "s1"],
+        "haystack_dates": ["2023/05/21 (Sun) 10:00", "2023/05/20 (Sat) 02:21"],
+        "haystack_sessions": [turns, [{"role": "user", "content": "Hi."}]],
+    }
+    other = entry | {"question_id": "q2_abs"}
+    read = read_benchmark(Benchmark.LONGMEMEVAL, write(tmp_path / "s.json", [entry, other]))
+    first, second = read.questions
+    assert (first.category, first.evidence, first.asked_at) == (
+        "single-session-user",
+        ["s2:0:0"],
+        "2023/05/30 (Tue) 23:40",
+    )
+    assert (second.category, second.is_unanswerable) == ("abstention", True)
+    sessions = read.conversations[0].sessions()
+    assert [session for session, _ in sessions] == ["1-s1", "0-s2"], "the earlier session comes first"
+    assert f"{sessions[1][1][1].timestamp:%Y-%m-%d %H:%M:%S}" == "2023-05-21 10:00:20"
+
+
+def test_beam_is_read_as_published(tmp_path: Path) -> None:
+    turns = [
+        [
+            {"role": "user", "id": 0, "time_anchor": "March-15-2024", "content": "I use Flask. ->-> 1,1"},
+            {"role": "assistant", "id": 1, "content": "Good."},
+        ]
+    ]
+    write(tmp_path / "100K" / "1" / "chat.json", [{"batch_number": 1, "turns": turns}])
+    asked = {
+        "knowledge_update": [
+            {"question": "How many?", "answer": "165", "source_chat_ids": {"old": [0], "new": [1]}, "rubric": ["165"]}
+        ],
+        "abstention": [{"question": "Who?", "ideal_response": "no information", "rubric": ["no information"]}],
+    }
+    write(tmp_path / "100K" / "1" / "probing_questions" / "probing_questions.json", asked)
+    read = read_benchmark(Benchmark.BEAM, tmp_path / "100K")
+    assert [(one.category, one.expected, one.evidence) for one in read.questions] == [
+        ("knowledge update", "165", ["0", "1"]),
+        ("abstention", "no information", []),
+    ]
+    first, second = read.conversations[0].messages
+    assert first.content == "I use Flask."
+    assert f"{second.timestamp:%Y-%m-%d %H:%M:%S}" == "2024-03-15 00:00:20"
+
+
+def test_a_file_of_another_form_is_refused_with_what_is_wrong(tmp_path: Path) -> None:
+    path = write(tmp_path / "other.json", {"conversations": [{"id": "a", "messages": [{"id": "m"}], "qa": []}]})
+    with pytest.raises(InvalidInput, match=r"other\.json is no file of other \(KeyError: 'session'\)"):
+        read_benchmark(Benchmark.OTHER, path)
+    with pytest.raises(InvalidInput, match=r"get it from https://github\.com/snap-research/locomo"):
+        read_benchmark(Benchmark.LOCOMO, tmp_path / "none.json")
 
 
 def test_questions_are_drawn_evenly_over_categories_and_conversations() -> None:
@@ -84,115 +135,137 @@ def test_questions_are_drawn_evenly_over_categories_and_conversations() -> None:
         for conversation in ("c1", "c2")
         for number in range(count)
     ]
-    drawn = draw(many, 26)
+    drawn = draw_questions(many, 26)
     assert Counter(asked.category for asked in drawn) == {"when": 10, "who": 10, "what": 6}
     assert Counter(asked.conversation for asked in drawn if asked.category == "who") == {"c1": 5, "c2": 5}
-    assert draw(reversed(many), 26) == drawn
-    assert draw(many, 26, seed=1) != drawn
-    assert len(draw(many, 1000)) == len(many)
+    assert draw_questions(reversed(many), 26) == drawn
+    assert draw_questions(many, 26, seed=1) != drawn
+    assert len(draw_questions(many, 1000)) == len(many)
 
 
 def test_a_budget_is_filled_with_what_fits_best_first() -> None:
     lines = [FoundLine("word " * 40, ["a"]), FoundLine("word " * 400, ["b"]), FoundLine("short", ["c"])]
-    text, covered = fill_budget(lines, 60)
-    assert count_tokens(text) <= 60
-    assert text.splitlines()[1] == "short"
-    assert covered == {"a", "c"}
-    text, covered = fill_budget(lines, 300)
-    assert count_tokens(text) <= 300
-    assert covered == {"a", "b", "c"}, "what is left is filled with the beginning of the first line that is too long"
+    filled = fill_budget(lines, 60)
+    assert count_tokens(filled.text) <= 60
+    assert [line.message_ids for line in filled.lines] == [["a"], ["c"]]
+    filled = fill_budget(lines, 300)
+    assert count_tokens(filled.text) <= 300
+    assert [line.message_ids for line in filled.lines] == [["a"], ["c"], ["b"]], (
+        "what is left is filled with the beginning of the first line that is too long"
+    )
 
 
-def test_no_round_asks_a_question_twice_and_every_round_has_all_kinds_of_contexts() -> None:
-    asked = [question(number) for number in range(8)]
-    contexts = [context(one, system, budget) for one in asked for system in (CONTEXT, GRAPHITI) for budget in (1, 2)]
-    ordered = in_rounds(contexts)
-    assert Counter(map(id, ordered)) == Counter(map(id, contexts))
-    for start in range(0, len(ordered), len(asked)):
-        batch = ordered[start : start + len(asked)]
-        assert len({one.question.id for one in batch}) == len(asked)
-        assert set(Counter((one.system, one.budget) for one in batch).values()) == {2}
+def test_messages_that_a_context_quotes_are_covered() -> None:
+    said = {"m1": "Vera lives in Lund, where her sister was born and where she studies.", "m2": "It rains."}
+    conversation = BenchmarkConversation.model_validate(
+        {
+            "id": "c",
+            "messages": [{"id": key, "session": "1", "role": "user", "content": text} for key, text in said.items()],
+        }
+    )
+    assert find_quoted(conversation, "- Vera: Vera lives in Lund, where her sister  was born …") == ["m1"]
 
 
 def test_neither_reader_nor_judge_learns_where_a_context_is_from() -> None:
     asked = question(text="When did Caroline go?")
-    prompts = [reader_prompt(context(asked, system, text="- She went on 7 May 2023")) for system in (CONTEXT, GRAPHITI)]
-    assert prompts[0] == prompts[1]
+    assert "asked on this day" not in reader_prompt(asked, "- She went on 7 May 2023").user
+    assert "2023/05/30" in reader_prompt(question(asked_at="2023/05/30"), "").user
     answers = distinct_answers(asked, ["7 May", " 7  May ", "in June", "not known"])
     assert sorted(answers) == ["7 May", "in June", "not known"]
     assert answers == distinct_answers(asked, ["not known", "in June", "7 May"]), "the order tells nothing"
-    prompt = judge_prompt(asked, answers)
+    prompt, schema = judge_prompt(Benchmark.OTHER, asked, answers)
+    assert schema is RatedAnswers
     assert all(f"{number}. {answer}" in prompt.user for number, answer in enumerate(answers, start=1))
     assert asked.expected in prompt.user
 
 
+@pytest.mark.parametrize(
+    ("benchmark", "asked", "said"),
+    [
+        (Benchmark.LOCOMO, {}, "Be generous"),
+        (Benchmark.LOCOMO, {"is_unanswerable": True}, "Nobody said"),
+        (Benchmark.LONGMEMEVAL, {"category": "temporal-reasoning"}, "off by one"),
+        (Benchmark.LONGMEMEVAL, {"category": "knowledge-update"}, "present state"),
+        (Benchmark.LONGMEMEVAL, {"category": "multi-session"}, "holds all the steps"),
+        (Benchmark.LONGMEMEVAL, {"category": "abstention", "is_unanswerable": True}, "cannot be answered"),
+        (Benchmark.OTHER, {"is_unanswerable": True}, "no such information"),
+        (Benchmark.BEAM, {}, "`partly`: it says a part"),
+    ],
+)
+def test_each_benchmark_judges_by_its_rule(benchmark: Benchmark, asked: dict[str, Any], said: str) -> None:
+    assert said in find_rule(benchmark, question(**asked))
+
+
 def test_verdicts_are_matched_to_answers_by_number() -> None:
-    ratings = [NumberedVerdict(number=2, rating=Rating.RIGHT), NumberedVerdict(number=1, rating=Rating.PARTLY)]
-    scores = scores_by_answer(["in May", "7 May", "in June"], JudgeAnswer(verdicts=ratings))
-    assert [find_score(scores, answer) for answer in ("in May", " 7 May", "in June")] == [0.5, 1.0, None]
+    asked, answers = question(), ["in May", "7 May", "in June"]
+    rated = [
+        RatedAnswer(number=2, reason="the day", rating=Rating.RIGHT),
+        RatedAnswer(number=1, reason="the month", rating=Rating.PARTLY),
+    ]
+    scored = score_answers(asked, answers, RatedAnswers(verdicts=rated))
+    assert {answer: (found.score, found.reason) for answer, found in scored.items()} == {
+        "in May": (0.5, "the month"),
+        "7 May": (1.0, "the day"),
+    }
 
 
-async def test_an_answer_is_kept_and_not_asked_for_again(tmp_path: Path) -> None:
-    path, model = tmp_path / "kept" / "completions.jsonl", CountingModel()
-    prompts = [reader_prompt(context(question(number))) for number in range(3)]
-    recorded = RecordedModel(path, model, in_flight=2)
-    assert recorded.find_pending([*prompts, prompts[0]], ReaderAnswer) == prompts
-    assert await recorded.ask_all([*prompts, prompts[0]], ReaderAnswer) == [ReaderAnswer(answer="7 May 2023")] * 4
-    assert len(model.prompts) == 3
-    replayed = RecordedModel(path, None, in_flight=2)
-    another = reader_prompt(context(question(9)))
-    assert await replayed.ask_all([prompts[1], another], ReaderAnswer) == [ReaderAnswer(answer="7 May 2023"), None]
-    assert replayed.find_pending([prompts[1], another], ReaderAnswer) == [another]
+def test_an_answer_counts_the_mean_of_its_criteria() -> None:
+    asked = question(criteria=["says A", "says B"])
+    prompt, schema = judge_prompt(Benchmark.BEAM, asked, ["A", "B"])
+    assert schema is CriteriaVerdicts
+    assert "2. says B" in prompt.user
+    verdicts = [
+        CriteriaVerdict(number=1, reason="half of it", points=[1, 0.5]),
+        CriteriaVerdict(number=2, reason="one is missing", points=[1]),
+    ]
+    scored = score_answers(asked, ["A", "B"], CriteriaVerdicts(verdicts=verdicts))
+    assert {answer: found.score for answer, found in scored.items()} == {"A": 0.75}
 
 
-def test_a_run_continues_with_the_contexts_of_an_earlier_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    contexts = [context(question(), system, budget) for system in (CONTEXT, GRAPHITI) for budget in (250, 500)]
-    kept, pending = tmp_path / "contexts.jsonl", tmp_path / "pending.jsonl"
-    save_contexts(contexts, kept)
-    assert load_contexts(kept) == contexts
-    files = ["--contexts", str(kept), "--completions", str(tmp_path / "none.jsonl"), "--out", str(tmp_path)]
-    assert main([*files, "--pending", str(pending)]) == 0
-    requests = [json.loads(line) for line in pending.read_text("utf-8").splitlines()]
-    assert [request["name"] for request in requests] == ["answer"] * 4
-    assert "4 requests are not answered" in capsys.readouterr().out
+def test_a_cut_record_is_forgotten_and_the_last_one_of_a_key_counts(tmp_path: Path) -> None:
+    path, asked = tmp_path / "contexts.jsonl", question()
+
+    def open_file() -> RecordFile[AnswerContext]:
+        return RecordFile(path, AnswerContext, lambda record: record.key)
+
+    open_file().add(context(asked, "first"), context(asked, "second"), context(asked, "other", budget=500))
+    path.write_text(path.read_text("utf-8") + '{"question_id": "cut', "utf-8")
+    read = open_file()
+    assert [record.text for record in read] == ["second", "other"]
+    read.add(context(asked, "third", budget=1))
+    assert len(open_file()) == 3
 
 
 def test_evidence_and_words_of_the_answer_are_found_in_a_context() -> None:
     asked = question(text="When did Caroline go to the group?", expected="The group met on 7 May 2023")
-    held = context(asked, text="- Caroline met them (2023-05-07)")
-    assert evidence_share(held) == 0.5
-    assert answer_share(held) == 1.0, "words of the question do not count, and a day counts in any form"
-    assert answer_share(context(asked, text="- Caroline met them (2023-06-09)")) == pytest.approx(2 / 3)
-    assert evidence_share(context(question(evidence=frozenset()))) is None
+    held = context(asked, "- Caroline met them (2023-05-07)")
+    assert evidence_share(asked, held) == 0.5
+    assert answer_share(asked, held) == 1.0, "words of the question do not count, and a day counts in any form"
+    assert answer_share(asked, context(asked, "- Caroline met them (2023-06-09)")) == pytest.approx(2 / 3)
+    assert evidence_share(question(evidence=[]), held) is None
 
 
 def test_the_interval_of_a_difference_is_that_of_the_questions_both_answered() -> None:
     gains = [1.0, 0.0, 0.5, 0.0, 1.0, 0.0, 0.0, 0.5, 1.0, 0.0]
-    figures = [Figure(f"q{n}", "when", CONTEXT, 250, gain) for n, gain in enumerate(gains)]
-    figures += [Figure(f"q{n}", "when", GRAPHITI, 250, 0.0) for n in range(len(gains))]
-    figures += [Figure("only one", "when", CONTEXT, 250, 0.0), Figure("q1", "when", GRAPHITI, 500, 1.0)]
-    found = difference(figures, CONTEXT, GRAPHITI, 250)
+    first = {f"q{number}": gain for number, gain in enumerate(gains)} | {"only one": 0.0}
+    found = difference(first, {f"q{number}": 0.0 for number in range(len(gains))})
     assert found
     assert found.mean == pytest.approx(0.4)
     assert found.count == 10
     assert 0.1 <= found.low < 0.25 < 0.55 < found.high <= 0.7
-    assert difference(figures, CONTEXT, SEARCH, 250) is None
+    assert difference(first, {}) is None
     same = bootstrap([0.5] * 5)
     assert (same.mean, same.low, same.high) == (0.5, 0.5, 0.5)
 
 
-def test_the_report_has_all_systems_sizes_and_categories() -> None:
-    figures = [
-        Figure(f"q{number}", category, system, budget, float(system == CONTEXT))
-        for number, category in enumerate(("when", "who"))
-        for system in (CONTEXT, SEARCH, GRAPHITI)
-        for budget in (250, 500, 1000, 2000)
-    ]
-    report = render_report("Right answers", figures)
-    assert "## Right answers, 2 questions" in report
-    assert "| all | 2 | graphmem context | 1.000 | 1.000 | 1.000 | 1.000 |" in report
-    assert "| who | 1 | graphmem context − Graphiti search | +1.000 (+1.000 to +1.000) |" in report
+@pytest.mark.parametrize(
+    ("known", "cause"),
+    [
+        ({"sufficient_contexts": [1]}, Cause.READ_WRONGLY),
+        ({"memories_suffice": False}, Cause.NOT_EXTRACTED),
+        ({"memories_suffice": False, "misleading": [1]}, Cause.EXTRACTED_WRONGLY),
+    ],
+)
+def test_the_cause_is_the_first_step_at_which_the_answer_was_lost(known: dict[str, Any], cause: Cause) -> None:
+    none: dict[str, Any] = {"memories_suffice": True, "supporting": [], "misleading": [], "sufficient_contexts": []}
+    assert find_cause(CauseAnswer(**none | known), [], 1, set()) is cause

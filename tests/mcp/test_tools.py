@@ -7,6 +7,8 @@ from graphmem.conversations.session import SessionIn
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import MemoryIn, Scope
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.spaces import SpaceIn
+from graphmem.tenants.tokens import make_local_key
 from tests.mcp.conftest import call_tool, call_tool_error, in_process_client, run_memory_lifecycle
 
 TOOLS = {
@@ -324,3 +326,31 @@ async def test_another_users_memory_is_not_found(services: Services, owner: Owne
         for tool in ("delete_memory", "memory_history"):
             assert "Not found" in await call_tool_error(client, tool, memory_id=saved.memory.id)
         assert (await call_tool(client, "search_memory", query="coffee")).get("memories", []) == []
+
+
+async def test_what_is_saved_in_a_space_is_shared_with_the_members_alone(services: Services, owner: Owner) -> None:
+    admin = make_local_key("admin", owner.tenant)
+    members = [{"user": owner.user_id, "role": "writer"}, {"user": "cy", "role": "reader"}]
+    await services.spaces.put(admin, "atlas", SpaceIn.model_validate({"title": "Team Atlas", "members": members}))
+    async with in_process_client(services, owner) as client:
+        tools = {tool.name: tool.input_schema["properties"] for tool in (await client.list_tools()).tools}
+        assert "space" in tools["save_memory"]
+        assert "spaces" in tools["search_memory"]
+        await call_tool(client, "save_memory", content="The launch of Atlas is on Friday", space="atlas")
+        refused = await call_tool_error(client, "save_memory", content="No", space="unknown")
+        assert "There is no such space." in refused
+    cy, dora = (Owner(owner.tenant, user) for user in ("cy", "dora"))
+    async with in_process_client(services, cy) as client:
+        (memory,) = (await call_tool(client, "search_memory", query="When is the launch?"))["memories"]
+        assert (memory["space"], memory["speaker"]) == ("atlas", owner.user_id)
+        assert "Team Atlas:" in (await call_tool(client, "get_context", question="When is the launch?"))["preamble"]
+        none = await call_tool(client, "search_memory", query="When is the launch?", spaces="none")
+        assert none.get("memories", []) == []
+        for tool, arguments in (("update_memory", {"content": "No"}), ("delete_memory", {})):
+            assert "needs the role writer" in await call_tool_error(client, tool, memory_id=memory["id"], **arguments)
+        await services.spaces.remove_member(admin, "atlas", "cy")
+        assert (await call_tool(client, "search_memory", query="When is the launch?")).get("memories", []) == []
+        assert "no such memory" in await call_tool_error(client, "memory_history", memory_id=memory["id"])
+    async with in_process_client(services, dora) as client:
+        assert "no such space" in await call_tool_error(client, "search_memory", query="launch", spaces=["atlas"])
+        assert (await call_tool(client, "search_memory", query="When is the launch?")).get("memories", []) == []

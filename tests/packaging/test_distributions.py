@@ -134,6 +134,7 @@ def test_client_alone_imports_without_the_server_dependencies(client_installed: 
     show = (
         "import sys, graphmem\n"
         "from graphmem.client import AsyncClient, Client\n"
+        "from graphmem.compat.mem0 import MemoryClient\n"
         "heavy = {'neo4j', 'openai', 'fastapi', 'numpy', 'dbos', 'onnxruntime', 'dateparser', 'pydantic_ai'}\n"
         "print(graphmem.__version__, sorted(heavy & set(sys.modules)))"
     )

@@ -21,7 +21,7 @@ from graphmem.search.models import FactCandidate
 from graphmem.search.resident.copies import ResidentCopies
 from graphmem.search.resident.source import ResidentSource
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.users import UserStore
+from graphmem.tenants.rights import Rights
 
 ALL = 1_000
 TOLERANCE = 2e-5
@@ -30,7 +30,7 @@ TOLERANCE = 2e-5
 
 def open_copies(graph: Graph) -> ResidentCopies:
     """Return copies in memory that are large enough for every user of a test."""
-    return ResidentCopies(graph, StoredVectors(graph), UserStore(graph), utc_now, max_bytes=400_000_000)
+    return ResidentCopies(graph, StoredVectors(graph), Rights(graph), utc_now, max_bytes=400_000_000)
 
 
 async def open_resident(copies: ResidentCopies, owner: Owner) -> ResidentSource:

@@ -21,7 +21,7 @@ from graphmem.runtime.errors import InvalidInput
 from graphmem.search.candidates import ANN_CANDIDATES, DatabaseSource
 from graphmem.search.models import LookupQuery, MessageSearchQuery, SearchQuery
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.users import UserStore
+from graphmem.tenants.rights import Rights
 from tests.conftest import FakeClock
 
 
@@ -64,7 +64,7 @@ async def test_a_vector_of_integers_is_accepted(memory: Services, owner: Owner) 
     """Servers of embeddings write 1.0 as 1."""
     await save(memory, owner, *GARDEN)
     graph = memory.components.graph
-    source = DatabaseSource(graph, StoredVectors(graph), await UserStore(graph).get_state(owner))
+    source = DatabaseSource(graph, StoredVectors(graph), await Rights(graph).get_state(owner))
     vector: list[float] = [1, *[0] * (memory.components.embedder.dimension - 1)]
     for filters in (
         FactFilters(valid_at=datetime.now(UTC)),

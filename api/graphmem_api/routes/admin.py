@@ -43,10 +43,13 @@ FINISHED_RUN: Responses = {200: {"model": ConsolidationRun, "description": "The 
     responses=FINISHED_RUN,
 )
 async def start(caller: Caller, services: ServicesDep, body: ConsolidationIn) -> Response:
-    """Consolidate one user or all users of the tenant, or execute curated proposals."""
+    """Consolidate one user, one space, or all of the tenant, or execute curated proposals."""
+    if body.space is not None:
+        await services.spaces.get(caller, body.space)
     outcome = await services.consolidations.start(
         caller.tenant,
         user_id=body.user_id,
+        space=body.space,
         dry_run=body.dry_run,
         wait=body.wait,
         proposals=body.proposals,

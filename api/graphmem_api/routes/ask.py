@@ -21,4 +21,6 @@ router = APIRouter(route_class=route_classes.ReadRoute, tags=["search"])
 )
 async def ask(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: AskRequest) -> AskResponse:
     """Answer a question from memory with citations, by one or two calls of a language model."""
-    return await services.answers.ask(owner, body, reinforce=caller.can_write)
+    request = body if caller.can_write else body.model_copy(update={"reinforce": False})
+    scope = await services.rights.read_scope(owner, caller, body.spaces)
+    return await services.answers.ask(scope, request)

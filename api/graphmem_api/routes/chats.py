@@ -199,7 +199,7 @@ async def _pass_on_chat(
     if not said.is_dialogue:
         return await _pass_on(request, services, upstream, content, {}, None)
     owner = _find_owner(caller, given.x_graphmem_user, said)
-    call = await services.chats.begin(owner, said, given.options, _secret_of(request, services))
+    call = await services.chats.begin(owner, caller, said, given.options, _secret_of(request, services))
     if call.context is None:
         added = {headers.MEMORY: "unavailable"}
     else:

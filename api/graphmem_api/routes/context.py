@@ -26,6 +26,7 @@ from graphmem.context.models import (
 )
 from graphmem.runtime.paging import Page
 from graphmem.search.models import UserProfile
+from graphmem.tenants.spaces import PlaceQuery
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep
@@ -37,7 +38,8 @@ write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["context"])
 @router.post(USER_PATH + "/context", summary="Context for the model's prompt")
 async def build(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: ContextRequest) -> ContextResponse:
     """Build the context for the model's prompt, within a token budget; without a question, to start a conversation."""
-    return await services.contexts.build(owner, body, reinforce=caller.can_write)
+    scope = await services.rights.read_scope(owner, caller, body.spaces)
+    return await services.contexts.build(scope, body, reinforce=caller.can_write)
 
 
 @write_router.post(
@@ -46,10 +48,11 @@ async def build(owner: OwnerInPath, caller: Caller, services: ServicesDep, body:
     operation_id="context_rate",
 )
 async def rate(
-    owner: OwnerInPath, context_id: str, services: ServicesDep, body: ContextFeedbackIn
+    owner: OwnerInPath, context_id: str, caller: Caller, services: ServicesDep, body: ContextFeedbackIn
 ) -> ContextFeedbackResult:
     """Rate the answer that a context led to: the first positive rating strengthens the memories that it held."""
-    return await services.contexts.rate(owner, context_id, body.score)
+    scope = await services.rights.read_scope(owner, caller)
+    return await services.contexts.rate(scope, context_id, body.score)
 
 
 @router.get(
@@ -58,10 +61,16 @@ async def rate(
     operation_id="memories_list_uses",
 )
 async def uses(
-    owner: OwnerInPath, memory_id: str, services: ServicesDep, query: Annotated[MemoryUsesQuery, Query()]
+    owner: OwnerInPath,
+    memory_id: str,
+    caller: Caller,
+    services: ServicesDep,
+    query: Annotated[MemoryUsesQuery, Query()],
 ) -> Page[MemoryUse]:
     """List the contexts that held a memory and how the answers were rated, the latest first."""
-    return Page(items=await services.contexts.list_uses(owner, memory_id, query.limit))
+    return Page(
+        items=await services.contexts.list_uses(await services.rights.read_scope(owner, caller), memory_id, query.limit)
+    )
 
 
 @router.post(
@@ -75,9 +84,12 @@ async def enhance(owner: OwnerInPath, session_id: str, services: ServicesDep, bo
 
 
 @router.get(USER_PATH + "/profile", summary="Read the profile", operation_id="profile_get")
-async def profile(owner: OwnerInPath, services: ServicesDep, query: Annotated[ProfileQuery, Query()]) -> UserProfile:
+async def profile(
+    owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[ProfileQuery, Query()]
+) -> UserProfile:
     """Read the memories of the profile by type, and its core, without search; every write invalidates its cache."""
-    return await services.retrieval.load_profile(owner, query.domain)
+    scope = await services.rights.read_scope(owner, caller, query.space_selection)
+    return await services.retrieval.load_profile(scope, query.domain)
 
 
 @router.get(USER_PATH + "/preferences", summary="List learned preferences")
@@ -93,9 +105,12 @@ async def patterns(owner: OwnerInPath, services: ServicesDep) -> Page[BehaviorPa
 
 
 @router.get(USER_PATH + "/contradictions", summary="List reported contradictions", operation_id="contradictions_list")
-async def contradictions(owner: OwnerInPath, services: ServicesDep) -> Page[UserContradiction]:
+async def contradictions(
+    owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[PlaceQuery, Query()]
+) -> Page[UserContradiction]:
     """List the memories that cannot all be true, as consolidation runs reported them, the latest first."""
-    return Page(items=await services.consolidations.list_contradictions(owner))
+    place = await services.rights.find_place(owner, caller, query.space)
+    return Page(items=await services.consolidations.list_contradictions(place))
 
 
 @router.get(USER_PATH + "/intents", summary="List learned intents", operation_id="intents_list")

@@ -33,7 +33,7 @@ async def lookup(
 ) -> LookupResponse:
     """Find the entities that `q` names, by name or alias, and the memories about each; no model, no embedding."""
     return await services.retrieval.lookup(
-        owner,
+        await services.rights.read_scope(owner, caller, query.space_selection),
         query.q,
         query.limit,
         filters=query.to_memory_filters(),
@@ -42,28 +42,41 @@ async def lookup(
 
 
 @router.get(ENTITIES_PATH, summary="List entities")
-async def page(owner: OwnerInPath, services: ServicesDep, query: Annotated[EntityListQuery, Query()]) -> Page[Entity]:
+async def page(
+    owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[EntityListQuery, Query()]
+) -> Page[Entity]:
     """List entities by name."""
-    return await services.entities.page(owner, query)
+    scope = await services.rights.read_scope(owner, caller, query.space_selection)
+    return await services.entities.page(scope, query)
 
 
 @router.get(ENTITY_PATH, summary="Read an entity")
-async def get(owner: OwnerInPath, entity_id: str, services: ServicesDep) -> Entity:
+async def get(owner: OwnerInPath, entity_id: str, caller: Caller, services: ServicesDep) -> Entity:
     """Read an entity with its aliases and attributes."""
-    return await services.entities.get(owner, entity_id)
+    return await services.entities.get(await services.rights.read_scope(owner, caller), entity_id)
 
 
 @router.get(ENTITY_PATH + "/memories", summary="List the memories about an entity")
 async def memories(
-    owner: OwnerInPath, entity_id: str, services: ServicesDep, query: Annotated[EntityMemoriesQuery, Query()]
+    owner: OwnerInPath,
+    entity_id: str,
+    caller: Caller,
+    services: ServicesDep,
+    query: Annotated[EntityMemoriesQuery, Query()],
 ) -> Page[Memory]:
     """List the memories that are about an entity or mention it, the most important first."""
-    return Page(items=await services.entities.list_memories(owner, entity_id, query))
+    scope = await services.rights.read_scope(owner, caller, query.space_selection)
+    return Page(items=await services.entities.list_memories(scope, entity_id, query))
 
 
 @router.get(ENTITY_PATH + "/graph", summary="Read the graph around an entity")
 async def graph(
-    owner: OwnerInPath, entity_id: str, services: ServicesDep, query: Annotated[EntityGraphQuery, Query()]
+    owner: OwnerInPath,
+    entity_id: str,
+    caller: Caller,
+    services: ServicesDep,
+    query: Annotated[EntityGraphQuery, Query()],
 ) -> EntityGraph:
     """Read the entities around one and the memories between them, as of both times."""
-    return await services.entities.get_graph(owner, entity_id, query)
+    scope = await services.rights.read_scope(owner, caller, query.space_selection)
+    return await services.entities.get_graph(scope, entity_id, query)

@@ -12,7 +12,7 @@ from graphmem.user_data.export_document import export_json_schema
 from graphmem.user_data.export_writer import records_json_schema
 from graphmem.user_data.models import ExportQuery
 from graphmem_api import route_classes
-from graphmem_api.auth import OwnerInPath
+from graphmem_api.auth import Caller, OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep
 from graphmem_api.openapi import Responses
 
@@ -37,9 +37,12 @@ EXPORT_RESPONSES: Responses = {
     responses=EXPORT_RESPONSES,
     response_class=Response,
 )
-async def export(owner: OwnerInPath, services: ServicesDep, query: Annotated[ExportQuery, Query()]) -> Response:
-    """Stream all data of a user, without loss, or their current memories as records to read and edit."""
-    chunks = services.exports.stream_view(owner, query.format, query.view)
+async def export(
+    owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[ExportQuery, Query()]
+) -> Response:
+    """Stream all data of a user or a space, without loss, or current memories as records to read and edit."""
+    place = await services.rights.find_place(owner, caller, query.space)
+    chunks = services.exports.stream_view(place, query.format, query.view)
     first = await anext(chunks)
     return StreamingResponse(_prepend_chunk(first, chunks), media_type=f"application/{query.format}")
 

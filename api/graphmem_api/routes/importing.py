@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from graphmem.runtime.errors import InvalidInput
+from graphmem.tenants.spaces import SpaceRole
 from graphmem.user_data.models import ImportQuery, ImportResult
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath
@@ -44,4 +45,5 @@ async def import_(
         raise InvalidInput(
             "The body is not JSON.", errors=[{"loc": ["body"], "msg": "must be a JSON object, a JSON array or JSONL"}]
         )
-    return await services.imports.import_(owner, body, source_format=query.format, actor=caller.id)
+    place = await services.rights.find_place(owner, caller, query.space, SpaceRole.WRITER)
+    return await services.imports.import_(place, body, source_format=query.format, actor=caller.id)

@@ -10,6 +10,7 @@ from graphmem.app.bootstrap import Services
 from graphmem.jobs.job import Job, RetryQuery
 from graphmem.runtime.errors import NotFound
 from graphmem.tenants.access import ApiKey
+from graphmem.tenants.spaces import SpaceRole, require_role
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller
 from graphmem_api.dependencies import ServicesDep
@@ -29,13 +30,22 @@ async def get(job_id: str, caller: Caller, services: ServicesDep) -> Job:
 @write_router.post(JOB_PATH + "/retry", summary="Retry a failed job")
 async def retry(job_id: str, caller: Caller, services: ServicesDep, query: Annotated[RetryQuery, Query()]) -> Job:
     """Queue a failed job again, from the step that failed or afresh; 409 when it has not failed."""
-    await _get_accessible_job(services, caller, job_id)
+    await _get_accessible_job(services, caller, job_id, SpaceRole.WRITER)
     return await services.jobs.retry(job_id, fresh=query.fresh)
 
 
-async def _get_accessible_job(services: Services, caller: ApiKey, job_id: str) -> Job:
-    """Return a job of a user that the caller has access to; jobs of a whole tenant are for its admins."""
+async def _get_accessible_job(
+    services: Services, caller: ApiKey, job_id: str, needed: SpaceRole = SpaceRole.READER
+) -> Job:
+    """Return a job of a user or a space that the caller has access to; jobs of a whole tenant are for its admins."""
     job = await services.jobs.get_for_tenant(caller.tenant, job_id)
-    if not (caller.is_admin if job.user_id is None else caller.can_access(job.user_id)):
+    if job.space is not None:
+        role = await services.spaces.find_role(caller, job.space)
+        if role is not None:
+            require_role(role, needed)
+        has_access = role is not None
+    else:
+        has_access = caller.is_admin if job.user_id is None else caller.can_access(job.user_id)
+    if not has_access:
         raise NotFound("There is no such job.")
     return job

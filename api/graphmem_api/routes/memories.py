@@ -23,6 +23,8 @@ from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.paging import Page
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.scopes import ReadScope
+from graphmem.tenants.spaces import SpaceRole
 from graphmem.tenants.tokens import COMMAND_LINE
 from graphmem_api import headers, route_classes
 from graphmem_api.auth import Caller, OwnerInPath, require_admin
@@ -44,25 +46,37 @@ async def save(
     """Save a list of statements: all of them or none; with `infer` a model compares them with what is known."""
     if any(memory.scope is Scope.GLOBAL for memory in body.memories):
         require_admin(caller, "Writing what all users of the tenant read (scope global)")
+    named = {memory.space for memory in body.memories if memory.space is not None}
+    spaces = await services.rights.find_places(owner, caller, named, SpaceRole.WRITER)
     return SaveOut(
         results=await services.memories.save(
-            owner, body.memories, actor=caller.id, kind=caller.source_kind, request=request, infer=body.infer
+            owner,
+            body.memories,
+            actor=caller.id,
+            kind=caller.source_kind,
+            request=request,
+            infer=body.infer,
+            spaces=spaces,
         )
     )
 
 
 @read_router.get(MEMORIES_PATH, summary="List memories without ranking")
-async def page(owner: OwnerInPath, services: ServicesDep, filters: Annotated[ListFilters, Query()]) -> Page[Memory]:
+async def page(
+    owner: OwnerInPath, caller: Caller, services: ServicesDep, filters: Annotated[ListFilters, Query()]
+) -> Page[Memory]:
     """List current memories by attributes, without ranking or embedding."""
-    return await services.memories.page(owner, filters)
+    scope = await services.rights.read_scope(owner, caller, filters.space_selection)
+    return await services.memories.page(scope, filters)
 
 
 @read_router.get(MEMORY_PATH, summary="Read a memory")
 async def get(owner: OwnerInPath, memory_id: str, caller: Caller, services: ServicesDep, response: Response) -> Memory:
     """Read the current state of a memory, deleted or not; `ETag` is its version."""
+    scope = await services.rights.read_scope(owner, caller)
     if caller.id == COMMAND_LINE:
-        memory_id = await services.memories.complete_id(owner, memory_id)
-    memory = await services.memories.get(owner, memory_id)
+        memory_id = await services.memories.complete_id(scope, memory_id)
+    memory = await services.memories.get(scope, memory_id)
     response.headers["ETag"] = f'"{memory.version}"'
     return memory
 
@@ -80,9 +94,9 @@ async def patch(
 ) -> Memory:
     """Make a new version with the fields given; the earlier version stays in history."""
     version = _parse_if_match(if_match)
-    await _require_admin_if_global(services, owner, caller, memory_id)
+    scope = await _scope_of_change(services, owner, caller, memory_id)
     changed = await services.memories.patch(
-        owner, memory_id, body, if_version=version, actor=caller.id, request=request
+        scope, memory_id, body, if_version=version, actor=caller.id, request=request
     )
     response.headers["ETag"] = f'"{changed.version}"'
     return changed
@@ -99,15 +113,17 @@ async def delete(
     """End a memory, which stays in history; with `hard=true` an admin erases it."""
     if hard:
         require_admin(caller, "Erasing a memory")
-        return ErasedMemory(id=memory_id, erased=await services.forgetting.erase_memory(owner, memory_id))
-    await _require_admin_if_global(services, owner, caller, memory_id)
-    return await services.memories.delete(owner, memory_id, actor=caller.id)
+        scope = await services.rights.read_scope(owner, caller)
+        return ErasedMemory(id=memory_id, erased=await services.forgetting.erase_memory(scope, memory_id))
+    scope = await _scope_of_change(services, owner, caller, memory_id)
+    return await services.memories.delete(scope, memory_id, actor=caller.id)
 
 
 @read_router.get(MEMORY_PATH + "/history", summary="List the versions of a memory")
-async def history(owner: OwnerInPath, memory_id: str, services: ServicesDep) -> Page[MemoryVersion]:
+async def history(owner: OwnerInPath, memory_id: str, caller: Caller, services: ServicesDep) -> Page[MemoryVersion]:
     """List all versions, oldest first, with why each ended and what replaced it."""
-    return Page(items=await services.memories.history(owner, memory_id))
+    scope = await services.rights.read_scope(owner, caller)
+    return Page(items=await services.memories.history(scope, memory_id))
 
 
 @write_router.post(MEMORY_PATH + "/revert", summary="Undo one supersession")
@@ -115,14 +131,19 @@ async def revert(
     owner: OwnerInPath, memory_id: str, caller: Caller, services: ServicesDep, request: IdempotentRequestDep
 ) -> Memory:
     """Reopen a superseded memory and close the one that replaced it."""
-    await _require_admin_if_global(services, owner, caller, memory_id)
-    return await services.memories.revert(owner, memory_id, actor=caller.id, request=request)
+    scope = await _scope_of_change(services, owner, caller, memory_id)
+    return await services.memories.revert(scope, memory_id, actor=caller.id, request=request)
 
 
-async def _require_admin_if_global(services: Services, owner: Owner, caller: ApiKey, memory_id: str) -> None:
-    """Raise Forbidden when a caller other than an admin would change a memory that all users of the tenant read."""
-    if not caller.is_admin and (await services.memories.get(owner, memory_id)).is_global:
+async def _scope_of_change(services: Services, owner: Owner, caller: ApiKey, memory_id: str) -> ReadScope:
+    """Return the scope in which a memory is found that is to be changed.
+
+    Raises Forbidden when a caller other than an admin would change a memory that all users of the tenant read.
+    """
+    scope = await services.rights.read_scope(owner, caller)
+    if not caller.is_admin and (await services.memories.get(scope, memory_id)).is_global:
         require_admin(caller, "Changing what all users of the tenant read")
+    return scope
 
 
 def _parse_if_match(header: str | None) -> int | None:

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
+from graphmem.app.bootstrap import Services
 from graphmem.context.models import FeedbackResult
 from graphmem.conversations.session import (
     ExtractionTriggered,
@@ -18,12 +19,16 @@ from graphmem.conversations.session import (
     SessionArchive,
     SessionIn,
     SessionListQuery,
+    SessionMessagesQuery,
     SummarizeIn,
     TriggerIn,
 )
 from graphmem.jobs.job import Job
-from graphmem.runtime.paging import Page, PageQuery
+from graphmem.runtime.paging import Page
+from graphmem.tenants.access import ApiKey
+from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner, make_owner
+from graphmem.tenants.spaces import PlaceQuery, SpaceRole
 from graphmem_api import route_classes, schemas
 from graphmem_api.auth import Caller, OwnerInPath, require_access
 from graphmem_api.dependencies import USER_PATH, IdempotentRequestDep, ServicesDep
@@ -47,9 +52,11 @@ FINISHED_JOB: Responses = {200: {"model": Job, "description": "The finished job 
     response_model=MessagesAccepted,
     responses=FINISHED_JOB,
 )
-async def add(owner: OwnerInPath, services: ServicesDep, body: MessagesIn, request: IdempotentRequestDep) -> Response:
+async def add(
+    owner: OwnerInPath, caller: Caller, services: ServicesDep, body: MessagesIn, request: IdempotentRequestDep
+) -> Response:
     """Store the messages of a session and extract memories in the background; with `wait` answer the finished job."""
-    return _to_response(await services.messages.add(owner, body, request=request))
+    return await _add(services, owner, caller, body, request)
 
 
 @write_router.post(
@@ -65,57 +72,76 @@ async def add_with_user_in_body(
     """Store messages like `POST /v1/users/{user_id}/messages`, with the user in the body."""
     require_access(caller, body.user_id)
     owner = make_owner(caller.tenant, body.user_id)
-    return _to_response(await services.messages.add(owner, body.without_user(), request=request))
+    return await _add(services, owner, caller, body.without_user(), request)
 
 
 @write_router.post(MESSAGES_PATH + "/{message_id:segment}/feedback", summary="Rate a message")
-async def feedback(owner: OwnerInPath, message_id: str, services: ServicesDep, body: FeedbackIn) -> FeedbackResult:
+async def feedback(
+    owner: OwnerInPath, message_id: str, caller: Caller, services: ServicesDep, body: FeedbackIn
+) -> FeedbackResult:
     """Record the user's rating of a message and learn from it."""
-    return await services.learner.learn_from_feedback(owner, message_id, body.score, body.text, body.context_id)
+    scope = await services.rights.read_scope(owner, caller)
+    return await services.learner.learn_from_feedback(scope, message_id, body.score, body.text, body.context_id)
 
 
 @read_router.get(SESSIONS_PATH, summary="List sessions", operation_id="sessions_list")
 async def sessions(
-    owner: OwnerInPath, services: ServicesDep, query: Annotated[SessionListQuery, Query()]
+    owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[SessionListQuery, Query()]
 ) -> Page[Session]:
     """List sessions, the latest first."""
-    return await services.messages.list_sessions(owner, query)
+    place = await services.rights.find_place(owner, caller, query.space)
+    return await services.messages.list_sessions(place, query)
 
 
 @write_router.post(SESSIONS_PATH, summary="Open a session", operation_id="sessions_open", status_code=201)
 async def create_session(
-    owner: OwnerInPath, services: ServicesDep, body: SessionIn, request: IdempotentRequestDep
+    owner: OwnerInPath, caller: Caller, services: ServicesDep, body: SessionIn, request: IdempotentRequestDep
 ) -> Session:
     """Open a session under an id of the caller's or a new one."""
-    return await services.messages.open_session(owner, body, request=request)
+    place = await services.rights.find_place(owner, caller, body.space, SpaceRole.WRITER)
+    return await services.messages.open_session(place, body, author=_author_in(place, owner), request=request)
 
 
 @read_router.get(SESSION_PATH, summary="Read a session", operation_id="sessions_get")
-async def session(owner: OwnerInPath, session_id: str, services: ServicesDep) -> Session:
+async def session(
+    owner: OwnerInPath, session_id: str, caller: Caller, services: ServicesDep, query: Annotated[PlaceQuery, Query()]
+) -> Session:
     """Read a session."""
-    return await services.messages.get_session(owner, session_id)
+    place = await services.rights.find_place(owner, caller, query.space)
+    return await services.messages.get_session(place, session_id)
 
 
 @read_router.get(SESSION_PATH + "/messages", summary="List the messages of a session", operation_id="sessions_messages")
 async def session_messages(
-    owner: OwnerInPath, session_id: str, services: ServicesDep, query: Annotated[PageQuery, Query()]
+    owner: OwnerInPath,
+    session_id: str,
+    caller: Caller,
+    services: ServicesDep,
+    query: Annotated[SessionMessagesQuery, Query()],
 ) -> Page[Message]:
     """List the messages of a session, oldest first."""
-    return await services.messages.list_messages(owner, session_id, query)
+    place = await services.rights.find_place(owner, caller, query.space)
+    return await services.messages.list_messages(place, session_id, query)
 
 
 @read_router.get(
     SESSION_PATH + "/archives", summary="List the archives of a session", operation_id="sessions_list_archives"
 )
-async def session_archives(owner: OwnerInPath, session_id: str, services: ServicesDep) -> Page[SessionArchive]:
+async def session_archives(
+    owner: OwnerInPath, session_id: str, caller: Caller, services: ServicesDep, query: Annotated[PlaceQuery, Query()]
+) -> Page[SessionArchive]:
     """List the summaries that replaced old messages of a session, the oldest first."""
-    return Page(items=await services.messages.list_archives(owner, session_id))
+    place = await services.rights.find_place(owner, caller, query.space)
+    return Page(items=await services.messages.list_archives(place, session_id))
 
 
 @write_router.post(SESSION_PATH + "/close", summary="Close a session", operation_id="sessions_close")
-async def close(owner: OwnerInPath, session_id: str, services: ServicesDep) -> Session:
+async def close(
+    owner: OwnerInPath, session_id: str, caller: Caller, services: ServicesDep, query: Annotated[PlaceQuery, Query()]
+) -> Session:
     """Close a session; messages that were not extracted yet are extracted in the background."""
-    return await services.messages.close(owner, session_id)
+    place = await services.rights.find_place(owner, caller, query.space, SpaceRole.WRITER)
+    return await services.messages.close(place, session_id)
 
 
 @write_router.post(
@@ -128,14 +154,17 @@ async def close(owner: OwnerInPath, session_id: str, services: ServicesDep) -> S
 async def summarize(
     owner: OwnerInPath,
     session_id: str,
+    caller: Caller,
     services: ServicesDep,
     response: Response,
+    query: Annotated[PlaceQuery, Query()],
     body: SummarizeIn | None = None,
 ) -> Job:
     """Summarise a session and save the summary as a memory, in the background; with `wait` answer the finished job."""
     wait = body.wait if body else False
     response.status_code = 200 if wait else 202
-    return await services.messages.summarize(owner, session_id, wait=wait)
+    place = await services.rights.find_place(owner, caller, query.space, SpaceRole.WRITER)
+    return await services.messages.summarize(place, session_id, wait=wait)
 
 
 @admin_router.post("/_admin/trigger-memory-extraction-v2", summary="Extract memories from a session again")
@@ -144,6 +173,19 @@ async def trigger_extraction(caller: Caller, services: ServicesDep, body: Trigge
     if body.user_id is not None:
         Owner(caller.tenant, body.user_id)
     return await services.messages.trigger_extraction(caller.tenant, body.session_id, body.user_id)
+
+
+async def _add(
+    services: Services, owner: Owner, caller: ApiKey, batch: MessagesIn, request: IdempotentRequest | None
+) -> Response:
+    """Store messages of a user in the user's own memory or in a space, where the user is their author."""
+    place = await services.rights.find_place(owner, caller, batch.space, SpaceRole.WRITER)
+    return _to_response(await services.messages.add(place, batch, author=_author_in(place, owner), request=request))
+
+
+def _author_in(place: Owner, user: Owner) -> str | None:
+    """Return who writes to a place, where it is a space; the author of what is the user's own is the user."""
+    return user.user_id if place.is_space else None
 
 
 def _to_response(outcome: MessagesAccepted | Job) -> Response:

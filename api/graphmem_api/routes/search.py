@@ -23,13 +23,17 @@ write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["search"])
 async def search(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: SearchQuery) -> SearchResponse:
     """Search memories; analyst reads do not strengthen them."""
     query = body if caller.can_write else body.model_copy(update={"reinforce": False})
-    return await services.retrieval.search(owner, query)
+    scope = await services.rights.read_scope(owner, caller, query.spaces)
+    return await services.retrieval.search(scope, query)
 
 
 @router.post(USER_PATH + "/messages/search", summary="Search messages", operation_id="messages_search")
-async def search_messages(owner: OwnerInPath, services: ServicesDep, body: MessageSearchQuery) -> MessageSearchResponse:
-    """Search the user's messages by keywords and meaning."""
-    return await services.retrieval.search_messages(owner, body)
+async def search_messages(
+    owner: OwnerInPath, caller: Caller, services: ServicesDep, body: MessageSearchQuery
+) -> MessageSearchResponse:
+    """Search the user's messages, and those of spaces, by keywords and meaning."""
+    scope = await services.rights.read_scope(owner, caller, body.spaces)
+    return await services.retrieval.search_messages(scope, body)
 
 
 @router.get(USER_PATH + "/persona", summary="Read the persona", operation_id="persona_get")

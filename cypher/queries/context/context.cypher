@@ -1,8 +1,9 @@
 // Context for a model's prompt, and what is learned from conversations.
 
-// name: load_snapshot(group_id, group_ids, session_id, cached_version, now, valid_until, max_time, profile_limit, global_limit, message_limit, said_until, stored_until)
+// name: load_snapshot(group_id, group_ids, session_group_id, session_id, cached_version, now, valid_until, max_time, profile_limit, global_limit, message_limit, said_until, stored_until)
 // Fetch the part of a context that does not depend on the question, in a list: empty if its version is `cached_version`.
-// The version is the write version of the user and of the tenant's global group.
+// The session is that of a group: the user's own, or a space.
+// The version is the write version of the user, of the tenant's global group and of the spaces that are read.
 // A composite index is used only where every property of it is bounded, hence `m.position >= 0`, and its order only
 // where every property is in ORDER BY, hence the properties that are equal in every row.
 CALL () {
@@ -24,16 +25,26 @@ CALL (write_version) {
     WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $global_limit
     RETURN collect(r) AS global_facts
   }
-  CALL (own_facts, global_facts) {
-    UNWIND own_facts + global_facts AS r
+  CALL () {
+    UNWIND [group_id IN $group_ids WHERE split(group_id, ':')[1] STARTS WITH ' '] AS space_id
+    CALL (space_id) {
+      MATCH ()-[r:RELATES_TO]->()
+      WHERE r.group_id = space_id AND r.scope = 'profile' AND r.known_to = $max_time AND r.importance >= 0.0
+        AND r.valid_from < $valid_until AND r.valid_to > $now
+      RETURN r ORDER BY r.group_id DESC, r.scope DESC, r.known_to DESC, r.importance DESC, r.known_from DESC LIMIT $global_limit
+    }
+    RETURN collect(r) AS space_facts
+  }
+  CALL (own_facts, global_facts, space_facts) {
+    UNWIND own_facts + global_facts + space_facts AS r
     RETURN collect({{memory_columns}}) AS profile
   }
   CALL () {
-    OPTIONAL MATCH (s:Session {group_id: $group_id, session_id: $session_id})
+    OPTIONAL MATCH (s:Session {group_id: $session_group_id, session_id: $session_id})
     RETURN CASE WHEN s IS NULL THEN null ELSE {{session_columns}} END AS session
   }
   CALL () {
-    MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})
+    MATCH (m:Episodic {group_id: $session_group_id, session_id: $session_id})
     WHERE m.position >= 0 AND m.valid_at <= $said_until AND m.created_at <= $stored_until
     WITH m ORDER BY m.position
     WITH count(m) AS stored, collect(DISTINCT m.intent) AS intents, avg(m.confidence) AS avg_confidence,
@@ -42,7 +53,7 @@ CALL (write_version) {
             [at IN [first_at, last_at] | at.epochSeconds * 1000000 + at.microsecond]] AS statistics
   }
   CALL () {
-    MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})
+    MATCH (m:Episodic {group_id: $session_group_id, session_id: $session_id})
     WHERE m.position >= 0 AND m.valid_at <= $said_until AND m.created_at <= $stored_until
     WITH m ORDER BY m.group_id DESC, m.session_id DESC, m.position DESC LIMIT $message_limit
     RETURN collect({{message_columns}}) AS messages
@@ -133,7 +144,7 @@ CALL (valid_at, known_at) {
   UNWIND $group_ids AS group_id
   UNWIND $message_ids AS message_id
   MATCH (m:Episodic {group_id: group_id, message_id: message_id}) WHERE {{is_quotable}}
-  RETURN collect(message_id) AS quotable
+  RETURN collect({{message_key}}) AS quotable
 }
 CALL () {
   UNWIND $group_ids AS group_id

@@ -5,6 +5,25 @@
 {{entities_with_keys}}
 RETURN {{entity_names}} AS entity
 
+// name: find_nameable(group_id, group_ids, keys, limit)
+// Find the entities of a user that texts may name: all of them if they are at most `limit`, which costs less than looking
+// up every key that the texts contain, else those with one of the keys.
+CALL () {
+  MATCH (e:Entity {group_id: $group_id}) RETURN e LIMIT $limit + 1
+}
+WITH collect(e) AS first
+CALL (first) {
+  WITH first WHERE size(first) <= $limit
+  UNWIND first AS e
+  RETURN e
+  UNION
+  WITH first WHERE size(first) > $limit
+  {{entities_with_keys}}
+  RETURN e
+}
+WITH e ORDER BY e.created_at, e.uuid
+RETURN {{entity_names}} AS entity
+
 // name: create_entities(group_id, entities)
 // Create entities with their type as a label; one whose name is taken stays unchanged.
 MATCH (u:User {group_id: $group_id})

@@ -141,4 +141,4 @@ RETURN collect([id, r.fact_embedding]) AS found
 // Fetch the vectors of messages that a user can read.
 UNWIND $group_ids AS group_id
 MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $ids
-RETURN collect([m.message_id, m.content_embedding]) AS found
+RETURN collect([{{message_key}}, m.content_embedding]) AS found

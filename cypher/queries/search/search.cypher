@@ -109,12 +109,6 @@ UNWIND $uuids AS uuid
 MATCH ()-[r:RELATES_TO {uuid: uuid}]->()
 RETURN collect({{memory_columns}}) AS found
 
-// name: load_messages(group_id, message_ids)
-// Fetch messages of a user by id.
-UNWIND $message_ids AS message_id
-MATCH (m:Episodic {group_id: $group_id, message_id: message_id})
-RETURN collect({{message_columns}}) AS found
-
 // name: find_messages_by_vector(group_ids, vector, ann_limit, limit)
 // Find messages by meaning: the first `limit` of the `ann_limit` nearest ones in the index.
 CYPHER 25
@@ -123,14 +117,14 @@ SEARCH m IN (
   VECTOR INDEX graphmem_message_embedding FOR $vector WHERE m.group_id IN $group_ids LIMIT $ann_limit
 ) SCORE AS score
 WITH m, score ORDER BY score DESC LIMIT $limit
-RETURN collect([m.message_id, score]) AS found
+RETURN collect([{{message_key}}, score]) AS found
 
 // name: scan_messages_by_vector(group_ids, vector, limit, said_until, known_at)
 // Find messages by meaning among those said and known at earlier times, which the index cannot filter: scan them all.
 MATCH (m:Episodic) WHERE m.group_id IN $group_ids AND m.created_at <= $known_at AND m.valid_at <= $said_until
   AND m.content_embedding IS NOT NULL
 WITH m, vector.similarity.cosine(m.content_embedding, $vector) AS score ORDER BY score DESC LIMIT $limit
-RETURN collect([m.message_id, score]) AS found
+RETURN collect([{{message_key}}, score]) AS found
 
 // name: find_messages_by_words(words, group_ids, limit, said_until, known_at)
 // Find messages by full text.
@@ -138,13 +132,20 @@ RETURN collect([m.message_id, score]) AS found
 CALL db.index.fulltext.queryNodes('graphmem_message_words', $words) YIELD node AS m, score
 WHERE score > 0 AND m.group_id IN $group_ids AND m.created_at <= $known_at AND m.valid_at <= $said_until
 WITH m, score LIMIT $limit
-RETURN collect([m.message_id, score]) AS found
+RETURN collect([{{message_key}}, score]) AS found
 
 // name: load_message_contents(group_ids, message_ids, said_until, known_at)
 // Fetch the text of messages, who said it, and where it is in its session.
 UNWIND $group_ids AS group_id
 MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids AND m.created_at <= $known_at AND m.valid_at <= $said_until
-RETURN collect([m.message_id, left(m.content, 2000), m.speaker, m.role, m.session_id, m.position]) AS found
+RETURN collect([{{message_key}}, left(m.content, 2000), m.speaker, m.role, m.session_id, m.position]) AS found
+
+// name: load_messages(group_ids, message_ids)
+// Fetch messages of several groups by id, with their keys.
+UNWIND $group_ids AS group_id
+UNWIND $message_ids AS message_id
+MATCH (m:Episodic {group_id: group_id, message_id: message_id})
+RETURN collect([{{message_key}}, {{message_columns}}]) AS found
 
 // name: list_entity_names(group_ids, limit)
 // List the names and aliases of a user's entities.
@@ -182,7 +183,7 @@ WITH r ORDER BY r.importance DESC, r.known_from DESC, r.uuid LIMIT $limit
 RETURN collect({{memory_columns}}) AS found
 
 // name: load_shown(group_ids, ids, message_ids)
-// Fetch what retrievals have changed of the latest versions of memories, and when messages were said.
+// Fetch what retrievals have changed of the latest versions of memories, and when messages were said, by key.
 CALL () {
   UNWIND $group_ids AS group_id
   UNWIND $ids AS id
@@ -193,7 +194,7 @@ CALL () {
   UNWIND $group_ids AS group_id
   UNWIND $message_ids AS message_id
   MATCH (m:Episodic {group_id: group_id, message_id: message_id})
-  RETURN collect([message_id, m.valid_at.epochSeconds * 1000000 + m.valid_at.microsecond]) AS said
+  RETURN collect([{{message_key}}, m.valid_at.epochSeconds * 1000000 + m.valid_at.microsecond]) AS said
 }
 RETURN [states, said] AS found
 

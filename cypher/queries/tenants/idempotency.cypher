@@ -53,3 +53,9 @@ DELETE i RETURN count(*) AS erased
 MATCH (i:IdempotentRequest {tenant: $tenant}) WHERE i.owner_group IN $owner_groups AND (i.body CONTAINS $needle OR i.result CONTAINS $needle)
 SET i.status = 410, i.media_type = null, i.body = null, i.headers = null, i.result = null
 RETURN count(*) AS cleared
+
+// name: clear_responses_of_tenant(tenant, needle)
+// Remove the responses of a tenant's users that contain a text; the requests stay, so that they are not executed again.
+MATCH (i:IdempotentRequest) WHERE i.tenant = $tenant AND (i.body CONTAINS $needle OR i.result CONTAINS $needle)
+SET i.status = 410, i.media_type = null, i.body = null, i.headers = null, i.result = null
+RETURN count(*) AS cleared

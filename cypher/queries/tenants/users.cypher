@@ -44,23 +44,33 @@ RETURN u.persona AS persona
 MATCH (u:User {group_id: $group_id})
 SET u.persona = $persona
 
-// name: get_states(group_ids)
-// Return what reads need to know of users first, in the order of `GroupState`.
-MATCH (u:User) WHERE u.group_id IN $group_ids
-WITH u ORDER BY u.group_id
+// name: get_states(group_ids, members, allowed)
+// Return what reads need to know first of groups, and of the spaces in which members have a role: of those that are allowed,
+// or of all when it is null. The values are in the order of `GroupState`.
+CALL () {
+  UNWIND $group_ids AS group_id
+  RETURN group_id, [] AS roles
+  UNION ALL
+  MATCH (m:SpaceMember) WHERE m.member IN $members AND ($allowed IS NULL OR m.group_id IN $allowed)
+  WITH m WHERE NOT EXISTS { MATCH (:Erasure {group_id: m.group_id}) }
+  RETURN m.group_id AS group_id, collect(m.role) AS roles
+}
+MATCH (u:User {group_id: group_id})
+WITH u, roles ORDER BY u.group_id
 RETURN collect([u.group_id, coalesce(u.life, u.group_id), u.write_version, coalesce(u.revision, 0),
-  coalesce(u.removal_revision, 0), u.persona, u.last_write_at.epochSeconds * 1000000 + u.last_write_at.microsecond]) AS found
+  coalesce(u.removal_revision, 0), u.persona, u.last_write_at.epochSeconds * 1000000 + u.last_write_at.microsecond, roles, u.title])
+  AS found
 
 // name: list_owners(tenant, after, limit)
-// List users in the order of their group ids: of one tenant, or of all when it is null. Those being forgotten are left out.
+// List users and spaces in the order of their group ids: of one tenant, or of all when it is null. Those being forgotten are left out.
 MATCH (u:User) WHERE ($tenant IS NULL OR u.tenant = $tenant) AND u.user_id <> '' AND u.group_id > $after
   AND NOT EXISTS { MATCH (:Erasure {group_id: u.group_id}) }
 RETURN u.tenant AS tenant, u.user_id AS user_id, u.group_id AS group_id ORDER BY u.group_id LIMIT $limit
 
 // name: list_page(tenant, text, user_ids, after, now, limit)
-// List the users of a tenant by id whose id contains a text, with the numbers of their current memories and sessions.
+// List the users of a tenant by id, no spaces, whose id contains a text, with the numbers of their current memories and sessions.
 MATCH (u:User {tenant: $tenant})
-WHERE u.user_id > $after AND toLower(u.user_id) CONTAINS $text AND ($user_ids IS NULL OR u.user_id IN $user_ids)
+WHERE u.user_id > $after AND NOT u.user_id STARTS WITH ' ' AND toLower(u.user_id) CONTAINS $text AND ($user_ids IS NULL OR u.user_id IN $user_ids)
   AND NOT EXISTS { MATCH (:Erasure {group_id: u.group_id}) }
 WITH u ORDER BY u.user_id LIMIT $limit
 RETURN {

@@ -3,10 +3,9 @@
 `Memory` and `AsyncMemory` open graphmem in this process, `MemoryClient` and `AsyncMemoryClient` talk to a server.
 """
 
-from graphmem.compat.mem0.local import AsyncMem0, BlockingMem0
-from graphmem.compat.mem0.remote import AsyncMem0Client, BlockingMem0Client
-
-Memory, AsyncMemory = BlockingMem0, AsyncMem0
-MemoryClient, AsyncMemoryClient = BlockingMem0Client, AsyncMem0Client
+from graphmem.compat.mem0.local import AsyncMem0 as AsyncMemory
+from graphmem.compat.mem0.local import BlockingMem0 as Memory
+from graphmem.compat.mem0.remote import AsyncMem0Client as AsyncMemoryClient
+from graphmem.compat.mem0.remote import BlockingMem0Client as MemoryClient
 
 __all__ = ["AsyncMemory", "AsyncMemoryClient", "Memory", "MemoryClient"]

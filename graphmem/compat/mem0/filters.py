@@ -55,6 +55,12 @@ class OwnerIds:
         return {name: id for name, id in asdict(self).items() if id and name != "user_id"}
 
 
+def split_owner(owner: str) -> tuple[str, str]:
+    """Return the kind and the id of a user of graphmem: `user`, `agent`, `run` or `app`."""
+    kind, colon, id = owner.partition(":")
+    return (kind, id) if colon and f"{kind}_id" in ID_FIELDS[1:] else ("user", owner)
+
+
 def check_id(value: object, name: str) -> str:
     """Return an id without white space around it; raise ValueError for one that is empty or has white space inside."""
     text = str(value).strip()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 from graphmem.client import AsyncClient
 from graphmem.compat.mem0.filters import ID_FIELDS, OwnerIds
 from graphmem.compat.mem0.loop_thread import LoopThread
 from graphmem.compat.mem0.model_settings import settings_of
-from graphmem.compat.mem0.operations import UNSET, Mem0Operations
+from graphmem.compat.mem0.operations import DEFAULT_THRESHOLD, UNSET, Mem0Operations
 
 if TYPE_CHECKING:
     from graphmem.runtime.settings import Settings
@@ -23,53 +23,67 @@ T = TypeVar("T")
 DEFAULT_TOP_K = 20
 """Memories that a search or a list returns unless the caller says otherwise."""
 
-DEFAULT_THRESHOLD = 0.1
-"""Least score of a result unless the caller says otherwise."""
-
 PROCEDURAL = "procedural_memory"
 
 _log = logging.getLogger(__name__)
 
 
 class _OpenedMemory:
-    """A `GraphMemory` that one task opens and closes, at the first operation and at the end."""
+    """A `GraphMemory` that one task opens and closes for all who share an event loop and settings.
+
+    A process runs the jobs of one memory only, and programs often make a `Memory` where they need one.
+    """
+
+    _open: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _OpenedMemory]]] = WeakKeyDictionary()
 
     def __init__(self, settings: Settings | None) -> None:
-        self._settings = settings
+        self._users = 0
         self._closing = asyncio.Event()
-        self._opened: asyncio.Future[AsyncClient] | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._opened: asyncio.Future[AsyncClient] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._hold_open(settings))
+
+    @classmethod
+    def join(cls, settings: Settings | None) -> _OpenedMemory:
+        """Return the memory with these settings in the running loop, and count one more user."""
+        key = "" if settings is None else settings.model_dump_json()
+        opened = cls._open.setdefault(asyncio.get_running_loop(), {})
+        if key not in opened or opened[key].has_ended:
+            opened[key] = cls(settings)
+        opened[key]._users += 1
+        return opened[key]
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it could not be opened, or is being closed."""
+        return self._closing.is_set() or self._task.done()
 
     async def operations(self) -> Mem0Operations:
         """Return the operations of the memory; raise the error that prevented its opening."""
-        if self._opened is None:
-            self._opened = asyncio.get_running_loop().create_future()
-            self._task = asyncio.create_task(self._hold_open(self._opened))
         return Mem0Operations(await asyncio.shield(self._opened))
 
-    def begin_closing(self) -> None:
-        """Close what is open in the background."""
-        self._closing.set()
+    def leave(self) -> None:
+        """Count one user less; the last one closes the memory in the background."""
+        self._users -= 1
+        if not self._users:
+            self._closing.set()
 
-    async def aclose(self) -> None:
-        """Close what is open."""
-        self._closing.set()
-        if self._task is not None:
+    async def wait_closed(self) -> None:
+        """Wait until the memory is closed, if the last user has left."""
+        if self._closing.is_set():
             with suppress(asyncio.CancelledError):
                 await self._task
 
-    async def _hold_open(self, opened: asyncio.Future[AsyncClient]) -> None:
+    async def _hold_open(self, settings: Settings | None) -> None:
         from graphmem.graph_memory import GraphMemory  # the light client has none
 
         try:
-            async with GraphMemory.open(self._settings) as memory:
-                opened.set_result(memory)
+            async with GraphMemory.open(settings) as memory:
+                self._opened.set_result(memory)
                 await self._closing.wait()
         except Exception as error:
-            if opened.done():
+            if self._opened.done():
                 raise
-            self._opened = None  # the next operation tries again
-            opened.set_exception(error)
+            self._opened.set_exception(error)
 
 
 def check_search(top_k: object, threshold: object) -> None:
@@ -99,7 +113,8 @@ class AsyncMem0:
     """
 
     def __init__(self, config: object = None, *, settings: Settings | None = None) -> None:
-        self._memory = _OpenedMemory(settings_of(config, settings))
+        self._settings = settings_of(config, settings)
+        self._joined: _OpenedMemory | None = None
 
     @classmethod
     def from_config(cls, config_dict: Mapping[str, Any]) -> Self:
@@ -113,12 +128,22 @@ class AsyncMem0:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the memory."""
-        await self._memory.aclose()
+        """Close the memory, unless another one with the same settings is still open."""
+        joined = self._joined
+        self.close()
+        if joined is not None:
+            await joined.wait_closed()
 
     def close(self) -> None:
         """Close the memory in the background; `aclose` waits for it."""
-        self._memory.begin_closing()
+        if self._joined is not None:
+            self._joined.leave()
+        self._joined = None
+
+    async def _operations(self) -> Mem0Operations:
+        if self._joined is None or self._joined.has_ended:
+            self._joined = _OpenedMemory.join(self._settings)
+        return await self._joined.operations()
 
     async def add(
         self,
@@ -145,7 +170,7 @@ class AsyncMem0:
             raise ValueError(f"Invalid 'memory_type'. Please pass {PROCEDURAL} to create procedural memories.")
         if prompt is not None:
             _log.warning("`prompt` is not used: set what is to be remembered with `graphmem instructions set`")
-        operations = await self._memory.operations()
+        operations = await self._operations()
         ids = OwnerIds.of({"user_id": user_id, "agent_id": agent_id, "run_id": run_id})
         results = await operations.add(
             messages, ids, infer=infer, metadata=metadata, expiration_date=expiration_date, timestamp=timestamp
@@ -154,7 +179,7 @@ class AsyncMem0:
 
     async def get(self, memory_id: str) -> dict[str, Any] | None:
         """Return a memory; None for one that is unknown or has ended."""
-        return await (await self._memory.operations()).get(memory_id)
+        return await (await self._operations()).get(memory_id)
 
     async def get_all(
         self,
@@ -172,7 +197,7 @@ class AsyncMem0:
         wanted = top_k if limit is None else limit
         check_search(wanted, None)
         asked = read_filters(filters, kwargs, "get_all")
-        return {"results": await (await self._memory.operations()).get_all(asked, wanted)}
+        return {"results": await (await self._operations()).get_all(asked, wanted)}
 
     async def search(
         self,
@@ -196,7 +221,7 @@ class AsyncMem0:
         wanted = top_k if limit is None else limit
         check_search(wanted, threshold)
         asked = read_filters(filters, kwargs, "search")
-        operations = await self._memory.operations()
+        operations = await self._operations()
         found = await operations.search(query, asked, limit=wanted, threshold=threshold, rerank=rerank, explain=explain)
         return {"results": found}
 
@@ -209,13 +234,13 @@ class AsyncMem0:
         data: str | None = None,
     ) -> dict[str, str]:
         """Change a memory in a new version; metadata is added to what it has. `data` is an earlier name of `text`."""
-        operations = await self._memory.operations()
+        operations = await self._operations()
         await operations.update(memory_id, data if text is None else text, metadata, expiration_date)
         return {"message": "Memory updated successfully!"}
 
     async def delete(self, memory_id: str) -> dict[str, str]:
         """End a memory, whose history stays."""
-        await (await self._memory.operations()).delete(memory_id)
+        await (await self._operations()).delete(memory_id)
         return {"message": "Memory deleted successfully!"}
 
     async def delete_all(
@@ -223,76 +248,46 @@ class AsyncMem0:
     ) -> dict[str, str]:
         """Erase everything of a user, or end the memories of a user that have the other ids too."""
         ids = OwnerIds.of({"user_id": user_id, "agent_id": agent_id, "run_id": run_id})
-        await (await self._memory.operations()).delete_all(ids)
+        await (await self._operations()).delete_all(ids)
         return {"message": "Memories deleted successfully!"}
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
         """Return the changes of a memory's text, the oldest first."""
-        return await (await self._memory.operations()).history(memory_id)
+        return await (await self._operations()).history(memory_id)
 
     async def reset(self) -> None:
         """Erase all users of the tenant."""
-        await (await self._memory.operations()).reset()
+        await (await self._operations()).reset()
 
     async def chat(self, query: str) -> None:
         """Raise NotImplementedError, as mem0 does."""
         raise NotImplementedError("Chat function not implemented yet.")
 
 
-class _SharedMem0:
-    """The memory of all `BlockingMem0` with the same settings, since a process runs the jobs of one memory only."""
-
-    _open: ClassVar[dict[str, _SharedMem0]] = {}
-    _lock: ClassVar[threading.Lock] = threading.Lock()
-
-    def __init__(self, key: str, settings: Settings | None) -> None:
-        self._key = key
-        self._users = 0
-        self.memory = AsyncMem0(settings=settings)
-        self.thread = LoopThread(self.memory.aclose)
-
-    @classmethod
-    def join(cls, settings: Settings | None) -> _SharedMem0:
-        """Return the memory with these settings, and count one more user."""
-        key = "" if settings is None else settings.model_dump_json()
-        with cls._lock:
-            shared = cls._open.get(key) or cls._open.setdefault(key, cls(key, settings))
-            shared._users += 1
-            return shared
-
-    def leave(self) -> None:
-        """Count one user less; close the memory after the last."""
-        with self._lock:
-            self._users -= 1
-            if self._users:
-                return
-            self._open.pop(self._key, None)
-        self.thread.close()
-
-
 class BlockingMem0:
     """mem0's `Memory` over graphmem in this process; its database and jobs run in a thread until it is closed."""
 
     def __init__(self, config: object = None, *, settings: Settings | None = None) -> None:
-        self._shared: _SharedMem0 | None = _SharedMem0.join(settings_of(config, settings))
-        self._memory, self._thread = self._shared.memory, self._shared.thread
+        self._memory = AsyncMem0(config, settings=settings)
+        self._thread = LoopThread.of_process()
+        self._is_closed = False
+        self._thread.close_at_end(self._memory.aclose)
 
     @classmethod
     def from_config(cls, config_dict: Mapping[str, Any]) -> Self:
         """Return a memory with mem0's configuration."""
         return cls(config_dict)
 
+    def close(self) -> None:
+        """Close the memory, unless another one with the same settings is still open."""
+        self._is_closed = True
+        self._thread.close_now(self._memory.aclose)
+
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        if self._shared is None:
+        if self._is_closed:
             coroutine.close()
             raise RuntimeError("The memory is closed: make another one.")
         return self._thread.run(coroutine)
-
-    def close(self) -> None:
-        """Close the memory, unless another one with the same settings is still open."""
-        if self._shared is not None:
-            self._shared.leave()
-        self._shared = None
 
     def add(
         self,

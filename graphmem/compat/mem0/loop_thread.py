@@ -1,46 +1,58 @@
-"""An event loop in a thread of its own, in which blocking methods run asynchronous ones."""
+"""The event loop in a thread of its own in which the blocking classes of a process run the asynchronous ones."""
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures.thread  # noqa: F401 - its hook for the end of a program must be registered before ours
 import threading
-import weakref
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 T = TypeVar("T")
 
 
 class LoopThread:
-    """Runs coroutines one after another or side by side, until it is closed or the program ends; then `end` runs."""
+    """Runs coroutines until the program ends; what was entrusted to it is closed before."""
 
-    def __init__(self, end: Callable[[], Awaitable[None]]) -> None:
+    _shared: ClassVar[LoopThread | None] = None
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._closes: list[Callable[[], Awaitable[None]]] = []
         threading.Thread(target=self._loop.run_forever, name="graphmem-mem0", daemon=True).start()
-        self._end = weakref.finalize(self, _stop, self._loop, end)
         # When a program ends, no thread can be started any more by the time `atexit` runs, and closing needs some.
         register = getattr(threading, "_register_atexit", None)
         if register is not None:
             register(self._end)
 
+    @classmethod
+    def of_process(cls) -> LoopThread:
+        """Return the one of this process."""
+        with cls._lock:
+            if cls._shared is None:
+                cls._shared = cls()
+            return cls._shared
+
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Return what a coroutine returns; raise RuntimeError once the thread is closed."""
-        if not self._end.alive:
-            coroutine.close()
-            raise RuntimeError("The memory is closed: make another one.")
+        """Return what a coroutine returns."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
-    def close(self) -> None:
-        """Run the end and stop the thread; nothing happens the second time."""
-        self._end()
+    def close_at_end(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Call `close` when the program ends, unless `close_now` did."""
+        self._closes.append(close)
+
+    def close_now(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Call what was given to `close_at_end`; nothing happens the second time."""
+        if close in self._closes:
+            self._closes.remove(close)
+            self.run(_call(close))
+
+    def _end(self) -> None:
+        for close in [*self._closes]:
+            self.close_now(close)
+        self._loop.call_soon_threadsafe(self._loop.stop)
 
 
-def _stop(loop: asyncio.AbstractEventLoop, end: Callable[[], Awaitable[None]]) -> None:
-    async def run_end() -> None:
-        await end()
-
-    try:
-        asyncio.run_coroutine_threadsafe(run_end(), loop).result()
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
+async def _call(close: Callable[[], Awaitable[None]]) -> None:
+    await close()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from graphmem.client import AsyncClient
-from graphmem.compat.mem0.filters import Filters, OwnerIds, find_owners, is_plain, matches, plain_metadata
+from graphmem.compat.mem0.filters import Filters, OwnerIds, find_owners, is_plain, matches, plain_metadata, split_owner
 from graphmem.compat.mem0.shapes import (
     LABELS,
     make_history,
@@ -25,6 +25,9 @@ from graphmem.runtime.errors import NotConfigured, NotFound
 
 MAX_SEARCHED = 100
 """Memories of one user that a search reads where its filter has conditions that the server does not check."""
+
+DEFAULT_THRESHOLD = 0.1
+"""Threshold by which mem0 leaves out hardly anything; up to it nothing is left out."""
 
 NO_MODEL = "no language model is configured"
 """How an extraction says that there is no model."""
@@ -174,7 +177,7 @@ class Mem0Operations:
                     owner,
                     query,
                     limit=min(limit, MAX_SEARCHED) if is_plain(filters) else MAX_SEARCHED,
-                    min_score=threshold,
+                    min_score=threshold if threshold and threshold > DEFAULT_THRESHOLD else None,
                     metadata=plain_metadata(filters),
                     rerank=rerank,
                     explain=explain,
@@ -257,6 +260,12 @@ class Mem0Operations:
             cursor = page.next_cursor
             if cursor is None:
                 return found
+
+    async def erase_kinds(self, names: Sequence[str]) -> None:
+        """Erase all users whose memories are those of a `user_id`, an `agent_id` and so on."""
+        for owner in await self.list_owners():
+            if f"{split_owner(owner)[0]}_id" in names:
+                await self._client.forget(owner)
 
     async def reset(self) -> None:
         """Erase all users of the tenant."""

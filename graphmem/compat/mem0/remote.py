@@ -9,10 +9,10 @@ from typing import Any, NoReturn, Self
 
 from graphmem.client import AsyncClient
 from graphmem.client.async_client import DEFAULT_SERVER_URL
-from graphmem.compat.mem0.filters import ID_FIELDS, OwnerIds
-from graphmem.compat.mem0.local import DEFAULT_THRESHOLD, check_search
+from graphmem.compat.mem0.filters import ID_FIELDS, OwnerIds, split_owner
+from graphmem.compat.mem0.local import check_search
 from graphmem.compat.mem0.loop_thread import LoopThread
-from graphmem.compat.mem0.operations import UNSET, Mem0Operations
+from graphmem.compat.mem0.operations import DEFAULT_THRESHOLD, UNSET, Mem0Operations
 from graphmem.runtime.errors import NotFound
 
 DEFAULT_TOP_K = 10
@@ -23,6 +23,9 @@ DEFAULT_PAGE_SIZE = 100
 
 KEY_VARIABLES = ("MEM0_API_KEY", "GRAPHMEM_API_KEY")
 """Environment variables with the key of a server of graphmem."""
+
+EVERY = "*"
+"""The id that stands for all of a kind in `delete_all`."""
 
 URL_VARIABLE = "GRAPHMEM_URL"
 """Environment variable with the address of the server."""
@@ -134,9 +137,14 @@ class AsyncMem0Client:
         return {"message": "Memory deleted successfully!"}
 
     async def delete_all(self, options: object = None, **kwargs: Any) -> Result:
-        """Erase everything of a user, or end the memories of a user that have the other ids too."""
+        """Erase everything of a user, or end the memories of a user that have the other ids too; `*` is every user."""
         given = _merge_options(options, kwargs)
-        await self._operations.delete_all(OwnerIds.of({**(given.get("filters") or {}), **given}))
+        ids = {**(given.get("filters") or {}), **given}
+        kinds = [name for name in ID_FIELDS if ids.get(name) == EVERY]
+        if kinds:
+            await self._operations.erase_kinds(kinds)
+        else:
+            await self._operations.delete_all(OwnerIds.of(ids))
         return {"message": "Memories deleted successfully!"}
 
     async def history(self, memory_id: str) -> list[Result]:
@@ -146,7 +154,7 @@ class AsyncMem0Client:
     async def users(self) -> Result:
         """Return the users, agents and runs with memories of their own."""
         owners = await self._operations.list_owners()
-        return {"results": [_describe_owner(owner) for owner in owners]}
+        return {"results": [dict(zip(("type", "name"), split_owner(owner), strict=True)) for owner in owners]}
 
     async def delete_users(
         self,
@@ -208,12 +216,13 @@ class BlockingMem0Client:
     def __init__(self, api_key: str | None = None, host: str | None = None, client: object = None) -> None:
         self._client = AsyncMem0Client(api_key, host, client)
         self.api_key, self.host = self._client.api_key, self._client.host
-        self._thread = LoopThread(self._client.aclose)
+        self._thread = LoopThread.of_process()
+        self._thread.close_at_end(self._client.aclose)
         self.project = BlockingMem0Project(self._client.project, self._thread)
 
     def close(self) -> None:
         """Close the connections."""
-        self._thread.close()
+        self._thread.close_now(self._client.aclose)
 
     def add(self, messages: str | Mapping[str, Any] | list[Any], options: object = None, **kwargs: Any) -> Result:
         """Extract memories from messages and wait for them, or save each message as it is with `infer=False`."""
@@ -329,10 +338,3 @@ def _read_filters(given: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     if given.get("categories"):
         filters["categories"] = {"in": given["categories"]}
     return filters, bool(ids) and not given.get("filters") and given.get("output_format") != "v1.1"
-
-
-def _describe_owner(owner: str) -> dict[str, str]:
-    kind, colon, name = owner.partition(":")
-    if colon and kind in ("agent", "run", "app"):
-        return {"type": kind, "name": name}
-    return {"type": "user", "name": owner}

@@ -25,7 +25,8 @@ from graphmem.search.resident.group_copy import GroupCopy
 from graphmem.search.resident.source import ResidentSource
 from graphmem.search.source import CandidateSource
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.users import GroupState, UserStore
+from graphmem.tenants.rights import Rights
+from graphmem.tenants.scopes import GroupState, Reader
 
 ACTIVE_SECONDS = 600
 """Seconds within which a group is read twice, or read after a write, to become resident."""
@@ -51,10 +52,10 @@ log = structlog.get_logger(__name__)
 class ResidentCopies:
     """The sources of candidates: copies in memory for active users, the database for the others and meanwhile."""
 
-    def __init__(self, graph: Graph, vectors: StoredVectors, users: UserStore, clock: Clock, max_bytes: int) -> None:
+    def __init__(self, graph: Graph, vectors: StoredVectors, rights: Rights, clock: Clock, max_bytes: int) -> None:
         self._graph = graph
         self._vectors = vectors
-        self._users = users
+        self._rights = rights
         self._clock = clock
         self._max_bytes = max_bytes
         self._copies: TTLCache[str, GroupCopy] = TTLCache(max_bytes, IDLE_SECONDS, getsizeof=lambda copy: copy.nbytes)
@@ -65,9 +66,9 @@ class ResidentCopies:
         self._updates: dict[str, asyncio.Lock] = {}
         self._hit_rate = HitRate("resident")
 
-    async def open(self, owner: Owner) -> CandidateSource:
-        """Return a source that has everything written to the user before the call."""
-        state = await self._users.get_state(owner)
+    async def open(self, reader: Reader) -> CandidateSource:
+        """Return a source that has everything written to the groups of a reader before they were read."""
+        state = await self._rights.get_state(reader)
         if not state.groups:  # nobody has written anything, or all of it is being erased
             return ResidentSource(state, ())
         copies = await self._find_copies(state.groups) if self._max_bytes else None

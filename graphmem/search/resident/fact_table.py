@@ -21,6 +21,7 @@ from graphmem.runtime.times import MAX_TIME, to_micros
 from graphmem.search.models import FactCandidate
 from graphmem.search.resident.columns import Column, Members, Words, cosines, unit_vector
 from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
+from graphmem.tenants.owners import message_key
 
 FACT_BYTES = 3_700
 """Memory of a version beside its vector, its texts and its postings, measured over conversations."""
@@ -351,7 +352,7 @@ def _to_candidate(
         last_accessed_ms=accessed // 1000,
         valid_from=bounds[0] // 1000,
         valid_to=bounds[1] // 1000,
-        message_ids=properties["message_ids"],
+        message_ids=[message_key(properties["group_id"], key) for key in properties["message_ids"]],
         entity_ids=properties["entity_ids"],
         similarity=None,
     )

@@ -10,7 +10,7 @@ from graphmem.memories.entity_store import entity_from_columns
 from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.search.resident.fact_table import FactTable
 from graphmem.search.resident.message_table import MessageTable
-from graphmem.tenants.users import GroupState
+from graphmem.tenants.scopes import GroupState
 
 ENTITY_BYTES = 1_500
 """Memory of an entity, measured over conversations."""

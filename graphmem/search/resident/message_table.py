@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,6 +17,7 @@ from graphmem.runtime.times import from_micros, to_micros
 from graphmem.search.models import MessageCandidate, MessageContent
 from graphmem.search.resident.columns import Column, cosines, unit_vector
 from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
+from graphmem.tenants.owners import message_key
 
 MESSAGE_BYTES = 1_150
 """Memory of a message beside its vector, its text and its postings, measured over conversations."""
@@ -41,7 +42,7 @@ class ResidentMessage:
 
 
 class MessageTable:
-    """Messages by row; a message whose text changes gets a new row."""
+    """Messages by row, found by key (`tenants.owners.message_key`); one whose text changes gets a new row."""
 
     def __init__(self, dimension: int) -> None:
         self._dimension = dimension
@@ -70,17 +71,18 @@ class MessageTable:
         """Add or replace a message, from the value of the fragment `resident_message`."""
         read, vector = columns
         stored, times = compact_columns(read)
-        message_id, text, speaker = stored["message_id"], stored["content"], stored.get("speaker")
+        key = message_key(stored["group_id"], stored["message_id"])
+        text, speaker = stored["content"], stored.get("speaker")
         content = MessageContent(
-            message_id, text[:MAX_CONTENT], speaker, stored["role"], stored["session_id"], stored["position"]
+            key, text[:MAX_CONTENT], speaker, stored["role"], stored["session_id"], stored["position"]
         )
         message = ResidentMessage(content, (stored, times))
-        row = self._rows.get(message_id)
+        row = self._rows.get(key)
         if row is not None and self._messages[row].columns[0]["content"] != text:
             self._alive.set(row, False)
             row = None
         if row is None:
-            row = self._rows[message_id] = len(self._messages)
+            row = self._rows[key] = len(self._messages)
             self._messages.append(message)
             self._texts.append(text, speaker or "")
             self._text_bytes += len(text.encode())
@@ -94,16 +96,15 @@ class MessageTable:
         self._said_at.set(row, said_at)
         self._known_from.set(row, known_from)
 
-    def get(self, message_id: str) -> Message | None:
+    def get(self, key: str) -> Message | None:
         """Return a message as callers see it."""
-        row = self._rows.get(message_id)
+        row = self._rows.get(key)
         return None if row is None else self._messages[row].to_message()
 
-    def times_said(self, message_ids: Iterable[str]) -> dict[str, datetime]:
-        """Return when messages were said, by id, without those that are unknown."""
-        said_at = self._said_at.values
-        rows = {message_id: self._rows[message_id] for message_id in message_ids if message_id in self._rows}
-        return {message_id: from_micros(int(said_at[row])) for message_id, row in rows.items()}
+    def time_said(self, key: str) -> datetime | None:
+        """Return when a message was said."""
+        row = self._rows.get(key)
+        return None if row is None else from_micros(int(self._said_at.values[row]))
 
     def mask(self, filters: FactFilters) -> Mask:
         """Return which rows were said and known by the times of the filters."""

@@ -23,7 +23,8 @@ from graphmem.search.resident.columns import unit_vector
 from graphmem.search.resident.fact_table import ResidentFact, rank_by_importance
 from graphmem.search.resident.group_copy import GroupCopy
 from graphmem.search.resident.walk import Walk
-from graphmem.tenants.users import ReadState
+from graphmem.tenants.owners import message_key
+from graphmem.tenants.scopes import ReadState
 from graphmem.text.names import name_words
 
 _by_score = attrgetter("score")
@@ -111,11 +112,10 @@ class ResidentSource:
         found = {uuid: self._find(uuid) for uuid in uuids}
         return {uuid: fact.to_memory(self._refs_of(fact), now) for uuid, fact in found.items() if fact is not None}
 
-    async def load_messages(self, message_ids: Sequence[str]) -> dict[str, Message]:
-        """Return messages of the user by id; those that no longer exist are left out."""
-        own = [copy for copy in self._copies if copy.group_id == self.state.owner.group_id]
-        found = (copy.messages.get(message_id) for copy in own for message_id in message_ids)
-        return {message.id: message for message in found if message is not None}
+    async def load_messages(self, keys: Sequence[str]) -> dict[str, Message]:
+        """Return messages by key (`tenants.owners.message_key`); those that no longer exist are left out."""
+        found = ((key, copy.messages.get(key)) for copy in self._copies for key in keys)
+        return {key: message for key, message in found if message is not None}
 
     async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
         """Return the texts of messages within the times of the filters."""
@@ -179,7 +179,12 @@ class ResidentSource:
         self, memories: Sequence[Memory], message_ids: Sequence[str], now: datetime
     ) -> tuple[dict[str, Memory], dict[str, datetime]]:
         """Return memories with the strength and access count that they have at `now`, and when messages were said."""
-        said = {key: time for copy in self._copies for key, time in copy.messages.times_said(message_ids).items()}
+        said = {
+            message_id: time
+            for copy in self._copies
+            for message_id in message_ids
+            if (time := copy.messages.time_said(message_key(copy.group_id, message_id))) is not None
+        }
         return await self.load_retrieval_states(memories, now), said
 
     async def load_retrieval_states(self, memories: Iterable[Memory], now: datetime) -> dict[str, Memory]:

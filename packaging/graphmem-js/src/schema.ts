@@ -216,7 +216,7 @@ export interface paths {
         put?: never;
         /**
          * Start a consolidation
-         * @description Consolidate one user or all users of the tenant, or execute curated proposals.
+         * @description Consolidate one user, one space, or all of the tenant, or execute curated proposals.
          */
         post: operations["consolidation_start"];
         delete?: never;
@@ -554,6 +554,78 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/spaces": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List spaces
+         * @description List the spaces of which the key or a user of the key is a member, by id; an admin's are all of the tenant.
+         */
+        get: operations["spaces_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/spaces/{space_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a space
+         * @description Read a space with its members; without a right to it the answer is that of an unknown space.
+         */
+        get: operations["spaces_get"];
+        /**
+         * Create or change a space
+         * @description Create a space (201) or change it (200), with its members; those of an agent are users that its key reaches.
+         */
+        put: operations["spaces_put"];
+        post?: never;
+        /**
+         * Erase a space
+         * @description Erase a space with all its data everywhere, then count what is left.
+         */
+        delete: operations["spaces_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/spaces/{space_id}/members/{member_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Give a member a role
+         * @description Add a user or a key to a space, or change its role.
+         */
+        put: operations["spaces_set_member"];
+        post?: never;
+        /**
+         * Remove a member
+         * @description Remove a user or a key from a space, with effect from the next request on.
+         */
+        delete: operations["spaces_remove_member"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/users": {
         parameters: {
             query?: never;
@@ -623,7 +695,7 @@ export interface paths {
         };
         /**
          * List what changed between two times
-         * @description List what graphmem learned, corrected, merged, deleted and restored, oldest first.
+         * @description List what graphmem learned, corrected, merged, deleted and restored, oldest first; with `space` in that space.
          */
         get: operations["memories_list_changes"];
         put?: never;
@@ -847,7 +919,7 @@ export interface paths {
         };
         /**
          * Export a user
-         * @description Stream all data of a user, without loss, or their current memories as records to read and edit.
+         * @description Stream all data of a user or a space, without loss, or current memories as records to read and edit.
          */
         get: operations["export"];
         put?: never;
@@ -1063,7 +1135,7 @@ export interface paths {
         put?: never;
         /**
          * Search messages
-         * @description Search the user's messages by keywords and meaning.
+         * @description Search the user's messages, and those of spaces, by keywords and meaning.
          */
         post: operations["messages_search"];
         delete?: never;
@@ -1354,6 +1426,11 @@ export interface components {
             /** @description The role. */
             role: components["schemas"]["KeyRole"];
             /**
+             * Spaces
+             * @description The spaces that it reaches, of those of its users; absent: all of them.
+             */
+            spaces?: string[] | null;
+            /**
              * Users
              * @description Ids of the users that the key is bound to; null: all of the tenant.
              */
@@ -1362,6 +1439,8 @@ export interface components {
         /**
          * ApiKeyIn
          * @description A key to create; without `users` it gives access to every user of its tenant.
+         *
+         *     With `spaces`, of the spaces of the users it reads and writes those alone.
          */
         ApiKeyIn: {
             /**
@@ -1371,6 +1450,11 @@ export interface components {
             name: string;
             /** @description The role. */
             role: components["schemas"]["KeyRole"];
+            /**
+             * Spaces
+             * @description The spaces that it reaches, of those of its users; absent: all of them.
+             */
+            spaces?: string[] | null;
             /**
              * Users
              * @description Ids of the users that the key is bound to; null: all of the tenant.
@@ -1383,6 +1467,8 @@ export interface components {
          *
          *     `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
          *     session its latest messages are shown too. With `valid_as_of` or `known_as_of` memory answers as of that time.
+         *     Of spaces, their memories are shown, and their messages are not.
+         *     Without `reinforce` no retrieval is counted, and the answer cannot be rated.
          */
         AskRequest: {
             /**
@@ -1396,10 +1482,22 @@ export interface components {
              */
             question: string;
             /**
+             * Reinforce
+             * @description Whether the retrieval strengthens the memories it returns.
+             * @default true
+             */
+            reinforce?: boolean;
+            /**
              * Session Id
              * @description Id of the session.
              */
             session_id?: string | null;
+            /**
+             * Spaces
+             * @description The spaces to read beside the user's own memory: ids, `all` or `none`.
+             * @default all
+             */
+            spaces?: ("all" | "none") | string[];
             /**
              * Token Budget
              * @description Most tokens of preamble and question together.
@@ -1591,6 +1689,11 @@ export interface components {
              */
             quote: string;
             /**
+             * Space
+             * @description The space that it is from; absent: it is the user's.
+             */
+            space?: string | null;
+            /**
              * Valid At
              * @description Since when the memory holds, null: unknown; of a message, when it was said.
              */
@@ -1676,7 +1779,7 @@ export interface components {
         };
         /**
          * ConsolidationIn
-         * @description A consolidation of one user or of all; `proposals`, curated by hand for one user, replace discovery.
+         * @description A consolidation of one user, of one space or of all; `proposals`, curated for one of them, replace discovery.
          */
         ConsolidationIn: {
             /**
@@ -1691,6 +1794,11 @@ export interface components {
              */
             proposals?: (components["schemas"]["Merge"] | components["schemas"]["Associate"] | components["schemas"]["UpdateEntity"] | components["schemas"]["LinkEntities"] | components["schemas"]["CreateEntity"])[] | null;
             /**
+             * Space
+             * @description The space to consolidate, instead of a user.
+             */
+            space?: string | null;
+            /**
              * User Id
              * @description Id of the user; absent: all users of the tenant.
              */
@@ -1704,7 +1812,7 @@ export interface components {
         };
         /**
          * ConsolidationRun
-         * @description One consolidation run of a user, or of all users of a tenant: then `user_id` is null and `parts` are its runs.
+         * @description One consolidation run of a user or a space; of one of all, both are null, and `parts` are its runs.
          */
         ConsolidationRun: {
             /**
@@ -1802,6 +1910,11 @@ export interface components {
              * @default 0
              */
             refused: number;
+            /**
+             * Space
+             * @description Id of the space; null: none.
+             */
+            space: string | null;
             /** @description Its state. */
             status: components["schemas"]["RunStatus"];
             /** @description What started the run. */
@@ -2010,6 +2123,17 @@ export interface components {
              */
             sources?: boolean;
             /**
+             * Space
+             * @description The space that shares the session; absent: it is the user's own.
+             */
+            space?: string | null;
+            /**
+             * Spaces
+             * @description The spaces to read beside the user's own memory: ids, `all` or `none`.
+             * @default all
+             */
+            spaces?: ("all" | "none") | string[];
+            /**
              * Token Budget
              * @description Most tokens of preamble and question together.
              * @default 2000
@@ -2159,6 +2283,11 @@ export interface components {
             name: string;
             /** @description The role. */
             role: components["schemas"]["KeyRole"];
+            /**
+             * Spaces
+             * @description The spaces that it reaches, of those of its users; absent: all of them.
+             */
+            spaces?: string[] | null;
             /**
              * Users
              * @description Ids of the users that the key is bound to; null: all of the tenant.
@@ -2755,6 +2884,11 @@ export interface components {
              */
             score: number;
             /**
+             * Space
+             * @description The space that the message belongs to; null: it is the user's.
+             */
+            space: string | null;
+            /**
              * Via
              * @description Ids of the memories by which the message was found.
              */
@@ -3328,7 +3462,7 @@ export interface components {
          * Job
          * @description One job; `attempts` counts its starts and the repeated tries of its steps.
          *
-         *     A queued job that waits for an unavailable model has `waits_until`, and says why in `reason`. `user_id` and
+         *     A queued job that waits for an unavailable model has `waits_until`, and says why in `reason`. `user_id`, `space` and
          *     `session_id` are those of its payload. `partition` is its queue, one per user; it is used to authorize
          *     callers and is not part of the JSON.
          */
@@ -3384,6 +3518,11 @@ export interface components {
              * @description Id of the session.
              */
             session_id: string | null;
+            /**
+             * Space
+             * @description The space that the job works for.
+             */
+            space: string | null;
             /** @description Its state. */
             status: components["schemas"]["JobStatus"];
             /**
@@ -3638,6 +3777,12 @@ export interface components {
          */
         MaintenanceTask: "decay" | "compress" | "prune" | "expire";
         /**
+         * MemberKind
+         * @description What a member of a space is.
+         * @enum {string}
+         */
+        MemberKind: "user" | "key";
+        /**
          * Memory
          * @description One version of a memory as callers see it.
          */
@@ -3760,6 +3905,11 @@ export interface components {
             single_valued: boolean;
             /** @description Where it comes from. */
             source: components["schemas"]["MemorySource"];
+            /**
+             * Space
+             * @description The space that the memory belongs to; null: it is the user's.
+             */
+            space: string | null;
             /** @description active, superseded (replaced), deleted or archived. */
             status: components["schemas"]["MemoryStatus"];
             /**
@@ -3975,6 +4125,11 @@ export interface components {
             single_valued?: boolean;
             /** @description Where it comes from. */
             source?: components["schemas"]["MemorySourceIn"] | null;
+            /**
+             * Space
+             * @description The space to save it in; absent: the user's own memory.
+             */
+            space?: string | null;
             /** @description The entity it is about; absent: the user. */
             subject?: components["schemas"]["EntityIn"] | null;
             /**
@@ -4081,7 +4236,8 @@ export interface components {
          * MemorySource
          * @description The source of a memory: the kind of writer, the session and the messages that state it.
          *
-         *     `quote` is what the first of them said, without secrets; it stays when the messages are archived.
+         *     `quote` is what the first of them said, without secrets; it stays when the messages are archived. In a space,
+         *     `speaker` is the member who stated it.
          */
         MemorySource: {
             /**
@@ -4105,6 +4261,11 @@ export interface components {
              * @description Id of the session.
              */
             session_id: string | null;
+            /**
+             * Speaker
+             * @description The user who stated it in a space.
+             */
+            speaker?: string | null;
         };
         /**
          * MemorySourceIn
@@ -4311,6 +4472,11 @@ export interface components {
             single_valued: boolean;
             /** @description Where it comes from. */
             source: components["schemas"]["MemorySource"];
+            /**
+             * Space
+             * @description The space that the memory belongs to; null: it is the user's.
+             */
+            space: string | null;
             /** @description active, superseded (replaced), deleted or archived. */
             status: components["schemas"]["MemoryStatus"];
             /**
@@ -4519,6 +4685,11 @@ export interface components {
              */
             session_id: string;
             /**
+             * Space
+             * @description The space of the session, in which `user_id` is who sent the message.
+             */
+            space: string | null;
+            /**
              * Sql Executed
              * @description The caller's query; null: none.
              */
@@ -4678,6 +4849,12 @@ export interface components {
              */
             query: string;
             /**
+             * Spaces
+             * @description The spaces to read beside the user's own memory: ids, `all` or `none`.
+             * @default all
+             */
+            spaces?: ("all" | "none") | string[];
+            /**
              * Valid As Of
              * @description What held in the world at this time, RFC 3339 with an offset; absent: now.
              */
@@ -4721,6 +4898,11 @@ export interface components {
              */
             session_id?: string | null;
             /**
+             * Space
+             * @description The space of the session; absent: the user's own memory.
+             */
+            space?: string | null;
+            /**
              * Timezone
              * @description The user's time zone as an IANA name, such as Europe/Berlin; absent: the offset of each message.
              */
@@ -4758,6 +4940,11 @@ export interface components {
              * @description Id of the session.
              */
             session_id?: string | null;
+            /**
+             * Space
+             * @description The space of the session; absent: the user's own memory.
+             */
+            space?: string | null;
             /**
              * Timezone
              * @description The user's time zone as an IANA name, such as Europe/Berlin; absent: the offset of each message.
@@ -5022,6 +5209,19 @@ export interface components {
              * @description The entries of this page.
              */
             items: components["schemas"]["SessionArchive"][];
+            /**
+             * Next Cursor
+             * @description Cursor of the next page; null: this is the last one.
+             */
+            next_cursor: string | null;
+        };
+        /** Page[Space] */
+        Page_Space_: {
+            /**
+             * Items
+             * @description The entries of this page.
+             */
+            items: components["schemas"]["Space"][];
             /**
              * Next Cursor
              * @description Cursor of the next page; null: this is the last one.
@@ -5921,6 +6121,12 @@ export interface components {
              */
             semantic?: boolean;
             /**
+             * Spaces
+             * @description The spaces to read beside the user's own memory: ids, `all` or `none`.
+             * @default all
+             */
+            spaces?: ("all" | "none") | string[];
+            /**
              * Subtype
              * @description The type as it was given, such as persona.
              */
@@ -6059,6 +6265,11 @@ export interface components {
              */
             source_session_id: string | null;
             /**
+             * Space
+             * @description The space that shares it, in which `user_id` is who opened it.
+             */
+            space: string | null;
+            /**
              * Summarized Through
              * @description Number of messages that the summary covers.
              */
@@ -6152,6 +6363,11 @@ export interface components {
              */
             session_id?: string | null;
             /**
+             * Space
+             * @description The space that shares it; absent: it is the user's own.
+             */
+            space?: string | null;
+            /**
              * Title
              * @description A title in a few words; null: none.
              */
@@ -6174,6 +6390,98 @@ export interface components {
          * @enum {string}
          */
         SortOrder: "created_at" | "-created_at" | "importance" | "-importance" | "valid_at" | "-valid_at";
+        /**
+         * Space
+         * @description A space with its members, the users first.
+         */
+        Space: {
+            /**
+             * About
+             * @description What belongs in the space, in a sentence that extraction reads.
+             */
+            about: string;
+            /**
+             * Created At
+             * Format: date-time
+             * @description When it was created.
+             */
+            created_at: string;
+            /**
+             * Id
+             * @description Id of the space, unique in the tenant.
+             */
+            id: string;
+            /**
+             * Members
+             * @description The users and keys that share the space.
+             */
+            members: components["schemas"]["SpaceMember"][];
+            /**
+             * Title
+             * @description What it is called, such as Team Atlas.
+             */
+            title: string;
+            /**
+             * Updated At
+             * Format: date-time
+             * @description When its title, its members or what belongs there last changed.
+             */
+            updated_at: string;
+        };
+        /**
+         * SpaceIn
+         * @description A space to create or to change; without `members` those that it has stay.
+         */
+        SpaceIn: {
+            /**
+             * About
+             * @description A sentence that says what belongs there, which extraction reads.
+             * @default
+             */
+            about?: string;
+            /**
+             * Members
+             * @description Its members from now on; absent: as they are.
+             */
+            members?: components["schemas"]["SpaceMember"][] | null;
+            /**
+             * Title
+             * @description What it is called, such as Team Atlas.
+             */
+            title: string;
+        };
+        /**
+         * SpaceMember
+         * @description A user or an API key with a role in a space.
+         */
+        SpaceMember: {
+            /**
+             * Key
+             * @description The id of the key.
+             */
+            key?: string | null;
+            /** @description reader, writer or owner: each may do what those before it may. */
+            role: components["schemas"]["SpaceRole"];
+            /**
+             * User
+             * @description The id of the user.
+             */
+            user?: string | null;
+        };
+        /**
+         * SpaceRole
+         * @description What a member of a space may do: each role may do what those before it may.
+         * @enum {string}
+         */
+        SpaceRole: "reader" | "writer" | "owner";
+        /**
+         * SpaceRoleIn
+         * @description The role of a member.
+         */
+        SpaceRoleIn: {
+            /** @description reader, writer or owner: each may do what those before it may. */
+            role: components["schemas"]["SpaceRole"];
+        };
         /**
          * StatementCheck
          * @description How a merged sentence carries one of its sources, part by part.
@@ -7283,6 +7591,8 @@ export interface operations {
                  * @example 10
                  */
                 limit?: number;
+                /** @description Only the runs of this space. */
+                space?: string | null;
                 /**
                  * @description Id of the user.
                  * @example ada
@@ -8768,6 +9078,347 @@ export interface operations {
             };
         };
     };
+    spaces_list: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "atlas",
+                     *           "title": "Team Atlas",
+                     *           "about": "What the team decides about the Atlas project.",
+                     *           "members": [
+                     *             {
+                     *               "user": "ada",
+                     *               "role": "owner"
+                     *             },
+                     *             {
+                     *               "user": "bo",
+                     *               "role": "writer"
+                     *             }
+                     *           ],
+                     *           "created_at": "2026-11-26T09:00:00.000000Z",
+                     *           "updated_at": "2026-11-26T09:00:00.000000Z"
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Page_Space_"];
+                };
+            };
+        };
+    };
+    spaces_get: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path: {
+                /**
+                 * @description Id of the space.
+                 * @example atlas
+                 */
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "atlas",
+                     *       "title": "Team Atlas",
+                     *       "about": "What the team decides about the Atlas project.",
+                     *       "members": [
+                     *         {
+                     *           "user": "ada",
+                     *           "role": "owner"
+                     *         },
+                     *         {
+                     *           "user": "bo",
+                     *           "role": "writer"
+                     *         }
+                     *       ],
+                     *       "created_at": "2026-11-26T09:00:00.000000Z",
+                     *       "updated_at": "2026-11-26T09:00:00.000000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Space"];
+                };
+            };
+        };
+    };
+    spaces_put: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key and request again returns the first response. */
+                "Idempotency-Key"?: string;
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path: {
+                /**
+                 * @description Id of the space.
+                 * @example atlas
+                 */
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "title": "Team Atlas",
+                 *       "about": "What the team decides about the Atlas project.",
+                 *       "members": [
+                 *         {
+                 *           "user": "ada",
+                 *           "role": "owner"
+                 *         },
+                 *         {
+                 *           "user": "bo",
+                 *           "role": "writer"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["SpaceIn"];
+            };
+        };
+        responses: {
+            /** @description The changed space. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Space"];
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "atlas",
+                     *       "title": "Team Atlas",
+                     *       "about": "What the team decides about the Atlas project.",
+                     *       "members": [
+                     *         {
+                     *           "user": "ada",
+                     *           "role": "owner"
+                     *         },
+                     *         {
+                     *           "user": "bo",
+                     *           "role": "writer"
+                     *         }
+                     *       ],
+                     *       "created_at": "2026-11-26T09:00:00.000000Z",
+                     *       "updated_at": "2026-11-26T09:00:00.000000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Space"];
+                };
+            };
+        };
+    };
+    spaces_delete: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key and request again returns the first response. */
+                "Idempotency-Key"?: string;
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path: {
+                /**
+                 * @description Id of the space.
+                 * @example atlas
+                 */
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "erased": {
+                     *         "User": 1,
+                     *         "Fact": 9,
+                     *         "Entity": 3,
+                     *         "SpaceMember": 2
+                     *       },
+                     *       "residue": 0,
+                     *       "receipt": {
+                     *         "user_hash": "0cf1547d2c299f6fb9c1e4fc57a676e76138274411b18a8963d47ea8d841101a",
+                     *         "begun_at": "2026-11-23T00:19:04.820863Z",
+                     *         "ended_at": "2026-11-23T00:19:07.329816Z",
+                     *         "erased": {
+                     *           "User": 1,
+                     *           "Fact": 9,
+                     *           "Entity": 3,
+                     *           "SpaceMember": 2
+                     *         },
+                     *         "residue": {
+                     *           "graph": 0,
+                     *           "jobs": 0,
+                     *           "caches": 0
+                     *         },
+                     *         "signature": "f733c9b87a6e3534e769cd2b3b45d3558b191dc62d62c4163dad85221551c23e"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ErasureResult"];
+                };
+            };
+        };
+    };
+    spaces_set_member: {
+        parameters: {
+            query?: {
+                /** @description Whether the member is a user or a key; absent: a key if there is one of this id, else a user. */
+                kind?: components["schemas"]["MemberKind"] | null;
+            };
+            header?: {
+                /** @description The same key and request again returns the first response. */
+                "Idempotency-Key"?: string;
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path: {
+                /**
+                 * @description Id of the user or of the key.
+                 * @example cy
+                 */
+                member_id: string;
+                /**
+                 * @description Id of the space.
+                 * @example atlas
+                 */
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "role": "reader"
+                 *     }
+                 */
+                "application/json": components["schemas"]["SpaceRoleIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "atlas",
+                     *       "title": "Team Atlas",
+                     *       "about": "What the team decides about the Atlas project.",
+                     *       "members": [
+                     *         {
+                     *           "user": "ada",
+                     *           "role": "owner"
+                     *         },
+                     *         {
+                     *           "user": "bo",
+                     *           "role": "writer"
+                     *         },
+                     *         {
+                     *           "user": "cy",
+                     *           "role": "reader"
+                     *         }
+                     *       ],
+                     *       "created_at": "2026-11-26T09:00:00.000000Z",
+                     *       "updated_at": "2026-11-26T09:05:00.000000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Space"];
+                };
+            };
+        };
+    };
+    spaces_remove_member: {
+        parameters: {
+            query?: {
+                /** @description Whether the member is a user or a key; absent: a key if there is one of this id, else a user. */
+                kind?: components["schemas"]["MemberKind"] | null;
+            };
+            header?: {
+                /** @description The same key and request again returns the first response. */
+                "Idempotency-Key"?: string;
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path: {
+                /**
+                 * @description Id of the user or of the key.
+                 * @example cy
+                 */
+                member_id: string;
+                /**
+                 * @description Id of the space.
+                 * @example atlas
+                 */
+                space_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     users_list: {
         parameters: {
             query?: {
@@ -8962,6 +9613,8 @@ export interface operations {
                  * @example 2026-01-01T00:00:00Z
                  */
                 since?: string | null;
+                /** @description The space that it is about; absent: the user's own memory. */
+                space?: string | null;
                 /** @description Up to before this time; absent: up to now. */
                 until?: string | null;
             };
@@ -8998,6 +9651,7 @@ export interface operations {
                      *             "id": "74e48b43-2939-49f4-b4b5-816f8e67543a",
                      *             "version": 1,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada lives in Lisbon",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -9068,6 +9722,7 @@ export interface operations {
                      *             "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *             "version": 1,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada lives in Porto",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -9245,6 +9900,7 @@ export interface operations {
                      *           "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *           "version": 2,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada is allergic to hazelnuts",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -9298,6 +9954,7 @@ export interface operations {
                      *           "id": "ea2315c4-b478-4416-803a-d1cd80673433",
                      *           "version": 1,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada drinks green tea in the morning",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -9541,7 +10198,10 @@ export interface operations {
     };
     contradictions_list: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The space that it is about; absent: the user's own memory. */
+                space?: string | null;
+            };
             header?: {
                 /** @description Returned in the response and written to every log line; generated when absent. */
                 "X-Request-ID"?: string;
@@ -9589,6 +10249,8 @@ export interface operations {
                  * @example Porto
                  */
                 query?: string | null;
+                /** @description A space to read beside the user's own memory, repeatable; or `all`, or `none`. */
+                spaces?: string[];
                 /** @description Kind of the entities. */
                 type?: string | null;
             };
@@ -9695,6 +10357,8 @@ export interface operations {
                 depth?: number;
                 /** @description What was believed at this time, RFC 3339 with an offset; absent: now. */
                 known_as_of?: string | null;
+                /** @description A space to read beside the user's own memory, repeatable; or `all`, or `none`. */
+                spaces?: string[];
                 /** @description What held in the world at this time, RFC 3339 with an offset; absent: now. */
                 valid_as_of?: string | null;
             };
@@ -9757,6 +10421,7 @@ export interface operations {
                      *           "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *           "version": 1,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada lives in Porto",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -9841,6 +10506,8 @@ export interface operations {
                  * @example 10
                  */
                 limit?: number;
+                /** @description A space to read beside the user's own memory, repeatable; or `all`, or `none`. */
+                spaces?: string[];
                 /** @description What held in the world at this time, RFC 3339 with an offset; absent: now. */
                 valid_as_of?: string | null;
             };
@@ -9877,6 +10544,7 @@ export interface operations {
                      *           "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *           "version": 1,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada lives in Porto",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -9989,6 +10657,8 @@ export interface operations {
                 reinforce?: boolean;
                 /** @description Only memories of this scope: profile, domain, episodic or global. */
                 scope?: components["schemas"]["Scope"] | null;
+                /** @description A space to read beside the user's own memory, repeatable; or `all`, or `none`. */
+                spaces?: string[];
                 /** @description The type as it was given, such as persona. */
                 subtype?: string | null;
                 /** @description Only memories with this tag; repeatable. */
@@ -10040,6 +10710,7 @@ export interface operations {
                      *               "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *               "version": 1,
                      *               "user_id": "ada",
+                     *               "space": null,
                      *               "content": "Ada lives in Porto",
                      *               "content_data": null,
                      *               "type": "fact",
@@ -10124,6 +10795,8 @@ export interface operations {
                  * @example json
                  */
                 format?: "json" | "yaml";
+                /** @description The space that it is about; absent: the user's own memory. */
+                space?: string | null;
                 /** @description records: the current memories in a lean form to read and edit. */
                 view?: "full" | "records";
             };
@@ -10168,6 +10841,8 @@ export interface operations {
             query?: {
                 /** @description Absent: detected from the document. */
                 format?: components["schemas"]["ImportFormat"];
+                /** @description The space that it is about; absent: the user's own memory. */
+                space?: string | null;
             };
             header?: {
                 /** @description The same key and request again returns the first response. */
@@ -10311,6 +10986,8 @@ export interface operations {
                 session_id?: string | null;
                 /** @description Order of the list; `-` reverses it. */
                 sort?: components["schemas"]["SortOrder"];
+                /** @description A space to read beside the user's own memory, repeatable; or `all`, or `none`. */
+                spaces?: string[];
                 /** @description The type as it was given, such as persona. */
                 subtype?: string | null;
                 /**
@@ -10351,6 +11028,7 @@ export interface operations {
                      *           "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *           "version": 1,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada lives in Porto",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -10488,6 +11166,7 @@ export interface operations {
                      *             "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *             "version": 1,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada lives in Porto",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -10599,6 +11278,7 @@ export interface operations {
                      *       "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *       "version": 1,
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "content": "Ada lives in Porto",
                      *       "content_data": null,
                      *       "type": "fact",
@@ -10708,6 +11388,7 @@ export interface operations {
                      *       "id": "18ff97b4-e356-415e-bc27-60f59f0534cc",
                      *       "version": 1,
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "content": "Ada drinks green tea",
                      *       "content_data": null,
                      *       "type": "fact",
@@ -10811,6 +11492,7 @@ export interface operations {
                      *       "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *       "version": 2,
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "content": "Ada is allergic to hazelnuts",
                      *       "content_data": null,
                      *       "type": "fact",
@@ -10902,6 +11584,7 @@ export interface operations {
                      *           "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *           "version": 1,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada is allergic to peanuts",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -10958,6 +11641,7 @@ export interface operations {
                      *           "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *           "version": 2,
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "content": "Ada is allergic to hazelnuts",
                      *           "content_data": null,
                      *           "type": "fact",
@@ -11055,6 +11739,7 @@ export interface operations {
                      *       "id": "74e48b43-2939-49f4-b4b5-816f8e67543a",
                      *       "version": 3,
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "content": "Ada lives in Lisbon",
                      *       "content_data": null,
                      *       "type": "fact",
@@ -11344,6 +12029,7 @@ export interface operations {
                      *             "id": "m1",
                      *             "session_id": "s1",
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "role": "user",
                      *             "content": "I have moved to Porto, at last!",
                      *             "name": null,
@@ -11372,6 +12058,7 @@ export interface operations {
                      *             "id": "m2",
                      *             "session_id": "s1",
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "role": "assistant",
                      *             "content": "Congratulations!",
                      *             "name": null,
@@ -11563,6 +12250,8 @@ export interface operations {
             query?: {
                 /** @description Also the memories of this domain. */
                 domain?: string | null;
+                /** @description A space to read beside the user's own memory, repeatable; or `all`, or `none`. */
+                spaces?: string[];
             };
             header?: {
                 /** @description Returned in the response and written to every log line; generated when absent. */
@@ -11595,6 +12284,7 @@ export interface operations {
                      *             "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *             "version": 2,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada is allergic to hazelnuts",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -11648,6 +12338,7 @@ export interface operations {
                      *             "id": "ea2315c4-b478-4416-803a-d1cd80673433",
                      *             "version": 1,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada drinks green tea in the morning",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -11751,6 +12442,7 @@ export interface operations {
                      *             "id": "a7f09ee1-39c9-4bb5-8cc3-c296578fabaa",
                      *             "version": 1,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada lives in Porto",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -11849,6 +12541,7 @@ export interface operations {
                      *             "id": "5e73cfac-c92c-46be-8f74-8d54968a5f69",
                      *             "version": 2,
                      *             "user_id": "ada",
+                     *             "space": null,
                      *             "content": "Ada is allergic to hazelnuts",
                      *             "content_data": null,
                      *             "type": "fact",
@@ -11951,6 +12644,8 @@ export interface operations {
                  * @example 10
                  */
                 limit?: number;
+                /** @description The space that it is about; absent: the user's own memory. */
+                space?: string | null;
             };
             header?: {
                 /** @description Returned in the response and written to every log line; generated when absent. */
@@ -11980,6 +12675,7 @@ export interface operations {
                      *           "id": "c3d2e664-3884-4b90-b0bd-0260bde9bbf6",
                      *           "session_id": "s3",
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "kind": "conversation",
                      *           "source_session_id": null,
                      *           "title": "Moving house",
@@ -12002,6 +12698,7 @@ export interface operations {
                      *           "id": "54b4655e-a6b1-4ed9-8d84-c62f2997bbca",
                      *           "session_id": "s2",
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "kind": "conversation",
                      *           "source_session_id": null,
                      *           "title": null,
@@ -12070,6 +12767,7 @@ export interface operations {
                      *       "id": "c3d2e664-3884-4b90-b0bd-0260bde9bbf6",
                      *       "session_id": "s3",
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "kind": "conversation",
                      *       "source_session_id": null,
                      *       "title": "Moving house",
@@ -12096,7 +12794,10 @@ export interface operations {
     };
     sessions_get: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The space that it is about; absent: the user's own memory. */
+                space?: string | null;
+            };
             header?: {
                 /** @description Returned in the response and written to every log line; generated when absent. */
                 "X-Request-ID"?: string;
@@ -12128,6 +12829,7 @@ export interface operations {
                      *       "id": "78b99aaa-37bc-4e46-a376-08cd1618b91c",
                      *       "session_id": "s1",
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "kind": "conversation",
                      *       "source_session_id": null,
                      *       "title": null,
@@ -12154,7 +12856,10 @@ export interface operations {
     };
     sessions_list_archives: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The space that it is about; absent: the user's own memory. */
+                space?: string | null;
+            };
             header?: {
                 /** @description Returned in the response and written to every log line; generated when absent. */
                 "X-Request-ID"?: string;
@@ -12194,7 +12899,10 @@ export interface operations {
     };
     sessions_close: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The space that it is about; absent: the user's own memory. */
+                space?: string | null;
+            };
             header?: {
                 /** @description The same key and request again returns the first response. */
                 "Idempotency-Key"?: string;
@@ -12228,6 +12936,7 @@ export interface operations {
                      *       "id": "c3d2e664-3884-4b90-b0bd-0260bde9bbf6",
                      *       "session_id": "s3",
                      *       "user_id": "ada",
+                     *       "space": null,
                      *       "kind": "conversation",
                      *       "source_session_id": null,
                      *       "title": "Moving house",
@@ -12312,6 +13021,8 @@ export interface operations {
                  * @example 10
                  */
                 limit?: number;
+                /** @description The space that it is about; absent: the user's own memory. */
+                space?: string | null;
             };
             header?: {
                 /** @description Returned in the response and written to every log line; generated when absent. */
@@ -12346,6 +13057,7 @@ export interface operations {
                      *           "id": "m1",
                      *           "session_id": "s1",
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "role": "user",
                      *           "content": "I have moved to Porto, at last!",
                      *           "name": null,
@@ -12370,6 +13082,7 @@ export interface operations {
                      *           "id": "m2",
                      *           "session_id": "s1",
                      *           "user_id": "ada",
+                     *           "space": null,
                      *           "role": "assistant",
                      *           "content": "Congratulations!",
                      *           "name": null,
@@ -12401,7 +13114,10 @@ export interface operations {
     };
     sessions_summarize: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The space that it is about; absent: the user's own memory. */
+                space?: string | null;
+            };
             header?: {
                 /** @description The same key and request again returns the first response. */
                 "Idempotency-Key"?: string;

@@ -1,7 +1,7 @@
 // Search by meaning, with what each score and each place in the order comes from.
 
-import { announce, card, element, field, list, pluralize, select } from "../dom.js";
-import { readLocalText } from "../times.js";
+import { announce, card, element, field, list, pluralize, reportErrors, select } from "../dom.js";
+import { formatTime, readLocalText } from "../times.js";
 import { MEMORY_TYPES, channelWord, percent, toWords } from "../wording.js";
 import { memoryItem } from "./memory_list.js";
 
@@ -30,9 +30,10 @@ export async function searchView(context) {
     form.querySelector("input").focus();
     return;
   }
+  const time = readLocalText(asOf) ? { valid_as_of: readLocalText(asOf).toISOString() } : {};
+  results.before(answerCard(context, { question: query, reinforce: false, ...time }));
   const found = await context.api.post(context.userPath("search"), {
-    query, limit: 20, explain: true, reinforce: false, include_messages: messages,
-    ...(type && { types: [type] }), ...(readLocalText(asOf) && { valid_as_of: readLocalText(asOf).toISOString() }),
+    query, limit: 20, explain: true, reinforce: false, include_messages: messages, ...(type && { types: [type] }), ...time,
   });
   results.append(card("results", `${pluralize(found.results.length, "memory", "memories")} found`, {},
     element("p", { class: "hint" }, "A score of 0.50 or more means that the memory fits the question."),
@@ -44,6 +45,29 @@ export async function searchView(context) {
       "No message fits.")));
   }
   announce(`${pluralize(found.results.length, "memory", "memories")} found in ${Math.round(found.took_ms)} ms.`);
+}
+
+/** Return a card whose button has a language model answer the question, which the view does not do by itself. */
+function answerCard(context, body) {
+  const answer = element("div", { id: "answer" });
+  const button = element("button", { type: "button", id: "ask", onClick: async () => {
+    button.disabled = true;
+    announce("The language model reads what memory has.");
+    await reportErrors(async () => {
+      const response = await context.api.post(context.userPath("ask"), body);
+      answer.replaceChildren(element("p", {}, response.answer ?? "Memory has no answer to this."),
+        list({ id: "citations" }, response.citations.map((citation) => citationItem(context, citation)), "It rests on nothing."));
+      announce(response.answered ? `Answered from ${pluralize(response.citations.length, "place")} in memory.` : "Memory has no answer.");
+    });
+    button.disabled = false;
+  } }, "Answer the question");
+  return card("ask", "Answer", {}, element("p", { class: "hint" }, "A language model reads what memory has, and quotes what its answer rests on."), button, answer);
+}
+
+function citationItem(context, { memory_id: memoryId, quote, valid_at: validAt }) {
+  const words = [element("span", { class: "name" }, `“${quote}”`),
+    element("span", { class: "hint" }, `${memoryId ? "a memory" : "a message"}${validAt ? `, ${formatTime(validAt)}` : ""}`)];
+  return element("li", {}, memoryId ? element("a", { class: "row", href: context.link("memories", memoryId) }, ...words) : element("div", { class: "row" }, ...words));
 }
 
 function hitItem(context, hit, index) {

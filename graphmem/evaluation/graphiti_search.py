@@ -1,4 +1,4 @@
-"""Graphiti's own search on graphmem's graph, as the baseline of the benchmarks.
+"""Graphiti's own search on graphmem's graph, as a system to compare with.
 
 Graphiti rejects group ids with a colon, which graphmem's have. A user therefore gets an alias, and the driver replaces
 it by the group id on the way to Neo4j.
@@ -28,8 +28,12 @@ class GraphitiBaseline:
 
     async def search(self, owner: Owner, question: str, limit: int) -> list[list[str]]:
         """Return the uuids of the episodes of each fact found, best first."""
-        edges = await self.graphiti.search(question, group_ids=[self._alias(owner)], num_results=limit)
-        return [edge.episodes for edge in edges]
+        return [edge.episodes for edge in await self.find_edges(owner, question, limit)]
+
+    async def find_edges(self, owner: Owner, question: str, limit: int) -> list[Any]:
+        """Return the facts found as Graphiti's edges, best first."""
+        found: list[Any] = await self.graphiti.search(question, group_ids=[self._alias(owner)], num_results=limit)
+        return found
 
     async def search_episodes(self, owner: Owner, question: str, limit: int) -> list[str]:
         """Return the uuids of the episodes found, best first, as Graphiti's combined search finds them."""

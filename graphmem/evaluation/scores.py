@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from evaluation.answers.contexts import AnswerContext
-from evaluation.answers.questions import SEED
+from graphmem.evaluation.benchmark import SEED, AskedQuestion
+from graphmem.evaluation.run_folder import AnswerContext
 from graphmem.text.tokenising import tokenize
 
 RESAMPLES = 5_000
@@ -27,12 +27,12 @@ _MONTHS = (
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of one context: who built it, its size, and what it was asked."""
+    """A figure of one context: who built it, its budget, and what it was asked."""
 
     question_id: str
-    group: str
+    category: str
     system: str
-    budget: int
+    budget: int | None
     value: float
 
 
@@ -46,50 +46,40 @@ class Interval:
     count: int
 
 
-def evidence_share(context: AnswerContext) -> float | None:
+def evidence_share(question: AskedQuestion, context: AnswerContext) -> float | None:
     """Return the share of the evidence whose message or fact is in a context; None without evidence."""
-    evidence = context.question.evidence
-    return len(evidence & context.covered) / len(evidence) if evidence else None
+    evidence = set(question.evidence)
+    return len(evidence & set(context.covered)) / len(evidence) if evidence else None
 
 
-def answer_share(context: AnswerContext) -> float | None:
+def answer_share(question: AskedQuestion, context: AnswerContext) -> float | None:
     """Return the share of the words of the expected answer that a context has; None for an answer without words.
 
     Words of the question do not count, and days count in any form.
     """
-    expected = _words(context.question.expected) - _words(context.question.text)
+    expected = _words(question.expected) - _words(question.text)
     return len(expected & _words(context.text)) / len(expected) if expected else None
 
 
-def measure(contexts: Iterable[AnswerContext], measured: Callable[[AnswerContext], float | None]) -> list[Figure]:
-    """Return the figure of each context that has one."""
-    return [
-        Figure(context.question.id, f"{context.question.source}: {context.question.category}", context.system,
-               context.budget, value)
-        for context in contexts
-        if (value := measured(context)) is not None
-    ]  # fmt: skip
+def values_of(figures: Iterable[Figure], system: str, budget: int | None) -> dict[str, float]:
+    """Return the values of a system at a budget by question."""
+    return {
+        figure.question_id: figure.value for figure in figures if (figure.system, figure.budget) == (system, budget)
+    }
 
 
-def mean_of(figures: Iterable[Figure], system: str, budget: int) -> float | None:
-    """Return the mean of a system at a budget; None without figures."""
-    values = [figure.value for figure in figures if (figure.system, figure.budget) == (system, budget)]
-    return fmean(values) if values else None
+def mean_of(values: Mapping[str, float]) -> Interval | None:
+    """Return the mean of the values of questions, with its interval; None without values."""
+    return bootstrap(list(values.values())) if values else None
 
 
-def difference(figures: Iterable[Figure], first: str, second: str, budget: int) -> Interval | None:
-    """Return how much better the first system is than the second at a budget, over questions that both have.
+def difference(first: Mapping[str, float], second: Mapping[str, float]) -> Interval | None:
+    """Return how much better the first values are than the second, over questions that both have.
 
     The interval is a bootstrap over the questions, in pairs.
     """
-    by_system: dict[str, dict[str, float]] = {first: {}, second: {}}
-    for figure in figures:
-        if figure.budget == budget and figure.system in by_system:
-            by_system[figure.system][figure.question_id] = figure.value
-    both = sorted(by_system[first].keys() & by_system[second].keys())
-    if not both:
-        return None
-    return bootstrap([by_system[first][key] - by_system[second][key] for key in both])
+    both = sorted(first.keys() & second.keys())
+    return bootstrap([first[key] - second[key] for key in both]) if both else None
 
 
 def bootstrap(values: Sequence[float], seed: int = SEED) -> Interval:

@@ -1,1 +1,0 @@
-"""The share of questions that a reader answers rightly from contexts of a given size."""

@@ -1,0 +1,276 @@
+"""A run: conversations are stored, contexts built, questions answered, answers judged and wrong ones looked into.
+
+    store      storing           messages of each session → extraction jobs, waited for
+    contexts   systems           for every question: one context for each system and budget, timed, one after the other
+    read       reading           1 model call a context; `ask` makes its own calls
+    judge      judging           1 model call a question, over its different answers
+    causes     causes            1 model call a question that was answered wrongly from graphmem's context
+    report     report            tables, plots, and every answer with its judgement
+
+Each step goes on where an earlier start of the run stopped (`run_folder`). Questions go through read, judge and causes
+independently of each other, so that as many requests as allowed are with the model at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from graphmem.evaluation.benchmark import AskedQuestion, BenchmarkData
+from graphmem.evaluation.causes import Cause, CauseAnswer, cause_prompt, find_cause
+from graphmem.evaluation.judging import RIGHT_SCORE, distinct_answers, judge_prompt, score_answers
+from graphmem.evaluation.reading import ReaderAnswer, reader_prompt
+from graphmem.evaluation.run_folder import (
+    AnswerContext,
+    GivenAnswer,
+    Judgement,
+    RequestCost,
+    RunFolder,
+    WrongAnswerCause,
+)
+from graphmem.evaluation.storing import ConversationStorer
+from graphmem.evaluation.systems import (
+    ASK,
+    CONTEXT,
+    CONTEXT_SYSTEMS,
+    MAX_HITS,
+    ContextSystem,
+    SystemResources,
+    ask_memory,
+)
+from graphmem.models.language_model import Completion, LanguageModel
+from graphmem.models.prompts import Prompt
+from graphmem.runtime.errors import ConfigurationError, ModelAnswerUnusable, Unavailable
+from graphmem.runtime.progress import ProgressCallback, ProgressCounter
+from graphmem.runtime.retries import RetryPolicy
+
+T = TypeVar("T", bound=BaseModel)
+
+_BUSY = RetryPolicy(attempts=5, backoff=2.0)
+"""How often a context is tried to build while the database is busy."""
+
+ShowProgress = Callable[[str, str], AbstractContextManager[ProgressCallback]]
+"""Shows the progress of a step, by its label and its unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The models that read and judge, and how many requests they get at the same time."""
+
+    reader: LanguageModel
+    judge: LanguageModel
+    in_flight: int
+
+
+class EvaluationRun:
+    """Runs the steps over the conversations and questions of `data`."""
+
+    def __init__(
+        self,
+        data: BenchmarkData,
+        folder: RunFolder,
+        resources: SystemResources,
+        systems: Sequence[str],
+        budgets: Sequence[int],
+    ) -> None:
+        self._data = data
+        self._folder = folder
+        self._resources = resources
+        self._systems = systems
+        self._budgets = budgets
+
+        self._conversations = {conversation.id: conversation for conversation in data.conversations}
+
+    async def store(self, show: ShowProgress, *, given_facts: bool) -> None:
+        """Store the conversations and extract from them."""
+        storer = ConversationStorer(self._resources.memory, self._folder, given_facts=given_facts)
+        with show("Storing", "messages") as on_progress:
+            await storer.store_all(self._data.conversations, on_progress)
+        await self._resources.graph.fetch("schema.await_indexes")
+
+    async def build_contexts(self, show: ShowProgress) -> None:
+        """Build the contexts of all questions, one after the other, so that their times can be compared."""
+        async with AsyncExitStack() as stack:
+            systems = {
+                name: await stack.enter_async_context(CONTEXT_SYSTEMS[name](self._resources))
+                for name in self._systems
+                if name != ASK
+            }
+            with show("Contexts", "questions") as on_progress:
+                progress = ProgressCounter(on_progress, len(self._data.questions))
+                for question in self._data.questions:
+                    for name, system in systems.items():
+                        if not self._contexts_of(question, name):
+                            self._folder.contexts.add(*await self._find(system, question))
+                    progress.add(1)
+
+    async def _find(self, system: ContextSystem, question: AskedQuestion) -> list[AnswerContext]:
+        """Return the contexts of a system; a busy database is asked again, and what it took before is not counted."""
+        conversation = self._conversations[question.conversation]
+        return await _BUSY.run(
+            "contexts",
+            lambda: system.find(conversation, question, self._budgets),
+            lambda error: isinstance(error, Unavailable) and not isinstance(error, ConfigurationError),
+        )
+
+    async def answer_all(self, models: Models, show: ShowProgress) -> list[Unavailable]:
+        """Have all questions answered and judged; return why requests failed, which a further start sends again."""
+        asking = _Asking(models)
+        with show("Answers", "questions") as on_progress:
+            progress = ProgressCounter(on_progress, len(self._data.questions))
+
+            async def answer(question: AskedQuestion) -> None:
+                try:
+                    await self._read(asking, question)
+                    if ASK in self._systems:
+                        await self._ask_memory(asking, question)
+                    await self._judge(asking, question)
+                    await self._find_causes(asking, question)
+                except Unavailable as error:
+                    asking.failures.append(error)
+                progress.add(1)
+
+            await asyncio.gather(*map(answer, self._data.questions))
+        return asking.failures
+
+    def _contexts_of(self, question: AskedQuestion, system: str | None = None) -> list[AnswerContext]:
+        return [
+            context
+            for context in self._folder.contexts
+            if context.question_id == question.id and system in (None, context.system)
+        ]
+
+    async def _read(self, asking: _Asking, question: AskedQuestion) -> None:
+        """Have a question answered from each of its contexts; equal contexts are read once."""
+        by_text: dict[str, list[AnswerContext]] = {}
+        for context in self._contexts_of(question):
+            if context.system != ASK and self._folder.answers.find(*context.key) is None:
+                by_text.setdefault(context.text, []).append(context)
+
+        async def read(text: str, contexts: Sequence[AnswerContext]) -> None:
+            given = await asking.read(reader_prompt(question, text))
+            self._folder.answers.add(
+                *(
+                    GivenAnswer(
+                        question_id=question.id,
+                        system=context.system,
+                        budget=context.budget,
+                        answer=given.value.answer,
+                        receipt=given.receipt,
+                    )
+                    for context in contexts
+                )
+            )
+
+        await _gather(read(text, contexts) for text, contexts in by_text.items())
+
+    async def _ask_memory(self, asking: _Asking, question: AskedQuestion) -> None:
+        """Have `ask` answer a question with each budget."""
+        conversation = self._conversations[question.conversation]
+
+        async def ask(budget: int) -> None:
+            async with asking.slots:
+                context, answer = await ask_memory(self._resources.memory, conversation, question, budget)
+            self._folder.contexts.add(context)
+            self._folder.answers.add(answer)
+
+        missing = (budget for budget in self._budgets if self._folder.answers.find(question.id, ASK, budget) is None)
+        await _gather(map(ask, missing))
+
+    async def _judge(self, asking: _Asking, question: AskedQuestion) -> None:
+        """Have the different answers to a question judged, unless they are."""
+        given = [answer.answer for answer in self._folder.answers if answer.question_id == question.id]
+        answers = distinct_answers(question, given)
+        if all(self._folder.judgements.find(question.id, answer) for answer in answers):
+            return
+        prompt, schema = judge_prompt(self._data.benchmark, question, answers)
+        judged = await asking.judge(prompt, schema)
+        scored = score_answers(question, answers, judged.value)
+        if len(scored) < len(answers):
+            judged = await asking.judge(prompt, schema)
+            scored = score_answers(question, answers, judged.value)
+        if len(scored) < len(answers):
+            raise ModelAnswerUnusable(f"The judge rated {len(scored)} of {len(answers)} answers to {question.id}.")
+        self._folder.judgements.add(
+            *(
+                Judgement(question_id=question.id, answer=answer, score=score.score, reason=score.reason)
+                for answer, score in scored.items()
+            )
+        )
+        self._folder.costs.add(RequestCost(question_id=question.id, purpose="judge", receipt=judged.receipt))
+
+    async def _find_causes(self, asking: _Asking, question: AskedQuestion) -> None:
+        """Have the wrong answers from graphmem's contexts looked into."""
+        wrong = [context for context in self._contexts_of(question, CONTEXT) if self._is_wrong(context)]
+        wrong = [context for context in wrong if self._folder.causes.find(*context.key) is None]
+        if not wrong:
+            return
+        if question.is_unanswerable:
+            self._add_causes({context.key: Cause.ANSWERED_UNSAID for context in wrong})
+            return
+        conversation = self._conversations[question.conversation]
+        messages = [message for message in conversation.messages if message.id in question.evidence]
+        if not messages:
+            return
+        stored = await self._resources.memory.get_all(conversation.id, include_superseded=True)
+        memories = [memory for memory in stored if set(memory.source.message_ids) & set(question.evidence)]
+        found = await self._resources.memory.search(conversation.id, question.text, limit=MAX_HITS, reinforce=False)
+        prompt = cause_prompt(question, messages, memories, [context.text for context in wrong])
+        known = await asking.judge(prompt, CauseAnswer)
+        found_ids = {hit.memory.id for hit in found.results}
+        self._add_causes(
+            {
+                context.key: find_cause(known.value, memories, number, found_ids)
+                for number, context in enumerate(wrong, start=1)
+            }
+        )
+        self._folder.costs.add(RequestCost(question_id=question.id, purpose="cause", receipt=known.receipt))
+
+    def _is_wrong(self, context: AnswerContext) -> bool:
+        judged = self._folder.find_judgement(context)
+        return judged is not None and judged.score < RIGHT_SCORE
+
+    def _add_causes(self, causes: Mapping[tuple[str, str, int | None], Cause]) -> None:
+        self._folder.causes.add(
+            *(
+                WrongAnswerCause(question_id=question_id, system=system, budget=budget, cause=cause.value)
+                for (question_id, system, budget), cause in causes.items()
+            )
+        )
+
+
+class _Asking:
+    """Asks the models, so many requests at the same time, and collects the failures."""
+
+    def __init__(self, models: Models) -> None:
+        self._models = models
+        self.slots = asyncio.Semaphore(models.in_flight)
+        self.failures: list[Unavailable] = []
+
+    async def read(self, prompt: Prompt) -> Completion[ReaderAnswer]:
+        """Return the answer of the reader."""
+        return await self._ask(self._models.reader, prompt, ReaderAnswer)
+
+    async def judge(self, prompt: Prompt, schema: type[T]) -> Completion[T]:
+        """Return the answer of the judge."""
+        return await self._ask(self._models.judge, prompt, schema)
+
+    async def _ask(self, model: LanguageModel, prompt: Prompt, schema: type[T]) -> Completion[T]:
+        """Return an answer; one that cannot be used is asked for once more, also if it is a recorded one."""
+        async with self.slots:
+            try:
+                return await model.complete_structured(prompt, schema)
+            except ModelAnswerUnusable:
+                return await model.complete_structured(prompt, schema)
+
+
+async def _gather(works: Iterable[Awaitable[None]]) -> None:
+    """Wait for all works, then raise the first error."""
+    ended = await asyncio.gather(*works, return_exceptions=True)
+    if errors := [error for error in ended if isinstance(error, BaseException)]:
+        raise errors[0]

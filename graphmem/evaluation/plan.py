@@ -1,0 +1,154 @@
+"""What a run will ask of a model before it starts: calls, tokens, time, and cost at given prices. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from graphmem.evaluation.benchmark import BenchmarkConversation, BenchmarkData
+from graphmem.evaluation.reading import PROMPTS as EVALUATION_PROMPTS
+from graphmem.evaluation.systems import ASK, FULL_CONTEXT, describe_message
+from graphmem.ingestion.transcript import MAX_WINDOW_CHARACTERS, MAX_WINDOW_MESSAGES
+from graphmem.models.prompts import PromptTemplate, load_prompts
+from graphmem.text.token_counts import count_tokens
+
+CALLS_PER_WINDOW = 2
+"""Calls of a model for a window of messages: one extracts, one compares what it found with what is known."""
+
+KNOWN_FACTS_TOKENS = 1_500
+"""Tokens of the names, facts and earlier messages that the two prompts of a window show; measured on LoCoMo."""
+
+ANSWER_TOKENS: Mapping[str, int] = {"extraction": 900, "reading": 30, "judging": 120, "causes": 60}
+"""Tokens that a model writes in a call, by step; measured on LoCoMo."""
+
+SECONDS_PER_CALL = 5.0
+"""Seconds of a call, by which the time of a run is estimated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices of a million tokens, in any currency."""
+
+    prompt: float
+    completion: float
+
+    def cost_of(self, prompt_tokens: float, completion_tokens: float) -> float:
+        """Return what tokens cost."""
+        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1_000_000
+
+
+class StepPlan(BaseModel):
+    """What a step asks of a model, at most."""
+
+    step: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    minutes: float
+    cost: float | None
+
+
+class RunPlan(BaseModel):
+    """What a run will do, and what it asks of models, step by step."""
+
+    benchmark: str
+    name: str
+    conversations: int
+    messages: int
+    sessions: int
+    questions: int
+    systems: list[str]
+    budgets: list[int]
+    steps: list[StepPlan]
+    minutes: float
+    cost: float | None
+
+
+def make_plan(
+    data: BenchmarkData,
+    systems: Sequence[str],
+    budgets: Sequence[int],
+    *,
+    in_flight: int,
+    extracts: bool,
+    answers: bool,
+    prices: Prices | None,
+) -> RunPlan:
+    """Return the plan of a run; the sessions of a conversation follow each other, everything else is parallel.
+
+    `ask` may look twice, for which a second call is counted.
+    """
+    steps = []
+    if extracts:
+        windows = {conversation.id: _count_windows(conversation) for conversation in data.conversations}
+        tokens = sum(_message_tokens(conversation) for conversation in data.conversations)
+        prompts = load_prompts()
+        calls = CALLS_PER_WINDOW * sum(windows.values())
+        overhead = _prompt_tokens(prompts["extract"]) + _prompt_tokens(prompts["reconcile"]) + KNOWN_FACTS_TOKENS
+        serial = CALLS_PER_WINDOW * max(windows.values(), default=0)
+        steps.append(_plan_step("extraction", calls, tokens + sum(windows.values()) * overhead, serial, prices))
+    if answers:
+        contexts = {system: [None] if system == FULL_CONTEXT else list(budgets) for system in systems}
+        count = sum(map(len, contexts.values()))
+        reading = sum(map(sum, (budgets for system in systems if system != FULL_CONTEXT)))
+        full = {conversation.id: _message_tokens(conversation) for conversation in data.conversations}
+        whole = sum(full[question.conversation] for question in data.questions) if FULL_CONTEXT in systems else 0
+        asked = len(data.questions)
+        calls = asked * (count + (len(budgets) if ASK in systems else 0))
+        answer_prompt = _prompt_tokens(EVALUATION_PROMPTS["answer"])
+        read_tokens = asked * (reading + count * answer_prompt) + whole
+        steps.append(_plan_step("reading", calls, read_tokens, math.ceil(calls / in_flight), prices))
+        judged = asked * (_prompt_tokens(EVALUATION_PROMPTS["judge"]) + count * ANSWER_TOKENS["reading"])
+        steps.append(_plan_step("judging", asked, judged, math.ceil(asked / in_flight), prices))
+        looked_at = asked * (_prompt_tokens(EVALUATION_PROMPTS["cause"]) + sum(budgets))
+        steps.append(_plan_step("causes", asked, looked_at, math.ceil(asked / in_flight), prices))
+    return RunPlan(
+        benchmark=data.benchmark.value,
+        name=data.name,
+        conversations=len(data.conversations),
+        messages=sum(len(conversation.messages) for conversation in data.conversations),
+        sessions=sum(len(conversation.sessions()) for conversation in data.conversations),
+        questions=len(data.questions),
+        systems=list(systems),
+        budgets=list(budgets),
+        steps=steps,
+        minutes=sum(step.minutes for step in steps),
+        cost=sum(step.cost or 0.0 for step in steps) if prices else None,
+    )
+
+
+def _plan_step(step: str, calls: int, prompt_tokens: int, serial_calls: int, prices: Prices | None) -> StepPlan:
+    completion_tokens = calls * ANSWER_TOKENS[step]
+    return StepPlan(
+        step=step,
+        calls=calls,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        minutes=serial_calls * SECONDS_PER_CALL / 60,
+        cost=prices.cost_of(prompt_tokens, completion_tokens) if prices else None,
+    )
+
+
+def _count_windows(conversation: BenchmarkConversation) -> int:
+    return sum(
+        max(
+            math.ceil(len(messages) / MAX_WINDOW_MESSAGES),
+            math.ceil(sum(len(message.content) for message in messages) / MAX_WINDOW_CHARACTERS),
+        )
+        for _, messages in conversation.sessions()
+    )
+
+
+def _message_tokens(conversation: BenchmarkConversation) -> int:
+    return _tokens(map(describe_message, conversation.messages))
+
+
+def _prompt_tokens(prompt: PromptTemplate) -> int:
+    return _tokens([prompt.system, prompt.user])
+
+
+def _tokens(texts: Iterable[str]) -> int:
+    return sum(map(count_tokens, texts))

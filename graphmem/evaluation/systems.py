@@ -1,0 +1,343 @@
+"""The systems that are compared: what each gives a reader for a question about a stored conversation.
+
+`CONTEXT_SYSTEMS` names those that find a context, from which a reader then answers; another one is a class with the
+method `find` and an entry there. `ask` answers by itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from graphmem.client.async_client import AsyncClient
+from graphmem.evaluation.benchmark import AskedQuestion, BenchmarkConversation, BenchmarkMessage, single_line
+from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
+from graphmem.evaluation.run_folder import AnswerContext, GivenAnswer
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.errors import ConfigurationError
+from graphmem.runtime.extras import missing_modules
+from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import Owner
+from graphmem.text.token_counts import count_tokens, truncate_to_tokens
+
+CONTEXT, SEARCH, FULL_CONTEXT, GRAPHITI_SEARCH = "context", "search", "full-context", "graphiti-search"
+ASK = "ask"
+
+MAX_HITS = 100
+"""Facts or messages that a search returns; more than the largest context can hold."""
+
+MIN_TRUNCATED_TOKENS = 16
+"""Tokens that a truncated line keeps at least; a shorter one is left out."""
+
+AFTER_THE_END = timedelta(minutes=1)
+"""Time between the last message of a conversation and the question."""
+
+NOT_KNOWN = "not known"
+"""The answer of a system that says that it has none; a reader says so, too."""
+
+QUOTED_CHARACTERS = 40
+"""Characters of a message by whose occurrence a context is known to quote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemResources:
+    """What systems are built on: the operations of a tenant, and the database and embedder behind them."""
+
+    memory: AsyncClient
+    tenant: str
+    settings: Settings
+    graph: Graph
+    embedder: Embedder
+
+
+class ContextSystem(Protocol):
+    """Finds what a reader needs for a question; the user's id is the id of the conversation."""
+
+    async def find(
+        self, conversation: BenchmarkConversation, question: AskedQuestion, budgets: Sequence[int]
+    ) -> list[AnswerContext]:
+        """Return the context of each budget, or one for all where a budget means nothing."""
+        ...
+
+
+OpenSystem = Callable[[SystemResources], AbstractAsyncContextManager[ContextSystem]]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLine:
+    """A fact or a message found, as a line of a context, with the ids of its messages and of the memory."""
+
+    text: str
+    message_ids: Sequence[str]
+    memory_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FilledContext:
+    """The lines that fit into a budget."""
+
+    text: str
+    lines: Sequence[FoundLine]
+
+
+def fill_budget(lines: Iterable[FoundLine], budget: int) -> FilledContext:
+    """Return the lines that fit into a budget of tokens, best first.
+
+    A line that is too long is left out for a shorter one; the first one that is too long is truncated at the end.
+    """
+    chosen: list[FoundLine] = []
+    first_left_out: FoundLine | None = None
+    used = 0
+    for line in lines:
+        cost = count_tokens(line.text) + 1
+        if used + cost <= budget:
+            chosen.append(line)
+            used += cost
+        elif first_left_out is None:
+            first_left_out = line
+    if first_left_out and budget - used > MIN_TRUNCATED_TOKENS:
+        text = truncate_to_tokens(first_left_out.text, budget - used - 1)
+        chosen.append(FoundLine(text, first_left_out.message_ids, first_left_out.memory_id))
+    return FilledContext("\n".join(line.text for line in chosen), chosen)
+
+
+def describe_fact(fact: str, valid_at: datetime | None, invalid_at: datetime | None) -> str:
+    """Return a fact as a line with the days between which it holds."""
+    since = f"{valid_at:%Y-%m-%d}" if valid_at else "date unknown"
+    until = f"{invalid_at:%Y-%m-%d}" if invalid_at else "present"
+    return f"- {single_line(fact)} ({since} - {until})"
+
+
+def describe_message(message: BenchmarkMessage) -> str:
+    """Return a message as a line with its day and its speaker."""
+    day = f"{message.timestamp:%Y-%m-%d}, " if message.timestamp else ""
+    return f"- {day}{message.speaker}: {single_line(message.content)}"
+
+
+def find_quoted(conversation: BenchmarkConversation, text: str) -> list[str]:
+    """Return the ids of the messages whose beginning, or the whole of a shorter one, is in a text."""
+    shown = single_line(text)
+    return [
+        message.id
+        for message in conversation.messages
+        if single_line(message.content)[:QUOTED_CHARACTERS].strip() in shown
+    ]
+
+
+class GraphmemContext:
+    """Graphmem's `context`."""
+
+    def __init__(self, memory: AsyncClient) -> None:
+        self._memory = memory
+
+    async def find(
+        self, conversation: BenchmarkConversation, question: AskedQuestion, budgets: Sequence[int]
+    ) -> list[AnswerContext]:
+        """Return the context of each budget, to which the question is not counted."""
+        contexts = []
+        for budget in budgets:
+            started = time.perf_counter()
+            built = await self._memory.context(
+                conversation.id, question.text, token_budget=budget + count_tokens(question.text)
+            )
+            seconds = time.perf_counter() - started
+            sources = (message_id for memory in built.memories for message_id in memory.source.message_ids)
+            covered = dict.fromkeys([*sources, *find_quoted(conversation, built.preamble)])
+            memories = [memory.id for memory in built.memories]
+            contexts.append(_make_context(question, CONTEXT, budget, built.preamble, seconds, list(covered), memories))
+        return contexts
+
+
+class GraphmemSearch:
+    """The hits of graphmem's `search` as lines; messages of a user without memories."""
+
+    def __init__(self, memory: AsyncClient) -> None:
+        self._memory = memory
+
+    async def find(
+        self, conversation: BenchmarkConversation, question: AskedQuestion, budgets: Sequence[int]
+    ) -> list[AnswerContext]:
+        """Return the context of each budget."""
+        started = time.perf_counter()
+        found = await self._memory.search(
+            conversation.id, question.text, limit=MAX_HITS, include_messages=True, reinforce=False
+        )
+        seconds = time.perf_counter() - started
+        lines = [
+            FoundLine(
+                describe_fact(hit.memory.content, hit.memory.valid_at, hit.memory.invalid_at),
+                hit.memory.source.message_ids,
+                hit.memory.id,
+            )
+            for hit in found.results
+        ]
+        by_id = {message.id: message for message in conversation.messages}
+        if not lines:
+            messages = [by_id[hit.message.id] for hit in found.messages if hit.message.id in by_id]
+            lines = [FoundLine(describe_message(message), [message.id]) for message in messages]
+        return [_fill_context(question, SEARCH, budget, lines, seconds) for budget in budgets]
+
+
+class FullContext:
+    """All messages of the conversation, in order, whatever the budget."""
+
+    async def find(
+        self, conversation: BenchmarkConversation, question: AskedQuestion, budgets: Sequence[int]
+    ) -> list[AnswerContext]:
+        """Return one context."""
+        text = "\n".join(map(describe_message, conversation.messages))
+        covered = [message.id for message in conversation.messages]
+        return [_make_context(question, FULL_CONTEXT, None, text, 0.0, covered, [])]
+
+
+class GraphitiSearch:
+    """Graphiti's search of the facts that graphmem has extracted; of its episodes where there are none."""
+
+    def __init__(self, resources: SystemResources, baseline: GraphitiBaseline) -> None:
+        self._resources = resources
+        self._baseline = baseline
+        self._ids: dict[str, dict[str, str]] = {}
+
+    async def find(
+        self, conversation: BenchmarkConversation, question: AskedQuestion, budgets: Sequence[int]
+    ) -> list[AnswerContext]:
+        """Return the context of each budget."""
+        owner = Owner(self._resources.tenant, conversation.id)
+        ids = await self._message_ids(owner, conversation)
+        started = time.perf_counter()
+        edges = await self._baseline.find_edges(owner, question.text, MAX_HITS)
+        episodes = [] if edges else await self._baseline.search_episodes(owner, question.text, MAX_HITS)
+        seconds = time.perf_counter() - started
+        lines = [
+            FoundLine(
+                describe_fact(edge.fact, edge.valid_at, edge.invalid_at),
+                [ids[episode] for episode in edge.episodes if episode in ids],
+                edge.uuid,
+            )
+            for edge in edges
+        ]
+        by_id = {message.id: message for message in conversation.messages}
+        lines += [FoundLine(describe_message(by_id[ids[episode]]), [ids[episode]]) for episode in episodes]
+        return [_fill_context(question, GRAPHITI_SEARCH, budget, lines, seconds) for budget in budgets]
+
+    async def _message_ids(self, owner: Owner, conversation: BenchmarkConversation) -> dict[str, str]:
+        """Return the ids of the messages of a conversation by the uuids of their episodes."""
+        if conversation.id not in self._ids:
+            rows = await self._resources.graph.fetch(
+                "episodes.fetch_texts",
+                group_id=owner.group_id,
+                message_ids=[message.id for message in conversation.messages],
+            )
+            self._ids[conversation.id] = {row["uuid"]: row["message_id"] for row in rows}
+        return self._ids[conversation.id]
+
+
+async def ask_memory(
+    memory: AsyncClient, conversation: BenchmarkConversation, question: AskedQuestion, budget: int
+) -> tuple[AnswerContext, GivenAnswer]:
+    """Return the answer of graphmem's `ask`, and what it cites as its context; its tokens are those of its prompts.
+
+    It is asked at the end of the conversation: it answers by the day on which it is asked.
+    """
+    started = time.perf_counter()
+    ended_at = max((message.timestamp for message in conversation.messages if message.timestamp), default=None)
+    given = await memory.ask(
+        conversation.id,
+        question.text,
+        token_budget=budget + count_tokens(question.text),
+        valid_as_of=ended_at and ended_at + AFTER_THE_END,
+    )
+    memories = [citation.memory_id for citation in given.citations if citation.memory_id]
+    stored = [await memory.memory(conversation.id, memory_id) for memory_id in dict.fromkeys(memories)]
+    quoted = [citation.message_id for citation in given.citations if citation.message_id]
+    covered = [*(message_id for cited in stored for message_id in cited.source.message_ids), *quoted]
+    context = AnswerContext(
+        question_id=question.id,
+        system=ASK,
+        budget=budget,
+        text="\n".join(citation.quote for citation in given.citations),
+        tokens=given.receipt.prompt_tokens,
+        seconds=time.perf_counter() - started,
+        covered=list(dict.fromkeys(covered)),
+        memories=list(dict.fromkeys(memories)),
+    )
+    answer = GivenAnswer(
+        question_id=question.id,
+        system=ASK,
+        budget=budget,
+        answer=given.answer or NOT_KNOWN,
+        receipt=given.receipt,
+    )
+    return context, answer
+
+
+def _fill_context(
+    question: AskedQuestion, system: str, budget: int, lines: Sequence[FoundLine], seconds: float
+) -> AnswerContext:
+    filled = fill_budget(lines, budget)
+    covered = list(dict.fromkeys(message_id for line in filled.lines for message_id in line.message_ids))
+    memories = [line.memory_id for line in filled.lines if line.memory_id]
+    return _make_context(question, system, budget, filled.text, seconds, covered, memories)
+
+
+def _make_context(
+    question: AskedQuestion,
+    system: str,
+    budget: int | None,
+    text: str,
+    seconds: float,
+    covered: list[str],
+    memories: list[str],
+) -> AnswerContext:
+    return AnswerContext(
+        question_id=question.id,
+        system=system,
+        budget=budget,
+        text=text,
+        tokens=count_tokens(text),
+        seconds=seconds,
+        covered=covered,
+        memories=memories,
+    )
+
+
+@asynccontextmanager
+async def _open_context(resources: SystemResources) -> AsyncIterator[ContextSystem]:
+    yield GraphmemContext(resources.memory)
+
+
+@asynccontextmanager
+async def _open_search(resources: SystemResources) -> AsyncIterator[ContextSystem]:
+    yield GraphmemSearch(resources.memory)
+
+
+@asynccontextmanager
+async def _open_full_context(resources: SystemResources) -> AsyncIterator[ContextSystem]:
+    yield FullContext()
+
+
+@asynccontextmanager
+async def _open_graphiti_search(resources: SystemResources) -> AsyncIterator[ContextSystem]:
+    if missing := missing_modules("graphiti"):
+        raise ConfigurationError(
+            f"--against graphiti-search needs {', '.join(missing)}: run pip install 'graphmem[graphiti]'."
+        )
+    async with open_graphiti_baseline(resources.settings, resources.embedder) as baseline:
+        yield GraphitiSearch(resources, baseline)
+
+
+CONTEXT_SYSTEMS: Mapping[str, OpenSystem] = {
+    CONTEXT: _open_context,
+    SEARCH: _open_search,
+    FULL_CONTEXT: _open_full_context,
+    GRAPHITI_SEARCH: _open_graphiti_search,
+}
+"""The systems that find a context, by name; `context` is always among those of a run."""
+
+SYSTEMS = (*CONTEXT_SYSTEMS, ASK)
+"""The names of all systems."""

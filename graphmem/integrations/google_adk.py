@@ -1,0 +1,145 @@
+"""Memory for Google's Agent Development Kit: a memory service, which its tools `load_memory` and `preload_memory` ask.
+
+memory_service = GraphmemMemoryService(client)
+runner = Runner(app_name="shop", agent=agent, session_service=sessions, memory_service=memory_service)
+await memory_service.add_session_to_memory(session)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
+from google.adk.memory.memory_entry import MemoryEntry
+from google.genai.types import Content, Part
+
+if TYPE_CHECKING:
+    from google.adk.events.event import Event
+    from google.adk.sessions.session import Session
+
+    from graphmem.client import AsyncClient
+    from graphmem.memories.memory import Memory
+    from graphmem.search.models import MessageHit
+
+MAX_RESULTS = 10
+"""Memories that a search returns; messages fill the places that are left."""
+
+USER = "user"
+"""The author of what a user says, in events and in entries."""
+
+
+class GraphmemMemoryService(BaseMemoryService):
+    """A memory service over graphmem; `client` speaks HTTP or is a `GraphMemory` in the same process.
+
+    An app has its own memory of each user; with `shared_by_apps` all apps have one, and user ids are those of graphmem.
+    """
+
+    def __init__(self, client: AsyncClient, *, shared_by_apps: bool = False, limit: int = MAX_RESULTS) -> None:
+        self._client = client
+        self._shared = shared_by_apps
+        self._limit = limit
+
+    async def add_session_to_memory(self, session: Session) -> None:
+        """Store what was said in a session, from which memories are extracted in the background; each event once."""
+        await self._add(session.app_name, session.user_id, session.events, session.id, None)
+
+    async def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Store what was said in events, with metadata, each event once."""
+        await self._add(app_name, user_id, events, session_id, custom_metadata)
+
+    async def add_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        memories: Sequence[MemoryEntry],
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Save statements without a language model, all or none."""
+        statements = [
+            {"content": text, "metadata": {**(custom_metadata or {}), **entry.custom_metadata}}
+            for entry in memories
+            if (text := _text_of(entry.content))
+        ]
+        if statements:
+            await self._client.add(self._user(app_name, user_id), statements)
+
+    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        """Return the memories that fit a query, best first, and messages that may say more."""
+        if not query.strip():
+            return SearchMemoryResponse()
+        found = await self._client.search(
+            self._user(app_name, user_id), query, limit=self._limit, cut="auto", include_messages=True
+        )
+        memories = [_entry_of_memory(hit.memory) for hit in found.results]
+        told = {message_id for hit in found.results for message_id in hit.memory.source.message_ids}
+        others = [hit for hit in found.messages if hit.message.id not in told]
+        return SearchMemoryResponse(memories=[*memories, *map(_entry_of_message, others)][: self._limit])
+
+    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
+        """End a memory, whose history stays; raise ValueError without the id of one, as entries of messages are."""
+        if not memory_id:
+            raise ValueError("Give the id of a memory: messages have none, and are erased with their user.")
+        await self._client.delete(self._user(app_name, user_id), memory_id)
+
+    def _user(self, app_name: str, user_id: str) -> str:
+        return user_id if self._shared else f"{app_name}:{user_id}"
+
+    async def _add(
+        self,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None,
+        metadata: Mapping[str, object] | None,
+    ) -> None:
+        messages = [
+            {
+                "id": event.id,
+                "role": "user" if event.author == USER else "assistant",
+                "content": text,
+                "timestamp": datetime.fromtimestamp(event.timestamp, UTC).isoformat(),
+                **({} if event.author == USER else {"name": event.author}),
+                **({"metadata": dict(metadata)} if metadata else {}),
+            }
+            for event in events
+            if (text := _text_of(event.content)) and not event.partial
+        ]
+        if messages:
+            await self._client.add_messages(self._user(app_name, user_id), messages, session_id=session_id)
+
+
+def _entry_of_memory(memory: Memory) -> MemoryEntry:
+    return MemoryEntry(
+        id=memory.id,
+        content=_content_of(memory.content),
+        custom_metadata=dict(memory.metadata),
+        author=USER,
+        timestamp=(memory.valid_at or memory.created_at).isoformat(),
+    )
+
+
+def _entry_of_message(hit: MessageHit) -> MemoryEntry:
+    message = hit.message
+    author = USER if message.role.value == "user" else message.name or message.role.value
+    return MemoryEntry(content=_content_of(message.content), author=author, timestamp=message.timestamp.isoformat())
+
+
+def _content_of(text: str) -> Content:
+    return Content(role=USER, parts=[Part(text=text)])
+
+
+def _text_of(content: Any) -> str:
+    """Return what is said in a content, without thoughts and calls of tools."""
+    parts = content.parts if content and content.parts else ()
+    return "\n".join(part.text for part in parts if part.text and not part.thought).strip()

@@ -1,0 +1,191 @@
+"""Spaces, which users and keys of a tenant share: members, what these may do, and the selection of spaces. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from graphmem.runtime.errors import Forbidden
+from graphmem.runtime.field_types import Id, NonBlankText, StorableText
+from graphmem.tenants.owners import Owner, make_owner
+
+
+class SpaceRole(StrEnum):
+    """What a member of a space may do: each role may do what those before it may."""
+
+    READER = "reader"
+    WRITER = "writer"
+    OWNER = "owner"
+
+    def includes(self, other: SpaceRole) -> bool:
+        """Return whether the role may do what another one may."""
+        roles = list(SpaceRole)
+        return roles.index(self) >= roles.index(other)
+
+
+def highest_role(roles: Iterable[SpaceRole]) -> SpaceRole | None:
+    """Return the role that includes all others of some; None without any."""
+    return max(roles, key=list(SpaceRole).index, default=None)
+
+
+RESERVED_SPACE_IDS = ("all", "none")
+"""Words that select spaces, and so can be the id of none."""
+
+
+def check_space_id(space: str) -> str:
+    """Return the id of a space; raise ValueError for a reserved word, and for an id with space around it."""
+    if space in RESERVED_SPACE_IDS:
+        raise ValueError("must be the id of a space: `all` and `none` select spaces")
+    if space != space.strip():
+        raise ValueError("must not have space around it")
+    return space
+
+
+SpaceId = Annotated[Id, AfterValidator(check_space_id)]
+"""The id of a space, which is unique in its tenant."""
+
+
+SpaceSelection = Literal["all", "none"] | Annotated[list[SpaceId], Field(max_length=100)]
+"""The spaces that a read covers beside the memory of the user and the tenant's."""
+
+SPACES_FIELD: Any = Field("all", description="The spaces to read beside the user's own memory: ids, `all` or `none`.")
+"""The field `spaces` of the body of a read: by default all that the key and the user may read."""
+
+
+PLACE_FIELD: Any = Field(None, description="The space that it is about; absent: the user's own memory.")
+"""The field `space` of a request that is about one memory."""
+
+
+def _check_selection(given: list[str]) -> list[str]:
+    if given not in (["all"], ["none"]):
+        for space in given:
+            check_space_id(space)
+    return given
+
+
+class SpacesInQueryString(BaseModel):
+    """The field `spaces` of a read as a query string has it."""
+
+    spaces: Annotated[list[Id], AfterValidator(_check_selection)] = Field(
+        default_factory=lambda: ["all"],
+        max_length=100,
+        description="A space to read beside the user's own memory, repeatable; or `all`, or `none`.",
+    )
+
+    @property
+    def space_selection(self) -> SpaceSelection:
+        """The spaces that are selected."""
+        if self.spaces == ["none"]:
+            return "none"
+        return "all" if self.spaces == ["all"] else self.spaces
+
+
+class PlaceQuery(BaseModel):
+    """The memory that a request of a user is about."""
+
+    space: SpaceId | None = PLACE_FIELD
+
+
+def require_role(role: SpaceRole, needed: SpaceRole) -> None:
+    """Raise Forbidden unless a role includes the one that is needed."""
+    if not role.includes(needed):
+        raise Forbidden(f"A {role.value} of a space may not do this: it needs the role {needed.value}.")
+
+
+def user_member(owner: Owner) -> str:
+    """Return the name under which a user's memberships are stored."""
+    return owner.group_id
+
+
+def key_member(tenant: str, key_id: str) -> str:
+    """Return the name under which a key's memberships are stored; it is never that of a user."""
+    return f"{tenant} {key_id}"
+
+
+MAX_MEMBERS = 1_000
+"""Most members of a space."""
+
+MAX_ABOUT_LENGTH = 500
+"""Characters of what belongs into a space at most; every prompt of extraction in the space shows them."""
+
+
+class MemberKind(StrEnum):
+    """What a member of a space is."""
+
+    USER = "user"
+    KEY = "key"
+
+
+class SpaceMember(BaseModel):
+    """A user or an API key with a role in a space."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    user: Id | None = Field(None, exclude_if=lambda user: user is None, description="The id of the user.")
+    key: Id | None = Field(None, exclude_if=lambda key: key is None, description="The id of the key.")
+    role: SpaceRole
+
+    @model_validator(mode="after")
+    def _require_one(self) -> Self:
+        if (self.user is None) == (self.key is None):
+            raise ValueError("names either a user or a key")
+        return self
+
+    @property
+    def id(self) -> str:
+        """The id of the user or of the key."""
+        return self.user or self.key or ""
+
+    def stored_name(self, tenant: str) -> str:
+        """Return the name under which the membership is stored; raise InvalidInput for a user id that cannot be one."""
+        return key_member(tenant, self.key) if self.key else user_member(make_owner(tenant, self.user or ""))
+
+
+def _check_members(members: list[SpaceMember]) -> list[SpaceMember]:
+    if len({(member.user, member.key) for member in members}) < len(members):
+        raise ValueError("a user or a key is named twice")
+    return members
+
+
+class SpaceIn(BaseModel):
+    """A space to create or to change; without `members` those that it has stay."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: NonBlankText = Field(max_length=200, description="What it is called, such as Team Atlas.")
+    about: StorableText = Field(
+        "", max_length=MAX_ABOUT_LENGTH, description="A sentence that says what belongs there, which extraction reads."
+    )
+    members: Annotated[list[SpaceMember], Field(max_length=MAX_MEMBERS), AfterValidator(_check_members)] | None = None
+
+
+class SpaceRoleIn(BaseModel):
+    """The role of a member."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: SpaceRole
+
+
+class MemberQuery(BaseModel):
+    """What an id in the address of a member is."""
+
+    kind: MemberKind | None = Field(
+        None,
+        description="Whether the member is a user or a key; absent: a key if there is one of this id, else a user.",
+    )
+
+
+class Space(BaseModel):
+    """A space with its members, the users first."""
+
+    id: str
+    title: str
+    about: str
+    members: list[SpaceMember]
+    created_at: datetime
+    updated_at: datetime

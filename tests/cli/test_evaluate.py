@@ -1,0 +1,195 @@
+"""`graphmem evaluate`: a whole run over a small benchmark, resumed, repeated from recordings, and refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.evaluation.benchmark_model import BenchmarkModel
+
+SPEAKERS = ("Gina", "Jon")
+
+
+def write_locomo(path: Path) -> Path:
+    """Write a conversation as LoCoMo publishes them, with questions of three categories."""
+    said = {
+        1: [("Gina", "Hey Jon! My sister Vera lives in Lund."), ("Jon", "Nice. Otto lives in Bern, by the way.")],
+        2: [("Jon", "Ida lives in Porto now."), ("Gina", "And Carl lives in Graz, still. It rains a lot there.")],
+    }
+    conversation: dict[str, Any] = {"speaker_a": "Gina", "speaker_b": "Jon"}
+    for number, turns in said.items():
+        conversation[f"session_{number}_date_time"] = f"1:56 pm on {number} May, 2023"
+        conversation[f"session_{number}"] = [
+            {"speaker": name, "dia_id": f"D{number}:{place}", "text": text}
+            for place, (name, text) in enumerate(turns, 1)
+        ]
+    asked = [
+        ("Where does Vera live?", "Lund", 4, ["D1:1"]),
+        ("Where does Otto live?", "Bern", 4, ["D1:2"]),
+        ("Where does Ida live?", "Porto", 1, ["D2:1"]),
+        ("Where does Carl live?", "Graz", 1, ["D2:2"]),
+    ]
+    qa: list[dict[str, Any]] = [
+        {"question": question, "answer": answer, "category": category, "evidence": evidence}
+        for question, answer, category, evidence in asked
+    ]
+    qa.append({"question": "Where does Xaver live?", "adversarial_answer": "Graz", "category": 5, "evidence": ["D2:2"]})
+    path.write_text(json.dumps([{"sample_id": "conv-1", "conversation": conversation, "qa": qa}]), "utf-8")
+    return path
+
+
+@pytest.fixture
+def model() -> Iterator[BenchmarkModel]:
+    with BenchmarkModel() as running:
+        yield running
+
+
+@pytest.fixture
+def locomo(tmp_path: Path) -> Path:
+    return write_locomo(tmp_path / "locomo10.json")
+
+
+def arguments(locomo: Path, out: Path, *more: str) -> list[str]:
+    systems = [part for name in ("full-context", "search", "graphiti-search", "ask") for part in ("--against", name)]
+    sizes = ["--budget", "60", "--budget", "200"]
+    return ["evaluate", "locomo", "--data", str(locomo), "--out", str(out), *systems, *sizes, *more]
+
+
+async def test_a_run_is_stored_read_judged_and_reported_and_can_be_repeated_without_a_model(
+    cli: Cli, model: BenchmarkModel, locomo: Path, tmp_path: Path
+) -> None:
+    model.unread = {"Carl"}
+    environment = {"OPENAI_BASE_URL": model.base_url, "GRAPHMEM_LLM_MODEL": "small"}
+    run = arguments(locomo, tmp_path / "run", "--reader", "big", "--price-in", "1", "--price-out", "2", "--json")
+    first = await cli(*run, **environment)
+    assert first.code == 0, first.err
+    assert "5 questions about 1 conversations of 4 messages in 2 sessions" in first.err
+    report = first.json
+    assert (report["options"]["reader"], report["options"]["judge"]) == ("big", "small")
+    by_label = {(row["system"], row["budget"]): row for row in report["systems"]}
+    assert by_label.keys() == {
+        ("full-context", None),
+        *((name, size) for name in ("context", "search", "graphiti-search", "ask") for size in (60, 200)),
+    }
+    assert by_label["full-context", None]["questions"] == 4, "what nobody said is counted apart"
+    assert by_label["full-context", None]["score"] == 1.0
+    assert by_label["context", 60]["tokens"] <= 60
+    assert by_label["search", 200]["score"] == 0.75, "where nothing was extracted, a search of facts finds nothing"
+    assert by_label["ask", 200]["score"] >= 0.75
+    assert by_label["ask", 200]["evidence"] >= 0.75, "what it cites is its evidence"
+    assert [row["counted"] for row in report["categories"] if row["category"] == "adversarial"] == [False]
+    assert report["thousand_messages"]["calls"] == 750, "two sessions, of which the second is compared with the first"
+    assert report["costs"][0]["cost"] > 0
+    assert (tmp_path / "run" / "categories.png").exists()
+    answers = (tmp_path / "run" / "answers.md").read_text("utf-8")
+    assert "> Jon: Ida lives in Porto now." in answers
+    assert "| full-context | 1.000 | Porto | compared |" in answers
+    calls = dict(model.calls)
+    again = await cli(*run, **environment)
+    assert again.code == 0
+    assert model.calls == calls, "what is done is not asked again"
+    assert again.json == report
+
+    replayed = await cli(
+        *arguments(locomo, tmp_path / "second", "--reader", "big", "--judge", "small", "--json"),
+        "--replay",
+        str(tmp_path / "run" / "recordings.jsonl"),
+        GRAPHMEM_LLM_MODEL="small",
+    )
+    assert replayed.code == 0, replayed.err
+    assert model.calls == calls
+    scores = [[row["score"] for row in shown["systems"]] for shown in (report, replayed.json)]
+    assert scores[0] == scores[1]
+
+
+async def test_a_wrong_answer_is_said_to_be_lost_where_it_was_lost(
+    cli: Cli, model: BenchmarkModel, locomo: Path, tmp_path: Path
+) -> None:
+    model.unread = {"Carl"}
+    environment = {"OPENAI_BASE_URL": model.base_url}
+    run = ["evaluate", "locomo", "--data", str(locomo), "--out", str(tmp_path / "run"), "--budget", "1", "--json"]
+    done = await cli(*run, **environment)
+    assert done.code == 0, done.err
+    assert done.json["causes"] == {
+        "not extracted": {"context, 1": 1},
+        "found, but not in the budget": {"context, 1": 3},
+    }
+
+
+async def test_a_run_whose_requests_failed_goes_on_when_it_is_started_again(
+    cli: Cli, model: BenchmarkModel, locomo: Path, tmp_path: Path
+) -> None:
+    model.failing["RatedAnswers"] = 2
+    environment = {"OPENAI_BASE_URL": model.base_url}
+    run = arguments(locomo, tmp_path / "run", "--json")
+    broken = await cli(*run, **environment)
+    assert broken.code == 1
+    assert "2 questions are not answered or judged" in broken.err
+    assert "Run the same command again to continue." in broken.err
+    read = model.calls["ReaderAnswer"]
+    mended = await cli(*run, **environment)
+    assert mended.code == 0, mended.err
+    assert model.calls["ReaderAnswer"] == read
+    assert {row["questions"] for row in mended.json["systems"]} == {4}
+    other = await cli(*run, "--limit", "2", **environment)
+    assert other.code == 1
+    assert "holds a run with other options (questions)" in other.err
+
+
+async def test_facts_that_the_file_states_are_measured_without_a_model(cli: Cli, tmp_path: Path) -> None:
+    messages = [
+        {"id": "1", "session": 1, "role": "user", "content": "Vera lives in Lund.", "timestamp": "2024-03-03T09:00:00Z"}
+    ]
+    fact = {"fact": "Vera lives in Lund", "subject": {"name": "Vera", "type": "Person"}, "evidence": ["1"]}
+    asked = {"question": "Where does Vera live?", "answer": "Lund", "ability": "recall", "evidence": ["1"]}
+    entry = {"id": "mine", "messages": messages, "facts": [fact], "qa": [asked]}
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"conversations": [entry]}), "utf-8")
+    run = ["evaluate", str(path), "--given-facts", "--contexts-only", "--out", str(tmp_path / "run"), "--budget", "100"]
+    done = await cli(*run, "--against", "search", "--json")
+    assert done.code == 0, done.err
+    assert [(row["system"], row["evidence"], row["words"]) for row in done.json["systems"]] == [
+        ("context", 1.0, 1.0),
+        ("search", 1.0, 1.0),
+    ]
+    assert "no model" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["locomo"], "download https://github.com/snap-research/locomo"),
+        (["locomo", "--data", "missing.json"], "missing.json cannot be read"),
+        (["longmemeval", "--data", "FILE"], "is no file of longmemeval"),
+        (
+            ["locomo", "--data", "FILE", "--against", "zep"],
+            "choose from context, search, full-context, graphiti-search, ask",
+        ),
+        (["locomo", "--data", "FILE", "--conversation", "conv-9"], "it has conv-1"),
+        (["locomo", "--data", "FILE", "--price-in", "1"], "--price-in and --price-out together"),
+        (["locomo", "--data", "FILE"], "A model is needed"),
+    ],
+)
+async def test_what_cannot_run_is_refused_with_what_to_do(
+    cli_without_settings: Cli, locomo: Path, given: list[str], said: str
+) -> None:
+    refused = await cli_without_settings("evaluate", *(str(locomo) if part == "FILE" else part for part in given))
+    assert refused.code != 0
+    assert said in refused.err
+    assert not (cli_without_settings.folder / "reports").exists()
+
+
+async def test_a_plan_says_what_a_run_will_ask_of_models(cli_without_settings: Cli, locomo: Path) -> None:
+    planned = await cli_without_settings(
+        *("evaluate", "locomo", "--data", str(locomo), "--plan", "--json", "--budget", "500", "--against"),
+        *("full-context", "--price-in", "1", "--price-out", "2", "--limit", "3"),
+    )
+    assert planned.code == 0, planned.err
+    steps = {step["step"]: step for step in planned.json["steps"]}
+    assert (steps["extraction"]["calls"], steps["reading"]["calls"], steps["judging"]["calls"]) == (4, 6, 3)
+    assert planned.json["cost"] == pytest.approx(sum(step["cost"] for step in steps.values()))

@@ -1,0 +1,271 @@
+"""Importing exports from files: part by part, after an interruption, and those of a folder."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from graphmem.app.bootstrap import Services
+from graphmem.memories.memory import MemoryIn
+from graphmem.runtime.errors import Conflict, InvalidInput
+from graphmem.tenants.owners import Owner
+from graphmem.user_data import export_reader
+from graphmem.user_data.export_document import parse_export
+from graphmem.user_data.export_reader import ExportReader, is_large_export
+from graphmem.user_data.file_import import FileImporter, read_outline
+from graphmem.user_data.import_store import ImportStore
+from tests.user_data.complete_user import fill_user
+
+
+@pytest.fixture
+def importer(memory: Services) -> FileImporter:
+    """Return an importer whose parts are small."""
+    store = ImportStore(memory.components.graph, memory.components.facts)
+    return FileImporter(store, memory.components.embedder, part_entries=3)
+
+
+@pytest.fixture
+async def exported(memory: Services, owner: Owner, tmp_path: Path) -> Path:
+    """Return the file with the export of a user who has everything, and who was forgotten since."""
+    await fill_user(memory, owner)
+    path = tmp_path / "export.json"
+    path.write_bytes(await memory.exports.export(owner))
+    await memory.forgetting.forget(owner)
+    return path
+
+
+def read(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def write(path: Path, text: bytes) -> None:
+    path.write_bytes(text)
+
+
+def edited(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    document = json.loads(path.read_bytes())
+    change(document)
+    path.write_text(json.dumps(document), "utf-8")
+    return path
+
+
+async def test_parts_make_the_same_graph_as_one_transaction(
+    memory: Services, owner: Owner, importer: FileImporter, exported: Path
+) -> None:
+    seen: list[tuple[int, int]] = []
+    result = await importer.import_file(owner, exported, progress=lambda done, total: seen.append((done, total)))
+    assert await memory.exports.export(owner) == read(exported)
+    entries = [len(json.loads(read(exported))[section]) for section in ("entities", "memories", "records")]
+    assert sum(result.imported.values()) == sum(entries)
+    assert seen[-1][0] == seen[-1][1]
+    again = await importer.import_file(owner, exported)
+    assert again.imported == {"versions": 0}
+    assert await memory.exports.export(owner) == read(exported)
+
+
+async def test_an_import_for_another_user_renames_the_own_entity(
+    memory: Services, owner: Owner, importer: FileImporter, exported: Path
+) -> None:
+    in_parts, at_once = Owner(owner.tenant, "parts"), Owner(owner.tenant, "at once")
+    await importer.import_file(in_parts, exported)
+    await memory.imports.import_(at_once, read(exported))
+    names = []
+    for twin in (in_parts, at_once):
+        entities = json.loads(await memory.exports.export(twin))["entities"]
+        names.append(sorted((entity["properties"]["name"], entity["properties"]["is_user"]) for entity in entities))
+    assert [name.replace("at once", "parts") for name, _ in names[1]] == [name for name, _ in names[0]]
+    assert ("parts", True) in names[0]
+
+
+@pytest.mark.parametrize("parts", [1, 3, 6])
+async def test_an_interrupted_import_goes_on_where_it_ended(
+    memory: Services, owner: Owner, importer: FileImporter, exported: Path, parts: int
+) -> None:
+    calls = 0
+
+    def interrupt(_done: int, _total: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > parts:
+            raise KeyError("killed")
+
+    with pytest.raises(KeyError):
+        await importer.import_file(owner, exported, progress=interrupt)
+    assert await memory.exports.export(owner) != read(exported)
+    resumed = await importer.import_file(owner, exported)
+    assert sum(resumed.unchanged.values()) > 0
+    assert await memory.exports.export(owner) == read(exported)
+
+
+async def test_vectors_of_another_model_are_computed_anew(
+    memory: Services, owner: Owner, importer: FileImporter, exported: Path
+) -> None:
+    before = read(exported)
+    edited(exported, lambda document: document["embedding"].update(model="another"))
+    result = await importer.import_file(owner, exported)
+    assert result.vectors_remade
+    assert json.loads(await memory.exports.export(owner)) == json.loads(before)
+
+
+async def test_what_contradicts_the_user_is_refused_before_anything_is_written(
+    memory: Services, owner: Owner, importer: FileImporter, exported: Path
+) -> None:
+    home = {"predicate": "LIVES_IN", "single_valued": True, "object": {"name": "Porto"}}
+    await memory.memories.save(owner, [MemoryIn.model_validate({"content": "Mara lives in Porto", **home})])
+    before = await memory.exports.export(owner)
+    with pytest.raises(Conflict, match="contradict"):
+        await importer.import_file(owner, exported)
+    assert await memory.exports.export(owner) == before
+
+
+def _drop_version(document: dict[str, Any]) -> None:
+    versions = [entry["properties"]["version"] for entry in document["memories"]]
+    del document["memories"][versions.index(2) - 1]
+
+
+def _separate_versions(document: dict[str, Any]) -> None:
+    versions = [entry["properties"]["version"] for entry in document["memories"]]
+    document["memories"].append(document["memories"].pop(versions.index(2)))
+
+
+def _shorten_vector(document: dict[str, Any]) -> None:
+    document["memories"][0]["vector"].pop()
+
+
+def _lose_node(document: dict[str, Any]) -> None:
+    document["records"].pop()
+
+
+def _repeat_entity(document: dict[str, Any]) -> None:
+    document["entities"].append(document["entities"][0])
+
+
+def _misspell(document: dict[str, Any]) -> None:
+    document["memories"][1]["properties"]["colour"] = "red"
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (_drop_version, "memories"),
+        (_separate_versions, "memories"),
+        (_shorten_vector, "memories"),
+        (_lose_node, "links"),
+        (_repeat_entity, "entities"),
+        (_misspell, "memories"),
+    ],
+)
+async def test_a_file_with_a_mistake_is_refused_with_its_place(
+    memory: Services,
+    owner: Owner,
+    importer: FileImporter,
+    exported: Path,
+    change: Callable[[dict[str, Any]], None],
+    place: str,
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        await importer.import_file(owner, edited(exported, change))
+    assert str(refused.value.errors[0]["loc"]).startswith(f"['{place}', ")
+    assert json.loads(await memory.exports.export(owner))["memories"] == []
+
+
+async def test_a_file_that_ends_early_or_is_in_another_order_is_refused(
+    owner: Owner, importer: FileImporter, exported: Path
+) -> None:
+    document = json.loads(read(exported))
+    write(exported, read(exported)[:-40])
+    with pytest.raises(InvalidInput, match="not a complete export"):
+        await importer.import_file(owner, exported)
+    reordered = {name: document[name] for name in ("format", "schema_version", "user_id", "embedding", "user")}
+    reordered |= {name: document[name] for name in ("memories", "entities", "records", "links")}
+    write(exported, json.dumps(reordered).encode())
+    with pytest.raises(InvalidInput, match="another order"):
+        await importer.import_file(owner, exported)
+
+
+async def test_a_folder_is_imported_user_by_user_and_a_broken_file_stops_no_other(
+    memory: Services, owner: Owner, importer: FileImporter, tmp_path: Path
+) -> None:
+    exports = {}
+    for name in ("ada", "böb", "eve/x"):
+        user = Owner(owner.tenant, name)
+        await memory.memories.save(user, [MemoryIn(content=f"{name} likes tea")])
+        exports[name] = await memory.exports.export(user)
+        (tmp_path / f"{len(exports)}.json").write_bytes(exports[name])
+        await memory.forgetting.forget(user)
+    (tmp_path / "broken.json").write_text('{"format": "graphmem-export", "user_id"', "utf-8")
+    result = await importer.import_folder(owner.tenant, tmp_path)
+    assert result.users == 3
+    assert result.imported == {"Entity": 3, "versions": 3}
+    assert [failed.file for failed in result.failed] == ["broken.json"]
+    assert "not a complete export" in result.failed[0].reason
+    assert {name: await memory.exports.export(Owner(owner.tenant, name)) for name in exports} == exports
+    again = await importer.import_folder(owner.tenant, tmp_path)
+    assert again.imported == {}
+    assert again.unchanged == {"Entity": 3, "versions": 3}
+
+
+async def test_a_folder_without_exports_is_refused(owner: Owner, importer: FileImporter, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="no file"):
+        await importer.import_folder(owner.tenant, tmp_path)
+
+
+async def test_what_is_kept_of_a_memory_while_it_is_imported_is_small(
+    memory: Services, owner: Owner, tmp_path: Path
+) -> None:
+    await memory.memories.save(owner, [MemoryIn(content=f"Mara likes tea number {n}" * 20) for n in range(400)])
+    path = tmp_path / "export.json"
+    path.write_bytes(await memory.exports.export(owner))
+    reader = ExportReader(path)
+    tracemalloc.start()
+    try:
+        outline, count = read_outline(owner, reader, lambda _done, _total: None)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(outline.memories) == 400
+    assert count == 401
+    assert kept / 400 < 2_500
+    assert path.stat().st_size / 400 > 8_000
+
+
+def test_only_a_large_export_is_imported_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "export.json"
+    path.write_text('{ "format": "graphmem-export", "entities": []}', "utf-8")
+    assert not is_large_export(path)
+    monkeypatch.setattr(export_reader, "LARGE_BYTES", 10)
+    assert is_large_export(path)
+    path.write_text('{"records": []}                 ', "utf-8")
+    assert not is_large_export(path)
+    assert not is_large_export(tmp_path / "missing.json")
+
+
+@given(
+    text=st.text(min_size=1).filter(lambda text: text.strip() and "\x00" not in text),
+    chunk=st.integers(1, 400),
+    indent=st.sampled_from([None, 2]),
+    ascii_only=st.booleans(),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+def test_a_reader_finds_the_entries_whatever_their_texts_contain(
+    tmp_path: Path, text: str, chunk: int, indent: int | None, ascii_only: bool
+) -> None:
+    document = json.loads(Path(__file__).with_name("export_1_0.json").read_bytes())
+    for entity in document["entities"]:
+        entity["properties"]["summary"] = text
+    for version in document["memories"]:
+        version["properties"]["source_quote"] = f'{text}"]}}\\'
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(document, indent=indent, ensure_ascii=ascii_only), "utf-8", errors="surrogatepass")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(export_reader, "CHUNK_BYTES", chunk)
+        read = [entry for _, entry in ExportReader(path).entries()]
+    export = parse_export(document)
+    assert read == [*export.entities, *export.memories, *export.records, *export.links]
