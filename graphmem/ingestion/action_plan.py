@@ -225,6 +225,8 @@ class ActionPlanner:
     def _insert(self, index: int, candidate: ValidatedCandidate, *, by_rules: bool = True) -> None:
         """Save a candidate; with `by_rules` it may replace a competing value, as no model said that both are true."""
         memory = candidate.memory
+        if immutable := self._find_immutable_repetition(candidate):
+            return self._veto(index, "insert", "it is immutable and says the same", immutable.memory_id)
         if memory.single_valued and (competing := self._competing_facts(candidate)):
             may_replace = not any(fact.immutable for fact in competing) and (
                 by_rules or all(_is_disjoint_in_time(candidate, fact) for fact in competing)
@@ -233,6 +235,24 @@ class ActionPlanner:
             memory = memory.model_copy(update={"single_valued": may_replace, "valid_at": start})
         self._plan.saves.append(PlannedSave(index, memory))
         self._note_replaced_values(memory, candidate)
+
+    def _find_immutable_repetition(self, candidate: ValidatedCandidate) -> Fact | None:
+        """Return an immutable fact that says the same and would have to end where the candidate starts."""
+        start = candidate.memory.valid_at
+        if start is None:
+            return None
+        hash_of_candidate = content_hash(candidate.memory.content)
+        return next(
+            (
+                fact
+                for fact in self._facts.values()
+                if fact.immutable
+                and fact.content_hash == hash_of_candidate
+                and fact.effective_start < start < fact.valid_to
+                and may_repeat(candidate, fact, self._entities)
+            ),
+            None,
+        )
 
     def _note_replaced_values(self, memory: MemoryIn, candidate: ValidatedCandidate) -> None:
         """Remember which facts a single-valued statement ends on its own, so that no other statement ends them too."""
@@ -324,6 +344,8 @@ class ActionPlanner:
         return None
 
     def _supersede(self, index: int, candidate: ValidatedCandidate, decision: Decision, known: Sequence[Fact]) -> None:
+        if immutable := self._find_immutable_repetition(candidate):
+            return self._veto(index, "supersede", "it is immutable and says the same", immutable.memory_id)
         zone = candidate.sent_at.tzinfo
         assert zone is not None
         stated_end = parse_local_date(decision.ended_at, zone)

@@ -21,7 +21,7 @@ from graphmem.jobs.job import Job, JobStatus
 from graphmem.jobs.kinds import SYSTEM_PARTITION, JobResult, StepRecord
 from graphmem.runtime.errors import ConfigurationError, Conflict, InvalidInput, JobStoreUnavailable
 from graphmem.runtime.settings import Settings
-from graphmem.tenants.owners import Owner
+from graphmem.tenants.owners import DEFAULT_TENANT, Owner
 
 EARLIER_ATTEMPTS, WAIT_COUNT, WAIT_REASON = "earlier_attempts", "waits", "wait_reason"
 """Attributes of a job in DBOS: its attempts before the last retry or wait, how often it waited, and why."""
@@ -52,7 +52,9 @@ def job_from_status(status: WorkflowStatus) -> Job:
     waits_until = datetime.fromtimestamp((status.delay_until_epoch_ms or 0) / 1000, UTC)
     is_waiting = status.status == "DELAYED" and waits_until > datetime.now(UTC)
     # Jobs of a tenant or of the system have no user.
-    owner = Owner.from_stored(payload["tenant"], payload["user_id"]) if payload.get("user_id") else None
+    owner = (
+        Owner.from_stored(payload.get("tenant", DEFAULT_TENANT), payload["user_id"]) if payload.get("user_id") else None
+    )
     return Job(
         **result.model_dump(include={"status", "error", "actions", "receipt", "finished_at"}),
         id=status.workflow_id,

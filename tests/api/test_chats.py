@@ -64,9 +64,13 @@ async def connect(address: str, agent: httpx.AsyncClient) -> AsyncIterator[Conne
 
 
 @pytest.fixture(scope="module", autouse=True)
-async def warm(services: Services) -> None:
-    """Build the first contexts, as a server does after its start: a call of a model does not wait long for one."""
+async def warm(services: Services) -> AsyncIterator[None]:
+    """Build the first contexts, as a server does after its start, and wait for each as long as it takes."""
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setattr("graphmem.chats.service.CONTEXT_SECONDS", 60.0)
     await services.warm_up.run()
+    yield
+    monkeypatch.undo()
 
 
 @pytest.fixture

@@ -54,6 +54,7 @@ async def asking(
         "webhook_delivery": False,
     }
     async with Services.open(settings.model_copy(update=changed), worker=False) as services:
+        await services.warm_up.run()
         yield services
 
 
