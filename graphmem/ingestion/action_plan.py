@@ -226,7 +226,8 @@ class ActionPlanner:
         """Save a candidate; with `by_rules` it may replace a competing value, as no model said that both are true."""
         memory = candidate.memory
         if immutable := self._find_immutable_repetition(candidate):
-            return self._veto(index, "insert", "it is immutable and says the same", immutable.memory_id)
+            self._veto(index, "insert", "it is immutable and says the same", immutable.memory_id)
+            return
         if memory.single_valued and (competing := self._competing_facts(candidate)):
             may_replace = not any(fact.immutable for fact in competing) and (
                 by_rules or all(_is_disjoint_in_time(candidate, fact) for fact in competing)
@@ -345,7 +346,8 @@ class ActionPlanner:
 
     def _supersede(self, index: int, candidate: ValidatedCandidate, decision: Decision, known: Sequence[Fact]) -> None:
         if immutable := self._find_immutable_repetition(candidate):
-            return self._veto(index, "supersede", "it is immutable and says the same", immutable.memory_id)
+            self._veto(index, "supersede", "it is immutable and says the same", immutable.memory_id)
+            return
         zone = candidate.sent_at.tzinfo
         assert zone is not None
         stated_end = parse_local_date(decision.ended_at, zone)
