@@ -16,8 +16,7 @@ from graphmem.neo4j.embedded.server import EmbeddedNeo4j, stop_server
 from graphmem.runtime.settings import Settings
 from tests.jobs.conftest import PostgresServer, find_postgres, free_port
 from torture.deployment import make_postgres
-from torture.processes import Processes, base_environment
-from torture.readiness import wait_until_ready
+from torture.processes import Processes, base_environment, wait_until_ready
 
 APIS, WORKERS = 3, 3
 """Processes of each kind."""

@@ -16,8 +16,7 @@ from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded.home import Neo4jHome
 from graphmem.runtime.files import wait_until
 from tests.jobs.conftest import PostgresServer, find_postgres, free_port
-from torture.processes import Processes, base_environment
-from torture.readiness import wait_until_ready
+from torture.processes import Processes, base_environment, wait_until_ready
 
 TARGETS = ("api", "worker", "neo4j", "postgres")
 """What can be killed."""

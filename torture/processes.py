@@ -6,14 +6,19 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+import httpx
 import psutil
 
 ROOT = Path(__file__).parents[1]
+
+READY_SECONDS = 300
+"""Seconds in which an installation must be ready."""
 
 STOP_SECONDS = 20
 """Seconds in which a process must end that was asked to."""
@@ -76,3 +81,16 @@ def base_environment(**settings: str) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
     paths = [str(ROOT), str(ROOT / "api"), os.environ.get("PYTHONPATH", "")]
     return {**inherited, "PYTHONPATH": os.pathsep.join(paths), **settings}
+
+
+async def wait_until_ready(*addresses: str) -> float:
+    """Return the seconds until every address says that it is ready; raise TimeoutError."""
+    started = time.monotonic()
+    async with httpx.AsyncClient(timeout=5) as client, asyncio.timeout(READY_SECONDS):
+        for address in addresses:
+            while True:
+                with suppress(httpx.HTTPError):
+                    if (await client.get(f"{address}/readyz")).status_code == 200:
+                        break
+                await asyncio.sleep(0.2)
+    return time.monotonic() - started

@@ -1,4 +1,4 @@
-"""A question that memory is to answer, the answer, and what it rests on."""
+"""A question for memory to answer, the answer, and its citations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class AskRequest(BaseModel):
 
 
 class Citation(BaseModel):
-    """A place that an answer rests on: a memory or a message, and words of it.
+    """A source of an answer: a memory or a message, and the words quoted from it.
 
     `valid_at` is since when the memory holds, or when the message was said.
     """

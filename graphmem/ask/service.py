@@ -100,7 +100,7 @@ class AskService:
     async def _find_answer(
         self, reader: Reader, request: AskRequest, model: LanguageModel, inquiry: _Inquiry
     ) -> _CheckedAnswer | None:
-        """Return the first answer that rests on a source, after as many looks as that takes; None without one."""
+        """Return the first answer that cites a source, after as many looks as that takes; None without one."""
         owner, searched = scope_of(reader).owner, request.question
         for look in range(1, MAX_LOOKS + 1):
             built = await self._contexts.gather(reader, request.to_context_request(searched))

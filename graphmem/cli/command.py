@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from graphmem.runtime.settings import Settings
+    from graphmem.user_data.models import ErasureResult
 
 
 _UsageProblem: Any = typer.BadParameter.__mro__[2]
@@ -267,6 +268,22 @@ class Filters:
         fields = self.as_query()
         types, every, none = (fields.pop(name, []) for name in ("type", "tag", "not_tag"))
         return {**fields, "types": types or None, "tags": {"all": every, "none": none}}
+
+
+def confirm_erasure(kind: str, id: str, tenant: str) -> None:
+    """Ask at a terminal whether a user or a space is to be erased; raise InvalidInput elsewhere."""
+    if not sys.stdin.isatty():
+        raise InvalidInput(f"Erasing a {kind} cannot be undone: confirm it with --yes.")
+    typer.confirm(f"Erase all data of the {kind} {id!r} of tenant {tenant!r}?", abort=True, err=True)
+
+
+def show_erasure(output: Output, kind: str, result: ErasureResult) -> None:
+    """Show what was erased of a user or a space; end with an error where something is left."""
+    from graphmem.cli import render_admin
+
+    output.show(result, render_admin.erasure_result(result))
+    if result.residue:
+        exit_with_error(f"{result.residue} items of the {kind} are left: run the same command again.")
 
 
 def command(app: typer.Typer, name: str) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:

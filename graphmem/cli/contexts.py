@@ -32,7 +32,7 @@ async def ask(
     known_as_of: KnownAsOf = None,
     spaces: Spaces = None,
 ) -> None:
-    """Answer a question from memory, with what the answer rests on; needs a language model."""
+    """Answer a question from memory and cite the sources; needs a language model."""
     from graphmem.cli import render
 
     async with open_operations(output, tenant) as operations:

@@ -88,10 +88,10 @@ def undo_hints(user: str, results: Iterable[SaveResult]) -> list[Renderable]:
 
 
 def answer(response: AskResponse) -> list[Renderable]:
-    """Return an answer from memory and what it rests on."""
+    """Return an answer from memory and its citations."""
     if response.answer is None:
         return [Text("Memory has no answer to this.")]
-    table = make_table("rests on", "id", "since", "words")
+    table = make_table("source", "id", "since", "words")
     for citation in response.citations:
         kind, id = ("memory", citation.memory_id) if citation.memory_id else ("message", citation.message_id)
         add_row(table, kind, shorten_id(id or ""), format_time(citation.valid_at), citation.quote)

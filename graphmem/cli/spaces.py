@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graphmem.cli.command import Output, Tenant, command, exit_with_error
+from graphmem.cli.command import Output, Tenant, command, confirm_erasure, show_erasure
 from graphmem.cli.startup import open_operations
-from graphmem.runtime.errors import InvalidInput
 
 if TYPE_CHECKING:
     from graphmem.tenants.spaces import Space
@@ -96,17 +94,10 @@ async def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Erase a space with all its data everywhere, then count what is left; this cannot be undone."""
-    from graphmem.cli import render_admin
-
     if not yes:
-        if not sys.stdin.isatty():
-            raise InvalidInput("Erasing a space cannot be undone: confirm it with --yes.")
-        typer.confirm(f"Erase all data of the space {space!r} of tenant {tenant!r}?", abort=True, err=True)
+        confirm_erasure("space", space, tenant)
     async with open_operations(output, tenant) as operations:
-        result = await operations.delete_space(space)
-    output.show(result, render_admin.erasure_result(result))
-    if result.residue:
-        exit_with_error(f"{result.residue} items of the space are left: run the same command again.")
+        show_erasure(output, "space", await operations.delete_space(space))
 
 
 def _show(output: Output, space: Space) -> None:

@@ -18,9 +18,11 @@ from graphmem.cli.command import (
     Tenant,
     User,
     command,
+    confirm_erasure,
     exit_with_error,
     read_input,
     read_settings,
+    show_erasure,
     write_atomically,
 )
 from graphmem.cli.progress import progress_bar
@@ -222,14 +224,7 @@ async def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Erase all data of a user everywhere, then count what is left; this cannot be undone."""
-    from graphmem.cli import render_admin
-
     if not yes:
-        if not sys.stdin.isatty():
-            raise InvalidInput("Erasing a user cannot be undone: confirm it with --yes.")
-        typer.confirm(f"Erase all data of user {user!r} of tenant {tenant!r}?", abort=True, err=True)
+        confirm_erasure("user", user, tenant)
     async with open_operations(output, tenant) as operations:
-        result = await operations.forget(user)
-    output.show(result, render_admin.erasure_result(result))
-    if result.residue:
-        exit_with_error(f"{result.residue} items of the user are left: run the same command again.")
+        show_erasure(output, "user", await operations.forget(user))

@@ -20,6 +20,7 @@ from graphmem.context.relevance import ExcerptWords, content_words
 from graphmem.conversations.session import Message, MessageRole
 from graphmem.memories.memory import Memory, MemoryType, Scope
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
+from graphmem.tenants.owners import MessageName
 
 MIN_FIT = 0.1
 """Score from which a memory may answer a question in other words."""
@@ -141,11 +142,11 @@ _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
 
 def memory_bullets(
-    memories: Iterable[Memory], said_at: Mapping[str, datetime] | None, titles: Mapping[str, str]
+    memories: Iterable[Memory], said_at: Mapping[MessageName, datetime] | None, titles: Mapping[str, str]
 ) -> dict[str, PreambleLine]:
     """Return one `- ` bullet for each memory, by its id, with when it held where its text does not say it.
 
-    With `said_at`, the times of messages by id, a bullet also says when and in which session the memory was said. The
+    With `said_at`, the times of messages, a bullet also says when and in which session the memory was said. The
     origin of one of a space is its title, of `titles` by the ids of spaces.
     """
     return {
@@ -167,7 +168,7 @@ def _origin(space: str | None, titles: Mapping[str, str]) -> str:
     return "" if space is None else to_single_line(titles.get(space, space))
 
 
-def _notes(memory: Memory, said_at: Mapping[str, datetime] | None) -> str:
+def _notes(memory: Memory, said_at: Mapping[MessageName, datetime] | None) -> str:
     notes = [note for note in (_validity(memory), _source(memory, said_at) if said_at is not None else "") if note]
     return f" ({', '.join(notes)})" if notes else ""
 
@@ -181,7 +182,7 @@ def _validity(memory: Memory) -> str:
     return f"{start} {end}".strip()
 
 
-def _source(memory: Memory, said_at: Mapping[str, datetime]) -> str:
+def _source(memory: Memory, said_at: Mapping[MessageName, datetime]) -> str:
     last = last_said_at(memory, said_at)
     when = f"said on {format_date(last)}" if last else f"noted on {format_date(memory.created_at)}"
     return f"{when}, session {memory.source.session_id}" if memory.source.session_id else when

@@ -56,6 +56,7 @@ from graphmem.context.relevance import (
 from graphmem.conversations.session import MessageRole
 from graphmem.memories.memory import Memory, MemoryType, Scope
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
+from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import ProductProfile
 
 MAX_UNREAD_MESSAGES = 5
@@ -188,9 +189,9 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
 
 
 def complete_context(
-    request: ContextRequest, material: ContextMaterial, packed: PackedContext, said_at: Mapping[str, datetime]
+    request: ContextRequest, material: ContextMaterial, packed: PackedContext, said_at: Mapping[MessageName, datetime]
 ) -> BuiltContext:
-    """Return the context that says what was packed; `said_at` are when messages were said, by id."""
+    """Return the context that says what was packed; `said_at` are when messages were said."""
     snapshot, related = material.snapshot, material.surroundings.sessions
     hint_sources = HintSources(
         [memory for memory in packed.memories if memory.space is None],  # hints are about the user

@@ -32,6 +32,7 @@ from graphmem.context.relevance import CLEAR_MATCH_SCORE, semantic_score
 from graphmem.conversations.session import Message, MessageRole
 from graphmem.memories.memory import Memory, MemoryType
 from graphmem.search.models import SearchHit
+from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import ConcernRule, ContinuityPhrase, PatternType, ProductProfile
 from graphmem.text.normalising import normalise
 from graphmem.text.tokenising import split_words
@@ -134,7 +135,7 @@ class HintSources:
     """What a context contains beside the snapshot.
 
     `memories` are those in the preamble, `named` those of them that hints name, `left_out` those that the user
-    contradicts; `message_times` are when messages were said, by id.
+    contradicts; `message_times` are when messages were said.
     """
 
     memories: Sequence[Memory]
@@ -142,12 +143,13 @@ class HintSources:
     related: Sequence[RelatedSession]
     left_out: Sequence[Memory]
     refers_to_past: bool
-    message_times: Mapping[str, datetime]
+    message_times: Mapping[MessageName, datetime]
 
 
-def last_said_at(memory: Memory, message_times: Mapping[str, datetime]) -> datetime | None:
+def last_said_at(memory: Memory, message_times: Mapping[MessageName, datetime]) -> datetime | None:
     """Return when a memory was last said; None when none of its messages is there."""
-    return max((message_times[key] for key in memory.source.message_ids if key in message_times), default=None)
+    names = ((memory.space, message_id) for message_id in memory.source.message_ids)
+    return max((message_times[name] for name in names if name in message_times), default=None)
 
 
 def build_hints(request: ContextRequest, snapshot: ContextSnapshot, sources: HintSources) -> PersonalizationHints:

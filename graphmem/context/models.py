@@ -31,6 +31,7 @@ from graphmem.runtime.paging import PageLimit
 from graphmem.runtime.stored_values import check_request_size
 from graphmem.runtime.times import Instant
 from graphmem.runtime.validation import RequestBody
+from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import PatternType
 from graphmem.tenants.spaces import SPACES_FIELD, SpaceId, SpaceSelection, SpacesInQueryString
 
@@ -588,14 +589,11 @@ class ContextSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The messages that may be quoted, related sessions, best first, and when messages were said, by id.
+    """The messages that may be quoted, related sessions, best first, and when messages were said."""
 
-    A message that may be quoted is named by its space, if any, and its id.
-    """
-
-    quotable: frozenset[tuple[str | None, str]] = frozenset()
+    quotable: frozenset[MessageName] = frozenset()
     sessions: Sequence[RelatedSession] = ()
-    said_at: Mapping[str, datetime] = field(default_factory=dict)
+    said_at: Mapping[MessageName, datetime] = field(default_factory=dict)
 
 
 def _is_valid(memory: Memory, now: datetime) -> bool:

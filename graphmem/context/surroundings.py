@@ -12,7 +12,7 @@ from graphmem.conversations.session import TICKET_KEY
 from graphmem.memories.filters import FactFilters, known_at_or_now
 from graphmem.neo4j.driver import Graph, to_json
 from graphmem.runtime.times import MAX_TIME, Clock, from_micros, parse_times
-from graphmem.tenants.owners import Owner, split_message_key
+from graphmem.tenants.owners import Owner, message_name
 from graphmem.tenants.scopes import Reader, scope_of
 
 SESSION_TIME_FIELDS = ("first_at", "last_at", "created_at", "updated_at")
@@ -76,13 +76,13 @@ class SurroundingsStore:
         )
         related = [_related_session(columns, sessions.may_quote) for columns in found]
         return Surroundings(
-            quotable=frozenset(map(_space_and_id, quotable)),
+            quotable=frozenset(map(message_name, quotable)),
             sessions=[
                 session
                 for session in related
                 if session.relevance_score >= MIN_RELATIVE_SCORE * related[0].relevance_score
             ],
-            said_at={key: from_micros(micros) for key, micros in dated},
+            said_at={message_name(key): from_micros(micros) for key, micros in dated},
         )
 
     async def find_ticket_sessions(self, owner: Owner, ticket_ids: Sequence[str], *, limit: int) -> list[str]:
@@ -97,12 +97,6 @@ class SurroundingsStore:
             limit=limit,
         )
         return [row["session_id"] for row in rows]
-
-
-def _space_and_id(key: str) -> tuple[str | None, str]:
-    """Return the space, if any, and the id of a message that a key names."""
-    group_id, message_id = split_message_key(key)
-    return (Owner.from_group_id(group_id).space if group_id else None), message_id
 
 
 def _related_session(columns: Sequence[Any], may_quote: Callable[[str], bool]) -> RelatedSession:

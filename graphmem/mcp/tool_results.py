@@ -81,7 +81,7 @@ class MemoryVersionResult(_CompactModel):
 
 
 class CitationResult(_CompactModel):
-    """A place that an answer rests on."""
+    """A source of an answer, with the words quoted from it."""
 
     memory_id: str | None = None
     message_id: str | None = None
@@ -90,7 +90,7 @@ class CitationResult(_CompactModel):
 
 
 class AnswerResult(_CompactModel):
-    """An answer from memory and what it rests on."""
+    """An answer from memory and its citations."""
 
     answered: bool
     answer: str | None = None

@@ -371,7 +371,7 @@ class ConversationTools(ConnectedTools):
         known_as_of: arguments.KnownAsOf = None,
         spaces: arguments.SpacesArgument = "all",
     ) -> AnswerResult:
-        """Ask memory one question and get the answer with quotes of what it rests on, or that memory has none.
+        """Ask memory one question and get the answer with quotes of its sources, or that memory has none.
 
         Use it for a question that takes several memories together, such as how many, how long, or what changed; for
         what one memory says, search_memory is faster. Nothing that it does not quote is known.

@@ -16,7 +16,6 @@ from graphmem.memories.decay import RetrievalCount, decayed_strength
 from graphmem.memories.fact_mapping import STRENGTH_DECIMALS
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import Memory
-from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.times import Clock, parse_times
 from graphmem.tenants.owners import Owner
@@ -114,23 +113,6 @@ class ReinforcementBuffer(WriteBuffer[RetrievalCount]):
             owner = memory.owner_for(scope.owner)
             if scope.may_write(owner):
                 self.add(owner, memory.id, RetrievalCount(1, now))
-
-
-async def load_retrieval_states(
-    graph: Graph, reader: Reader, memories: Iterable[Memory], now: datetime
-) -> dict[str, Memory]:
-    """Return memories, by id, with the strength, confidence and access count that they have at `now`.
-
-    Retrievals are counted without a new write version of the user, so that caches keep what they hold. An earlier
-    version of a memory stays as it is.
-    """
-    known = {memory.id: memory for memory in memories}
-    if not known:
-        return {}
-    states = await graph.fetch_value(
-        "search.load_retrieval_states", group_ids=scope_of(reader).group_ids, ids=list(known)
-    )
-    return with_retrieval_states(known.values(), states, now)
 
 
 def with_retrieval_states(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -86,7 +87,7 @@ def pack_recordings(source: Path, target: Path) -> int:
     return len(recordings)
 
 
-class CompletionServer:
+class CompletionServer(ABC):
     """An OpenAI-compatible server on 127.0.0.1 during the `with` block; subclasses answer the requests."""
 
     @property
@@ -107,9 +108,9 @@ class CompletionServer:
         self._server.server_close()
         self._thread.join()
 
+    @abstractmethod
     def answer(self, request: Json) -> tuple[int, Json]:
         """Return the HTTP status and body for one chat completion request, which is not streamed."""
-        raise NotImplementedError
 
     def answer_other(self, path: str, request: Json) -> tuple[int, Json]:
         """Return the HTTP status and body for a request to another path than that of chat completions."""

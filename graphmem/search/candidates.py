@@ -16,7 +16,7 @@ from graphmem.memories.entity_store import entity_from_columns
 from graphmem.memories.fact_mapping import memory_from_columns
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
-from graphmem.memories.reinforcement import load_retrieval_states, with_retrieval_states
+from graphmem.memories.reinforcement import with_retrieval_states
 from graphmem.memories.vectors import StoredVectors
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, MESSAGE_TEXT_FIELDS, NAME_TEXT_FIELDS
@@ -30,7 +30,7 @@ from graphmem.search.models import (
     MessageContent,
     SourceName,
 )
-from graphmem.tenants.owners import message_ids_of
+from graphmem.tenants.owners import MessageName, message_ids_of, message_name
 from graphmem.tenants.scopes import Reader, ReadState, scope_of
 from graphmem.text.lucene import build_lucene_query
 
@@ -248,7 +248,7 @@ class DatabaseSource:
 
     async def load_shown(
         self, memories: Sequence[Memory], message_ids: Sequence[str], now: datetime
-    ) -> tuple[dict[str, Memory], dict[str, datetime]]:
+    ) -> tuple[dict[str, Memory], dict[MessageName, datetime]]:
         """Return memories with the strength and access count that they have at `now`, and when messages were said."""
         if not memories and not message_ids:
             return {}, {}
@@ -258,11 +258,8 @@ class DatabaseSource:
             ids=[memory.id for memory in memories],
             message_ids=list(dict.fromkeys(message_ids)),
         )
-        return with_retrieval_states(memories, states, now), {key: from_micros(micros) for key, micros in said}
-
-    async def load_retrieval_states(self, memories: Iterable[Memory], now: datetime) -> dict[str, Memory]:
-        """Return memories, by id, with the strength, confidence and access count that they have at `now`."""
-        return await load_retrieval_states(self._graph, self._scope, memories, now)
+        times = {message_name(key): from_micros(micros) for key, micros in said}
+        return with_retrieval_states(memories, states, now), times
 
 
 class EntityGraphStore:

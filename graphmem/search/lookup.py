@@ -157,7 +157,7 @@ class EntityLookup:
             await self._answers.set(key, found)
         else:
             memories = [memory for known in cached for memory in known.memories]
-            states = await source.load_retrieval_states(memories, self._clock())
+            states, _ = await source.load_shown(memories, [], self._clock())
             found = [
                 EntityMemories(entity=known.entity, memories=[states[memory.id] for memory in known.memories])
                 for known in cached
@@ -190,7 +190,8 @@ class EntityLookup:
         now = self._clock()
         cached = await self._profiles.get(key)
         if cached is not None:
-            found = list((await source.load_retrieval_states(cached, now)).values())
+            shown, _ = await source.load_shown(cached, [], now)
+            found = list(shown.values())
         else:
             until = now + timedelta(seconds=PROFILE_TTL_SECONDS)
             found = await source.list_profile_facts(domain, now, until, MAX_PROFILE_MEMORIES)

@@ -12,7 +12,7 @@ from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
 from graphmem.runtime.field_types import Vector
 from graphmem.search.models import EntityMemories, FactCandidate, MessageCandidate, MessageContent, SourceName
-from graphmem.tenants.owners import Owner
+from graphmem.tenants.owners import MessageName, Owner
 from graphmem.tenants.scopes import Reader, ReadState
 
 
@@ -88,11 +88,12 @@ class CandidateSource(Protocol):
 
     async def load_shown(
         self, memories: Sequence[Memory], message_ids: Sequence[str], now: datetime
-    ) -> tuple[dict[str, Memory], dict[str, datetime]]:
-        """Return memories with the strength and access count that they have at `now`, and when messages were said."""
+    ) -> tuple[dict[str, Memory], dict[MessageName, datetime]]:
+        """Return memories, by id, with what retrievals have changed of them as of `now`, and when messages were said.
 
-    async def load_retrieval_states(self, memories: Iterable[Memory], now: datetime) -> dict[str, Memory]:
-        """Return memories, by id, with the strength, confidence and access count that they have at `now`."""
+        Retrievals are counted without a new write version, so that caches keep what they hold. An earlier version of a
+        memory stays as it is.
+        """
 
 
 class CandidateSources(Protocol):

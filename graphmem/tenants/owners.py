@@ -136,6 +136,16 @@ def split_message_key(key: str) -> tuple[str, str]:
     return group_id, message_id
 
 
+MessageName = tuple[str | None, str]
+"""The space of a message, None for one that is in no space, and its id."""
+
+
+def message_name(key: str) -> MessageName:
+    """Return the name of the message that has a key."""
+    group_id, message_id = split_message_key(key)
+    return (Owner.from_group_id(group_id).space if group_id else None), message_id
+
+
 def message_ids_of(keys: Iterable[str]) -> list[str]:
     """Return the ids of messages, each once; several keys may have the same one."""
     return list(dict.fromkeys(split_message_key(key)[1] for key in keys))

@@ -103,7 +103,7 @@ class SpaceService:
     """Creates, changes and lists spaces, on behalf of a key.
 
     A key has in a space the highest role among its own and those of the users that it gives access to; an admin's is
-    an owner's. Who has none is told that there is no such space.
+    an owner's. Without one, the space is not found.
     """
 
     def __init__(self, store: SpaceStore, policy: SecretPolicy, clock: Clock) -> None:

@@ -241,6 +241,23 @@ async def test_a_job_of_a_space_is_its_members_alone(admin: httpx.AsyncClient, c
     assert (await dora.get(f"/v1/jobs/{job['id']}")).status_code == 404
 
 
+async def test_a_memory_of_a_space_was_said_when_its_message_there_was(admin: httpx.AsyncClient) -> None:
+    await make_space(admin)
+    for space, day in (("atlas", "2024-03-05"), (None, "2020-01-02")):
+        turn = {"id": "m1", "role": "user", "content": "The launch is on Friday.", "timestamp": f"{day}T09:00:00Z"}
+        body = {"session_id": "s1", "messages": [turn], "space": space}
+        assert (await admin.post("/v1/users/ann/messages", json=body)).is_success
+    source = {"session_id": "s1", "message_ids": ["m1"]}
+    assert (await save(admin, "ann", "The launch of Atlas is on Friday", "atlas", source=source)).is_success
+    for _ in range(3):  # by the database, then by the copies in memory
+        asked = {"question": "When is the launch of Atlas?", "sources": True}
+        built = (await admin.post("/v1/users/ann/context", json=asked)).json()
+        [line] = [
+            text for text in built["preamble"].splitlines() if text.startswith("- The launch of Atlas is on Friday")
+        ]
+        assert "said on 2024-03-05" in line
+
+
 async def test_a_context_shows_memories_of_a_space_under_its_title(admin: httpx.AsyncClient) -> None:
     await make_space(admin)
     await save(admin, "bob", "The launch of Atlas is on Friday", "atlas")

@@ -1,4 +1,4 @@
-"""Questions over HTTP: who may ask, what an answer must rest on, and what asking does and costs."""
+"""Questions over HTTP: who may ask, what an answer must cite, and what asking does and costs."""
 
 from __future__ import annotations
 
@@ -35,11 +35,8 @@ def answers(text: str | None, *quotes: tuple[int, str], search: str | None = Non
 @pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedServer]:
     """A server of a model; each test sets its answers."""
-    server = ScriptedServer()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with ScriptedServer() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import threading
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
@@ -30,11 +29,8 @@ from tests.models.scripted_server import ScriptedServer, replies
 @pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedServer]:
     """A server of a model; each test sets its answers."""
-    server = ScriptedServer()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with ScriptedServer() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from typing import Any
@@ -37,11 +36,8 @@ SUMMARY: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def model() -> Iterator[ScriptedServer]:
     """A server of a model; each test sets its answers."""
-    server = ScriptedServer()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with ScriptedServer() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

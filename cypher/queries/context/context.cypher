@@ -150,7 +150,7 @@ CALL () {
   UNWIND $group_ids AS group_id
   UNWIND $dated_ids AS message_id
   MATCH (m:Episodic {group_id: group_id, message_id: message_id})
-  RETURN collect([message_id, m.valid_at.epochSeconds * 1000000 + m.valid_at.microsecond]) AS dated
+  RETURN collect([{{message_key}}, m.valid_at.epochSeconds * 1000000 + m.valid_at.microsecond]) AS dated
 }
 CALL (valid_at, known_at) {
   MATCH (s:Session) WHERE s.group_id = $group_id AND s.kind = 'conversation' AND s.updated_at <= $updated_until

@@ -198,13 +198,6 @@ CALL () {
 }
 RETURN [states, said] AS found
 
-// name: load_retrieval_states(group_ids, ids)
-// Fetch what retrievals have changed of the latest versions of memories: strength, confidence and how often they were read.
-UNWIND $group_ids AS group_id
-UNWIND $ids AS id
-MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: id}]->() WHERE r.expired_at IS NULL
-RETURN collect({{retrieval_state}}) AS found
-
 // name: list_entity_edges(entity_ids, group_ids, limit, {{as_of_params}})
 // Fetch the facts at the edges of entities as of two times, the most important first.
 {{as_of_params}}

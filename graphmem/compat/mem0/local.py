@@ -13,7 +13,7 @@ from graphmem.client import AsyncClient
 from graphmem.compat.mem0.filters import ID_FIELDS, OwnerIds
 from graphmem.compat.mem0.loop_thread import LoopThread
 from graphmem.compat.mem0.model_settings import settings_of
-from graphmem.compat.mem0.operations import DEFAULT_THRESHOLD, UNSET, Mem0Operations
+from graphmem.compat.mem0.operations import DEFAULT_THRESHOLD, UNSET, Mem0Operations, check_search
 
 if TYPE_CHECKING:
     from graphmem.runtime.settings import Settings
@@ -84,14 +84,6 @@ class _OpenedMemory:
             if self._opened.done():
                 raise
             self._opened.set_exception(error)
-
-
-def check_search(top_k: object, threshold: object) -> None:
-    """Raise ValueError for a number of results or a score that cannot be one."""
-    if not isinstance(top_k, int) or isinstance(top_k, bool) or top_k < 0:
-        raise ValueError(f"Invalid top_k: {top_k!r}. Must be a non-negative integer.")
-    if threshold is not None and not (isinstance(threshold, int | float) and 0 <= threshold <= 1):
-        raise ValueError(f"Invalid threshold: {threshold!r}. Must be between 0 and 1 (inclusive).")
 
 
 def read_filters(filters: Mapping[str, Any] | None, given: dict[str, Any], method: str) -> dict[str, Any]:

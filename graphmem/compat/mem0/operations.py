@@ -38,6 +38,14 @@ UNSET: Any = object()
 _log = logging.getLogger(__name__)
 
 
+def check_search(top_k: object, threshold: object) -> None:
+    """Raise ValueError for a number of results or a score that cannot be one."""
+    if not isinstance(top_k, int) or isinstance(top_k, bool) or top_k < 0:
+        raise ValueError(f"Invalid top_k: {top_k!r}. Must be a non-negative integer.")
+    if threshold is not None and not (isinstance(threshold, int | float) and 0 <= threshold <= 1):
+        raise ValueError(f"Invalid threshold: {threshold!r}. Must be between 0 and 1 (inclusive).")
+
+
 class Mem0Operations:
     """What mem0's methods do, in the form of their results. Methods raise ValueError where mem0 does."""
 

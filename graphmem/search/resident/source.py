@@ -23,7 +23,7 @@ from graphmem.search.resident.columns import unit_vector
 from graphmem.search.resident.fact_table import ResidentFact, rank_by_importance
 from graphmem.search.resident.group_copy import GroupCopy
 from graphmem.search.resident.walk import Walk
-from graphmem.tenants.owners import message_key
+from graphmem.tenants.owners import MessageName, Owner, message_key
 from graphmem.tenants.scopes import ReadState
 from graphmem.text.names import name_words
 
@@ -177,21 +177,17 @@ class ResidentSource:
 
     async def load_shown(
         self, memories: Sequence[Memory], message_ids: Sequence[str], now: datetime
-    ) -> tuple[dict[str, Memory], dict[str, datetime]]:
+    ) -> tuple[dict[str, Memory], dict[MessageName, datetime]]:
         """Return memories with the strength and access count that they have at `now`, and when messages were said."""
+        believed = (copy.facts.believed(memory.id) for memory in memories for copy in self._copies)
+        states = [fact.retrieval_state for fact in believed if fact is not None]
         said = {
-            message_id: time
+            (Owner.from_group_id(copy.group_id).space, message_id): time
             for copy in self._copies
             for message_id in message_ids
             if (time := copy.messages.time_said(message_key(copy.group_id, message_id))) is not None
         }
-        return await self.load_retrieval_states(memories, now), said
-
-    async def load_retrieval_states(self, memories: Iterable[Memory], now: datetime) -> dict[str, Memory]:
-        """Return memories, by id, with the strength, confidence and access count that they have at `now`."""
-        known = list(memories)
-        believed = (copy.facts.believed(memory.id) for memory in known for copy in self._copies)
-        return with_retrieval_states(known, [fact.retrieval_state for fact in believed if fact is not None], now)
+        return with_retrieval_states(memories, states, now), said
 
     def _find(self, uuid: str) -> ResidentFact | None:
         return next((fact for copy in self._copies if (fact := copy.facts.get(uuid)) is not None), None)

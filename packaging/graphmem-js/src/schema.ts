@@ -1524,13 +1524,13 @@ export interface components {
             answer: string | null;
             /**
              * Answered
-             * @description Whether memory has an answer that rests on what is cited.
+             * @description Whether memory has an answer that cites a source.
              * @default false
              */
             answered: boolean;
             /**
              * Citations
-             * @description The memories and messages that the answer rests on; empty without an answer.
+             * @description The memories and messages that support the answer; empty without an answer.
              */
             citations: components["schemas"]["Citation"][];
             /**
@@ -1668,7 +1668,7 @@ export interface components {
         };
         /**
          * Citation
-         * @description A place that an answer rests on: a memory or a message, and words of it.
+         * @description A source of an answer: a memory or a message, and the words quoted from it.
          *
          *     `valid_at` is since when the memory holds, or when the message was said.
          */

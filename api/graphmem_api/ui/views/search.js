@@ -56,12 +56,12 @@ function answerCard(context, body) {
     await reportErrors(async () => {
       const response = await context.api.post(context.userPath("ask"), body);
       answer.replaceChildren(element("p", {}, response.answer ?? "Memory has no answer to this."),
-        list({ id: "citations" }, response.citations.map((citation) => citationItem(context, citation)), "It rests on nothing."));
+        list({ id: "citations" }, response.citations.map((citation) => citationItem(context, citation)), "It cites nothing."));
       announce(response.answered ? `Answered from ${pluralize(response.citations.length, "place")} in memory.` : "Memory has no answer.");
     });
     button.disabled = false;
   } }, "Answer the question");
-  return card("ask", "Answer", {}, element("p", { class: "hint" }, "A language model reads what memory has, and quotes what its answer rests on."), button, answer);
+  return card("ask", "Answer", {}, element("p", { class: "hint" }, "A language model reads what memory has, and quotes its sources."), button, answer);
 }
 
 function citationItem(context, { memory_id: memoryId, quote, valid_at: validAt }) {
