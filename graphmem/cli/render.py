@@ -102,8 +102,9 @@ def search_hits(hits: Sequence[SearchHit]) -> Renderable:
     """Return the memories found, best first."""
     if not hits:
         return Text("No matching memory.")
-    is_explained = any(hit.explain for hit in hits)
-    table = make_table("score", "memory", "statement", "type", "valid", *(["ranks"] if is_explained else []))
+    is_explained, is_shared = any(hit.explain for hit in hits), any(hit.memory.space for hit in hits)
+    further = [*(["space"] if is_shared else []), *(["ranks"] if is_explained else [])]
+    table = make_table("score", "memory", "statement", "type", "valid", *further)
     for hit in hits:
         memory = hit.memory
         ranks = [_format_ranks(hit)] if is_explained else []
@@ -114,6 +115,7 @@ def search_hits(hits: Sequence[SearchHit]) -> Renderable:
             memory.content,
             memory.type,
             format_validity(memory),
+            *([memory.space or ""] if is_shared else []),
             *ranks,
         )
     return table
@@ -131,9 +133,11 @@ def memories(listed: Sequence[Memory]) -> Renderable:
     """Return memories in the order given."""
     if not listed:
         return Text("There are no such memories.")
-    table = make_table("memory", "statement", "type", "valid", "status")
+    is_shared = any(memory.space for memory in listed)
+    table = make_table("memory", "statement", "type", "valid", "status", *(["space"] if is_shared else []))
     for memory in listed:
-        add_row(table, shorten_id(memory.id), memory.content, memory.type, format_validity(memory), memory.status)
+        cells = [shorten_id(memory.id), memory.content, memory.type, format_validity(memory), memory.status]
+        add_row(table, *cells, *([memory.space or ""] if is_shared else []))
     return table
 
 

@@ -20,6 +20,8 @@ async def test_a_space_is_made_written_read_and_erased(cli_with_models: Cli, use
     assert saved["results"][0]["memory"]["space"] == space
     found = await run("search", "--user", reader, "launch")
     assert [hit["memory"]["space"] for hit in found["results"]] == [space]
+    for shown in (("search", "--user", reader, "launch"), ("memories", "--user", reader)):
+        assert space in (await cli_with_models(*shown)).out
     assert (await run("search", "--user", reader, "--spaces", "none", "launch"))["results"] == []
     refused = await cli_with_models("add", "--user", reader, "--space", space, "No")
     assert (refused.code, "it needs the role writer" in refused.err) == (1, True)
