@@ -72,11 +72,15 @@ function fieldError({ loc, msg }) {
   return loc?.length ? `${loc.at(-1)}: ${msg}.` : msg;
 }
 
-/** Run an async function and show its error; on success hide the last error. Return whether it succeeded. */
+/**
+ * Hide the last error, run an async function and show its error. Return whether it succeeded.
+ *
+ * The last error is hidden first: work that ends later must not hide an error of what began after it.
+ */
 export async function reportErrors(work) {
+  showError(null);
   try {
     await work();
-    showError(null);
     return true;
   } catch (error) {
     showError(error);
