@@ -7,9 +7,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
-	typescript site picture constraints bench-retrieval bench-habit bench-facts bench-scale bench-http bench-writes bench-active bench-size \
-	bench-start bench-growth bench-context bench-model-calls bench-consolidation eval-extraction eval-consolidation \
-	eval-verification eval-precision eval-secrets torture
+	typescript site picture constraints bench-retrieval bench-habit bench-facts bench-scale bench-http bench-writes \
+	bench-active bench-first-requests bench-size bench-start bench-growth bench-context bench-model-calls \
+	bench-consolidation eval-extraction eval-consolidation eval-verification eval-precision eval-secrets torture
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -118,6 +118,10 @@ bench-writes: $(VENV)/.installed-dev ## Measure writes, in turns with OPTIONS="-
 bench-active: OPTIONS ?=
 bench-active: $(VENV)/.installed-dev ## Measure searches of many users, by the memory for those who are active
 	$(BIN)/python -m benches.bench_active $(OPTIONS)
+
+bench-first-requests: OPTIONS ?=
+bench-first-requests: $(VENV)/.installed-dev ## Measure first requests of new users at once, and of users nobody asked for
+	$(BIN)/python -m benches.bench_first_requests $(OPTIONS)
 
 bench-size: OPTIONS ?=
 bench-size: $(VENV)/.installed-dev ## Measure size, memory and the time until graphmem is installed, ready and fast
