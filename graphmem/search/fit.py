@@ -49,17 +49,34 @@ def bm25_scores(query: Sequence[str], documents: Sequence[Sequence[str]]) -> lis
     return scores
 
 
-def bm25_shares(query: Sequence[str], documents: Sequence[Sequence[str]]) -> list[float]:
-    """Return the BM25 score of each document as a share of the sum of the weights of the query's tokens.
+def bm25_total(query: Sequence[str], documents: Sequence[Sequence[str]]) -> float:
+    """Return the sum of the weights of the query's tokens, which makes a share of the BM25 score of a document.
 
     A document of average length that contains every token once has a share of 1; one that is short or repeats them has
     more, up to `1 + K1`. Tokens that no document contains weigh most, so that the share does not depend on the best
     document.
     """
-    number = len(documents)
-    counts = Counter(token for document in documents for token in set(query).intersection(document))
-    total = sum(_weight(number, counts[token]) for token in set(query))
-    return [score / total if total else 0.0 for score in bm25_scores(query, documents)]
+    wanted = set(query)
+    counts = Counter(token for document in documents for token in wanted.intersection(document))
+    return sum(_weight(len(documents), counts[token]) for token in wanted)
+
+
+class WordScores(NamedTuple):
+    """The BM25 scores of the facts found, by uuid, and the score that is a share of 1."""
+
+    by_uuid: Mapping[str, float]
+    total: float
+
+    @classmethod
+    def of(cls, question: str, facts: Mapping[str, FactCandidate], languages: tuple[str, ...]) -> WordScores:
+        """Return the scores of facts for the words of a question, with the statistics of these facts."""
+        asked = tokenize(question, languages)
+        texts = [tokenize(fact.text, languages) for fact in facts.values()]
+        return cls(dict(zip(facts, bm25_scores(asked, texts), strict=True)), bm25_total(asked, texts))
+
+    def share(self, uuid: str) -> float:
+        """Return the score of a fact as a share; see `bm25_total`."""
+        return self.by_uuid[uuid] / self.total if self.total else 0.0
 
 
 def _weight(documents: int, containing: int) -> float:
@@ -148,17 +165,19 @@ def fit_features(
     facts: Mapping[str, FactCandidate],
     mentions: Collection[EntityMention],
     languages: tuple[str, ...],
+    scores: WordScores,
     past: TimeRange | None = None,
 ) -> dict[str, FitFeatures]:
-    """Return the features of facts by uuid; the question names the entities `mentions` and the past time `past`."""
+    """Return the features of facts by uuid; the question names the entities `mentions` and the past time `past`.
+
+    `scores` are those of the question's words in the facts.
+    """
     named = {mention.id for mention in mentions if not mention.is_user}
     about = Counter(entity_id for fact in facts.values() for entity_id in named.intersection(fact.entity_ids))
     words = _QuestionWords.of(question, mentions, languages)
     stems = {uuid: frozenset(tokenize(_statement(fact), languages)) for uuid, fact in facts.items()}
     weights = words.weights(stems.values())
     total = sum(weights.values())
-    texts = [tokenize(fact.text, languages) for fact in facts.values()]
-    shares = dict(zip(facts, bm25_shares(tokenize(question, languages), texts), strict=True))
     return {
         uuid: FitFeatures(
             similarity=max(0.0, fact.similarity or 0.0),
@@ -166,7 +185,7 @@ def fit_features(
             named=max(
                 (_specificity(about[key], len(facts)) for key in named.intersection(fact.entity_ids)), default=0.0
             ),
-            bm25=shares[uuid],
+            bm25=scores.share(uuid),
             is_later=past is not None and fact.valid_from >= past.end,
         )
         for uuid, fact in facts.items()
@@ -212,7 +231,7 @@ class _QuestionWords(NamedTuple):
         shared = sum(
             weights[stem]
             for stem, entities in self.entities_by_stem.items()
-            if stem in text or not entities.isdisjoint(entity_ids)
+            if stem in text or (entities and not entities.isdisjoint(entity_ids))
         )
         return shared / total if total else 0.0
 

@@ -25,7 +25,7 @@ from graphmem.search.evidence import (
     overview_topic,
     rank_messages,
 )
-from graphmem.search.fit import CHANNEL_WEIGHTS, fit_features
+from graphmem.search.fit import CHANNEL_WEIGHTS, WordScores, fit_features
 from graphmem.search.lookup import EntityNameCache
 from graphmem.search.models import (
     Evidence,
@@ -174,11 +174,9 @@ class HybridSearch:
                 self._find_facts(search),
                 self._find_messages(search) if query.include_messages else _find_nothing(),
             )
-            weights = search.source.state.persona if with_persona else query.persona
-            time_ranges, past = await search.time_ranges, await search.past()
-            features = fit_features(search.text, distinct_facts(facts), mentions, self._languages, past)
-            channel_weights = self._channel_weights if query.keyword else {**self._channel_weights, "keyword": 0.0}
-            ranked = rank_facts(facts, weights, time_ranges, search.now, self._rrf_k, channel_weights, features)
+            facts, ranked = await self._rank_facts(
+                search, query, facts, mentions, search.source.state.persona if with_persona else query.persona
+            )
             leading_on = find_leading_on(facts, {mention.id for mention in mentions})
             candidates = select_candidates(ranked, leading_on, search.candidates)
             if query.rerank:
@@ -291,7 +289,7 @@ class HybridSearch:
         (current, mentions), past = await asyncio.gather(
             self._ask_channels(search), self._ask_channels_for_past(search)
         )
-        return rescore_keyword_channel(merge_channels(current, past), search.text, self._languages), mentions
+        return merge_channels(current, past), mentions
 
     async def _ask_channels_for_past(self, search: PreparedSearch) -> FactsByChannel:
         """Return what each channel finds of what held in the past time that the question names, if it names one."""
@@ -376,6 +374,23 @@ class HybridSearch:
         return {"keyword": found}
 
     # Ranking
+
+    async def _rank_facts(
+        self,
+        search: PreparedSearch,
+        query: SearchQuery,
+        found: FactsByChannel,
+        mentions: Sequence[EntityMention],
+        persona: Mapping[str, float],
+    ) -> tuple[FactsByChannel, list[ScoredFact]]:
+        """Return the facts found, those by keywords in the order of BM25, and all of them ranked."""
+        time_ranges, past = await search.time_ranges, await search.past()
+        pool = distinct_facts(found)
+        scores = WordScores.of(search.text, pool, self._languages)
+        features = fit_features(search.text, pool, mentions, self._languages, scores, past)
+        weights = self._channel_weights if query.keyword else {**self._channel_weights, "keyword": 0.0}
+        facts = rescore_keyword_channel(found, scores)
+        return facts, rank_facts(facts, persona, time_ranges, search.now, self._rrf_k, weights, features)
 
     async def _rerank(self, text: str, ranked: Sequence[ScoredFact], limit: int) -> list[ScoredFact]:
         """Return the best facts in the order of the cross-encoder; the facts that it does not read are dropped."""

@@ -16,10 +16,9 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from graphmem.memories.decay import INITIAL_STRENGTH, decayed_strength
-from graphmem.search.fit import FitFeatures, FitWeights, bm25_scores, fit, max_rrf_score, reciprocal_rank_fusion
+from graphmem.search.fit import FitFeatures, FitWeights, WordScores, fit, max_rrf_score, reciprocal_rank_fusion
 from graphmem.search.models import FIT_SCORE, ChannelRank, Explanation, FactCandidate, SourceName
 from graphmem.text.time_expressions import TimeRange
-from graphmem.text.tokenising import tokenize
 
 MILLISECONDS_PER_DAY = 86_400_000
 
@@ -123,20 +122,17 @@ _by_rrf = attrgetter("rrf")
 class ScoredFact(NamedTuple):
     """A fact with its fused score `rrf` and its fit, both from 0 to 1, and the factors that make its score of the fit.
 
-    The fit says how well the fact alone answers the question; that of a cross-encoder replaces it.
+    The fit says how well the fact alone answers the question; that of a cross-encoder replaces it. The results are
+    ordered by the score.
     """
 
     fact: FactCandidate
     rrf: float
     fit: float
     factors: ScoreFactors
+    score: float
     features: FitFeatures
     rerank: float | None = None
-
-    @property
-    def score(self) -> float:
-        """What the results are ordered by."""
-        return self.factors.apply(self.fit)
 
 
 def distinct_facts(facts: FactsByChannel) -> dict[str, FactCandidate]:
@@ -144,14 +140,11 @@ def distinct_facts(facts: FactsByChannel) -> dict[str, FactCandidate]:
     return {fact.uuid: fact for found in facts.values() for fact in found}
 
 
-def rescore_keyword_channel(facts: FactsByChannel, question: str, languages: tuple[str, ...]) -> FactsByChannel:
+def rescore_keyword_channel(facts: FactsByChannel, scores: WordScores) -> FactsByChannel:
     """Return the facts with those found by keywords in the order of BM25, with statistics of all facts found."""
     if "keyword" not in facts:
         return facts
-    pool = distinct_facts(facts)
-    scores = bm25_scores(tokenize(question, languages), [tokenize(fact.text, languages) for fact in pool.values()])
-    score_by_uuid = dict(zip(pool, scores, strict=True))
-    rescored = [fact._replace(score=score_by_uuid[fact.uuid]) for fact in facts["keyword"]]
+    rescored = [fact._replace(score=scores.by_uuid[fact.uuid]) for fact in facts["keyword"]]
     return {**facts, "keyword": sorted(rescored, key=_by_score, reverse=True)}
 
 
@@ -182,16 +175,12 @@ def rank_facts(
     max_score = max_rrf_score(rankings, channel_weights, rrf_k)
     weights = FitWeights.for_channels(channel_weights)
     now_ms = int(now.timestamp() * 1000)
-    scored = [
-        ScoredFact(
-            pool[uuid],
-            fused / max_score,
-            fit(features[uuid], weights),
-            score_factors(pool[uuid], persona, time_ranges, now_ms),
-            features[uuid],
-        )
-        for uuid, fused in reciprocal_rank_fusion(rankings, channel_weights, rrf_k).items()
-    ]
+    scored = []
+    for uuid, fused in reciprocal_rank_fusion(rankings, channel_weights, rrf_k).items():
+        fact, found_fit = pool[uuid], fit(features[uuid], weights)
+        factors = score_factors(fact, persona, time_ranges, now_ms)
+        score = factors.apply(found_fit)
+        scored.append(ScoredFact(fact, fused / max_score, found_fit, factors, score, features[uuid]))
     return sorted(scored, key=_by_score, reverse=True)
 
 
@@ -238,7 +227,10 @@ def select_fitting(ranked: Sequence[ScoredFact]) -> list[ScoredFact]:
 
 def apply_rerank_scores(facts: Sequence[ScoredFact], scores: Sequence[float]) -> list[ScoredFact]:
     """Return facts by the score that their factors make of what the cross-encoder says of their fit."""
-    rescored = [scored._replace(fit=score, rerank=score) for scored, score in zip(facts, scores, strict=True)]
+    rescored = [
+        scored._replace(fit=score, score=scored.factors.apply(score), rerank=score)
+        for scored, score in zip(facts, scores, strict=True)
+    ]
     return sorted(rescored, key=_by_score, reverse=True)
 
 
