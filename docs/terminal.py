@@ -1,18 +1,24 @@
 """Draws the moving picture of the front page: `make picture` runs the commands and writes docs/terminal.svg.
 
-The commands run against an embedded Neo4j of their own, in an empty data folder. The picture plays once and then stands
-still with the whole session; where motion is not wanted, it stands still from the beginning.
+The commands run in a shell, against an embedded Neo4j and a server of their own, in an empty data folder. What a
+language model says is recorded in docs/terminal.jsonl, for exactly these prompts; with `GRAPHMEM_RECORD_FROM=URL` the
+model at URL answers instead, and is recorded. The picture plays once and then stands still with the whole session;
+where motion is not wanted, it stands still from the beginning.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import shlex
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -20,7 +26,13 @@ from pathlib import Path
 
 from rich.text import Text
 
+from graphmem.cli.local_server import RECORD_FILE
+from graphmem.models.replay import CompletionServer, Json, ReplayServer, recording_key
+
 PICTURE = Path(__file__).with_name("terminal.svg")
+RECORDINGS = Path(__file__).with_name("terminal.jsonl")
+RECORD_FROM = "GRAPHMEM_RECORD_FROM"
+"""Variable with the address of a model that answers instead of the recordings."""
 
 COLUMNS = 84
 """Width of the terminal, in characters."""
@@ -31,17 +43,33 @@ CELL_WIDTH, LINE_HEIGHT, FONT_SIZE, MARGIN = 8.43, 19, 14, 16
 WORD_SECONDS, OUTPUT_SECONDS, PAUSE_SECONDS = 0.16, 0.5, 1.6
 """Seconds for which a word is typed, until the output appears, and until the next command begins."""
 
-LIVES_IN = "--predicate LIVES_IN --single-valued"
-QUESTION = '"Where does Ada live?"'
+START_SECONDS = 120
+"""Seconds that the server may take to start."""
+
+PROGRAM = """\
+from openai import OpenAI
+from graphmem.integrations import wrap_openai
+
+client = wrap_openai(OpenAI(), user="mara")
+
+said = {"role": "user", "content": "What could I bake for my birthday?"}
+answer = client.chat.completions.create(model="gpt-4.1-mini", messages=[said])
+print(answer.choices[0].message.content)
+"""
+"""The program chat.py."""
+
+READ = "graphmem quickstart | tail -n 20"
+"""What is typed first: it reads the sample conversation, before a server runs."""
+
+QUESTION = '"Where does Mara live?"'
 COMMANDS = (
-    f'graphmem add -u ada "Ada lives in Turin" {LIVES_IN} \\\n  --valid-at 2019-05-01',
-    f'graphmem add -u ada "Ada lives in London" {LIVES_IN} \\\n  --valid-at 2024-03-01',
-    f"graphmem search -u ada {QUESTION} --valid-as-of 2020-01-01",
-    f"graphmem search -u ada {QUESTION}",
-    "graphmem revert ID --user ada",
-    f"graphmem search -u ada {QUESTION}",
+    f"graphmem search -u mara {QUESTION} --valid-as-of 2025-06-01 --limit 1",
+    f"graphmem search -u mara {QUESTION} --valid-as-of 2026-06-01 --limit 1",
+    'graphmem ask -u mara "Why did she move?" --valid-as-of 2026-06-01',
+    "cat chat.py",
+    "python chat.py",
 )
-"""What is typed; ID stands for the memory that the command before proposes to restore."""
+"""What is typed then, beside a server."""
 
 STYLE = f"""
 text {{ font: {FONT_SIZE}px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
@@ -62,23 +90,62 @@ class Step:
     output: str
 
 
-def record(environment: Mapping[str, str]) -> list[Step]:
-    """Run the commands, one after the other; raise CalledProcessError when one fails."""
-    steps: list[Step] = []
-    printed = ""
-    for template in COMMANDS:
-        proposed = re.findall(r"graphmem revert (\w+)", printed)
-        command = template.replace(" ID ", f" {proposed[-1]} ") if proposed else template
-        printed += (output := run_command(command, environment))
-        steps.append(Step(command, output))
+def record(folder: Path, environment: Mapping[str, str], completions: CompletionServer) -> list[Step]:
+    """Run the commands, one after the other, in a folder; raise CalledProcessError when one fails."""
+    (folder / "chat.py").write_text(PROGRAM, "utf-8")
+    steps = [Step(READ, run_command(READ, folder, environment))]
+    model = {"OPENAI_BASE_URL": completions.base_url, "OPENAI_API_KEY": "recorded"}
+    with serving(folder, {**environment, **model, "GRAPHMEM_EXTRACTION": "manual"}) as url:
+        created = json.loads(
+            run_command("graphmem keys create chat --role agent --user mara --json", folder, environment)
+        )
+        program = {**environment, **model, "GRAPHMEM_URL": url, "GRAPHMEM_API_KEY": created["key"]}
+        steps += [Step(command, run_command(command, folder, program)) for command in COMMANDS]
     return steps
 
 
-def run_command(command: str, environment: Mapping[str, str]) -> str:
+def run_command(command: str, folder: Path, environment: Mapping[str, str]) -> str:
     """Return the standard output of a command."""
-    words = shlex.split(command.replace("\\\n", " "))
-    program = [sys.executable, "-c", "from graphmem.cli import main; main()", *words[1:]]
-    return subprocess.run(program, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True,
+    ).stdout  # fmt: skip
+
+
+@contextmanager
+def serving(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
+    """Serve the data folder; yield the address."""
+    record_file = Path(environment["GRAPHMEM_DATA_DIR"], RECORD_FILE)
+    process = subprocess.Popen(["graphmem", "serve", "--port", "0"], cwd=folder, env=environment)
+    deadline = time.monotonic() + START_SECONDS
+    while not record_file.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError("the server has not started")
+        time.sleep(0.1)
+    try:
+        yield json.loads(record_file.read_text("utf-8"))["url"]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+class RecordingServer(CompletionServer):
+    """Passes prompts on to a model, and keeps what it answers."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.recordings: list[Json] = []
+
+    def answer(self, request: Json) -> tuple[int, Json]:
+        """Return the status and body of the model."""
+        call = urllib.request.Request(
+            f"{self._url}/chat/completions", json.dumps(request).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(call) as response:
+            body: Json = json.load(response)
+        answer = {"content": body["choices"][0]["message"]["content"]}
+        self.recordings.append({"key": recording_key(request), "request": request, "answer": answer})
+        return response.status, body
 
 
 def draw(steps: list[Step]) -> str:
@@ -132,22 +199,42 @@ def _span(text: str, clock: float, style: str = "") -> str:
     return f'<tspan class="{classes}" style="animation-delay:{clock:.2f}s">{escape(text)}</tspan>'
 
 
+def total_seconds(picture: str) -> float:
+    """Return when the last text of a picture appears."""
+    return max(float(delay) for delay in re.findall(r"animation-delay:([\d.]+)s", picture))
+
+
+def make_environment(data_folder: Path) -> dict[str, str]:
+    """Return the environment of the terminal, without the settings of whoever runs this."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
+    return {
+        **kept,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}",
+        "GRAPHMEM_DATA_DIR": str(data_folder),
+        "GRAPHMEM_NIGHTLY": "false",
+        "COLUMNS": str(COLUMNS),
+        "TZ": "UTC",
+        "FORCE_COLOR": "1",
+    }
+
+
 def main() -> None:
     """Run the commands in an empty data folder and write the picture."""
-    with tempfile.TemporaryDirectory() as folder:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("GRAPHMEM_")}
-        environment = {
-            **inherited,
-            "GRAPHMEM_DATA_DIR": folder,
-            "COLUMNS": str(COLUMNS),
-            "TZ": "UTC",
-            "FORCE_COLOR": "1",
-        }
-        run_command("graphmem db start", environment)
+    model = os.environ.get(RECORD_FROM)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        environment = make_environment(folder / "data")
+        run_command("graphmem db start", folder, environment)
         try:
-            PICTURE.write_text(draw(record(environment)), "utf-8")
+            with RecordingServer(model) if model else ReplayServer(RECORDINGS) as completions:
+                picture = draw(record(folder, environment, completions))
         finally:
-            run_command("graphmem db stop", environment)
+            run_command("graphmem db stop", folder, environment)
+        if isinstance(completions, RecordingServer):
+            lines = (json.dumps(entry, ensure_ascii=False) for entry in completions.recordings)
+            RECORDINGS.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        PICTURE.write_text(picture, "utf-8")
+        print(f"{PICTURE.name}: {total_seconds(picture):.0f} s, {PICTURE.stat().st_size / 1000:.0f} kB")
 
 
 if __name__ == "__main__":

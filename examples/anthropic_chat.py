@@ -1,0 +1,23 @@
+"""The client of Anthropic with a memory. Needs a server, `graphmem serve`, and its key in GRAPHMEM_API_KEY.
+
+python examples/anthropic_chat.py mara "I live in Lund."
+python examples/anthropic_chat.py mara "Where do I live?"
+"""
+
+import sys
+
+from anthropic import Anthropic
+
+from graphmem.integrations import wrap_anthropic
+
+
+def main(user_id: str, said: str) -> None:
+    """Take one turn."""
+    with wrap_anthropic(Anthropic(), user=user_id) as client:
+        question = {"role": "user", "content": said}
+        with client.messages.stream(model="claude-sonnet-4-5", max_tokens=500, messages=[question]) as stream:
+            print("".join(stream.text_stream))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])
