@@ -66,6 +66,8 @@ async def init(
     if user:
         make_owner("default", user)
     file = file or Path(f"memory_{starter.framework.replace('-', '_')}.py")
+    if file.stem in {"graphmem", *(package.module.partition(".")[0] for package in starter.packages)}:
+        raise InvalidInput(f"{file} would hide the package {file.stem}: choose another with --output.")
     program = write_starter(starter, place, user or None, file)
     settings = _settings_of(starter, place, url)
     texts = {file: program}

@@ -165,7 +165,7 @@ EXAMPLE_USER = "mara"
 
 _IN_PROCESS = (
     (" Needs a server, `graphmem serve`, and its key in GRAPHMEM_API_KEY.", " The memory runs in this process."),
-    ("from graphmem import GraphmemError\n", "from graphmem import GraphMemory, GraphmemError\n"),
+    ("from graphmem import GraphmemError\n", "from graphmem import GraphmemError, GraphMemory\n"),
     ('    url = os.environ.get("GRAPHMEM_URL", "http://127.0.0.1:8321")\n', ""),
     ('AsyncClient(os.environ["GRAPHMEM_API_KEY"], url)', "GraphMemory.open()"),
     ("import os\n", ""),

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from tests.cli.conftest import Cli
 from tests.conftest import QUIET_WORKERS
@@ -18,6 +19,9 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 FILE_NAME = re.compile(r"`([\w-]+\.(?:py|json|toml))`")
 STARTED_BEFORE = ("pip install", "graphmem serve", "graphmem open")
 """Commands of a page that the tests do not run again: graphmem is installed and served already."""
+
+SHOWN_DAY = "2026-11-26"
+"""The day on which pages show what was said; when a test runs, it is today."""
 
 PRINTED_KEY = re.compile(r"gm_[\w.-]+")
 
@@ -44,7 +48,7 @@ class Reader:
             end = block.end()
             language, code = block.groups()
             if language == "text":
-                seen.append((code, self._as_shown(printed)))
+                seen.append((_without_ids(code), _without_ids(self._as_shown(printed))))
             elif language == "sh":
                 printed = "".join([await self.run(line) for line in _commands(code)])
             elif before.endswith(":") and (names := FILE_NAME.findall(before)):
@@ -87,7 +91,11 @@ class Reader:
         return re.sub(r"\bmara\b", self.user_id, text).replace("gm_…", self.key or "gm_…")
 
     def _as_shown(self, text: str) -> str:
-        return text.replace(self.user_id, "mara")
+        return text.replace(self.user_id, "mara").replace(datetime.now(UTC).date().isoformat(), SHOWN_DAY)
+
+
+def _without_ids(text: str) -> str:
+    return re.sub(r"\b[0-9a-f]{8}\b", "…", text)
 
 
 def _commands(code: str) -> list[str]:

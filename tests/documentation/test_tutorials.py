@@ -37,21 +37,18 @@ def assert_as_shown(seen: list[tuple[str, Any]]) -> None:
 
 
 async def test_a_chat_program_remembers(reader: Reader, provider: ProviderServer) -> None:
-    noted, unknown, remembered = (
-        "Noted: no coriander.",
-        "That depends on what you do not like.",
-        "Leave out the coriander.",
-    )
-    provider.prepare(noted, f"{unknown} Is there anything?", noted, remembered)
+    noted, unknown = "Noted: no peanuts.", "I do not know. Tell me, and I will keep it in mind."
+    provider.prepare(noted, unknown, noted, "To peanuts.")
     assert_as_shown(await reader.follow("docs/tutorial-chat.md"))
-    assert [request.system for request in provider.received[:2]] == ["", ""]
-    assert "I cannot stand coriander." in provider.received[3].system
+    told = [str(request.body) for request in provider.received]
+    assert ["peanuts" in prompt for prompt in told] == [True, False, True, True]
 
 
 async def test_an_agent_remembers(reader: Reader, provider: ProviderServer) -> None:
     provider.prepare("A fine instrument.", "You play the cello.")
     assert_as_shown(await reader.follow("docs/tutorial-agent.md"))
-    assert "I play the cello." in provider.received[1].system
+    assert "I play the cello." in str(provider.received[1].body)
+    assert await reader.run('graphmem search --user mara "Where was my instrument made?"')
 
 
 async def test_a_program_written_for_mem0_takes_its_memories_along(reader: Reader) -> None:
