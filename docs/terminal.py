@@ -58,14 +58,13 @@ print(answer.choices[0].message.content)
 """
 """The program chat.py."""
 
-READ = "graphmem quickstart | tail -n 20"
+READ = 'graphmem quickstart | grep -A 2 "Which city"'
 """What is typed first: it reads the sample conversation, before a server runs."""
 
-QUESTION = '"Where does Mara live?"'
 COMMANDS = (
-    f"graphmem search -u mara {QUESTION} --valid-as-of 2025-06-01 --limit 1",
-    f"graphmem search -u mara {QUESTION} --valid-as-of 2026-06-01 --limit 1",
-    'graphmem ask -u mara "Why did she move?" --valid-as-of 2026-06-01',
+    'graphmem search -u mara "Where does she work?" --valid-as-of 2025-06-01 --limit 1',
+    'graphmem search -u mara "Where does she work?" --limit 1',
+    'graphmem ask -u mara "Does she eat hazelnut cake?" --valid-as-of 2026-06-01',
     "cat chat.py",
     "python chat.py",
 )
@@ -90,17 +89,22 @@ class Step:
     output: str
 
 
-def record(folder: Path, environment: Mapping[str, str], completions: CompletionServer) -> list[Step]:
+def record(
+    folder: Path, environment: Mapping[str, str], completions: CompletionServer, tenant: str = "default"
+) -> list[Step]:
     """Run the commands, one after the other, in a folder; raise CalledProcessError when one fails."""
+
+    def run(command: str, environment: Mapping[str, str]) -> Step:
+        typed = re.sub(r"graphmem (quickstart|search|ask|keys create)", rf"\g<0> --tenant {tenant}", command)
+        return Step(command, run_command(typed, folder, environment))
+
     (folder / "chat.py").write_text(PROGRAM, "utf-8")
-    steps = [Step(READ, run_command(READ, folder, environment))]
+    steps = [run(READ, environment)]
     model = {"OPENAI_BASE_URL": completions.base_url, "OPENAI_API_KEY": "recorded"}
     with serving(folder, {**environment, **model, "GRAPHMEM_EXTRACTION": "manual"}) as url:
-        created = json.loads(
-            run_command("graphmem keys create chat --role agent --user mara --json", folder, environment)
-        )
+        created = json.loads(run("graphmem keys create chat --role agent --user mara --json", environment).output)
         program = {**environment, **model, "GRAPHMEM_URL": url, "GRAPHMEM_API_KEY": created["key"]}
-        steps += [Step(command, run_command(command, folder, program)) for command in COMMANDS]
+        steps += [run(command, program) for command in COMMANDS]
     return steps
 
 

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from graphmem.app.bootstrap import Services
+from graphmem.client import AsyncClient
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.documentation.test_examples import code_blocks, read_page
 from tests.provider_server import ProviderServer
@@ -79,6 +80,10 @@ async def test_the_first_screen_gives_a_program_a_memory(
     assert await run_program(with_openai, {**environment, **direct}) == "Noted.\n"
     assert await run_program(with_anthropic, {**environment, **direct}) == "In Lund.\n"
     assert "I live in Lund." in provider.received[1].system
+    async with AsyncClient(bound_key, address) as memory:
+        told = (await memory.context("mara", "Where do I live?", recent_messages=False)).preamble
+    [shown] = re.findall(r"```text\n(## Said.*?)\n```", read_page("README.md"), re.DOTALL)
+    assert re.sub(r"20\d\d-\d\d-\d\d", "…", told) == re.sub(r"20\d\d-\d\d-\d\d", "…", shown)
 
     variables = re.findall(r"^(OPENAI_BASE_URL=.*) python your_program\.py$", read_page("README.md"), re.MULTILINE)[0]
     through = dict(word.split("=", 1) for word in variables.replace("gm_…", bound_key).split())
