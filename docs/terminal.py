@@ -1,9 +1,8 @@
 """Draws the moving picture of the front page: `make picture` runs the commands and writes docs/terminal.svg.
 
 The commands run in a shell, against an embedded Neo4j and a server of their own, in an empty data folder. What a
-language model says is recorded in docs/terminal.jsonl, for exactly these prompts; with `GRAPHMEM_RECORD_FROM=URL` the
-model at URL answers instead, and is recorded. The picture plays once and then stands still with the whole session;
-where motion is not wanted, it stands still from the beginning.
+language model says to the two questions is recorded below, for prompts that hold what its answers rest on. The picture
+plays once and then stands still with the whole session; where motion is not wanted, it stands still from the beginning.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,12 +25,9 @@ from pathlib import Path
 from rich.text import Text
 
 from graphmem.cli.local_server import RECORD_FILE
-from graphmem.models.replay import CompletionServer, Json, ReplayServer, recording_key
+from graphmem.models.replay import CompletionServer, Json, build_completion, build_error, recording_key
 
 PICTURE = Path(__file__).with_name("terminal.svg")
-RECORDINGS = Path(__file__).with_name("terminal.jsonl")
-RECORD_FROM = "GRAPHMEM_RECORD_FROM"
-"""Variable with the address of a model that answers instead of the recordings."""
 
 COLUMNS = 84
 """Width of the terminal, in characters."""
@@ -40,8 +35,8 @@ COLUMNS = 84
 CELL_WIDTH, LINE_HEIGHT, FONT_SIZE, MARGIN = 8.43, 19, 14, 16
 """Measures of the picture, in pixels."""
 
-WORD_SECONDS, OUTPUT_SECONDS, PAUSE_SECONDS = 0.16, 0.5, 1.6
-"""Seconds for which a word is typed, until the output appears, and until the next command begins."""
+WORD_SECONDS, OUTPUT_SECONDS, PAUSE_SECONDS, READING_SECONDS = 0.16, 0.5, 1.6, 0.6
+"""Seconds in which a word is typed, until the output appears, until the next command, and more for each line."""
 
 START_SECONDS = 120
 """Seconds that the server may take to start."""
@@ -58,12 +53,12 @@ print(answer.choices[0].message.content)
 """
 """The program chat.py."""
 
-READ = 'graphmem quickstart | grep -A 2 "Which city"'
+READ = 'graphmem quickstart | grep -A 3 "sister Elin live"'
 """What is typed first: it reads the sample conversation, before a server runs."""
 
 COMMANDS = (
-    'graphmem search -u mara "Where does she work?" --valid-as-of 2025-06-01 --limit 1',
-    'graphmem search -u mara "Where does she work?" --limit 1',
+    'graphmem search -u mara "Where does Mara live?" --valid-as-of 2025-06-01 --limit 1',
+    'graphmem search -u mara "Where does Mara live?" --limit 1',
     'graphmem ask -u mara "Does she eat hazelnut cake?" --valid-as-of 2026-06-01',
     "cat chat.py",
     "python chat.py",
@@ -90,7 +85,7 @@ class Step:
 
 
 def record(
-    folder: Path, environment: Mapping[str, str], completions: CompletionServer, tenant: str = "default"
+    folder: Path, environment: Mapping[str, str], model: CompletionServer, tenant: str = "default"
 ) -> list[Step]:
     """Run the commands, one after the other, in a folder; raise CalledProcessError when one fails."""
 
@@ -100,10 +95,10 @@ def record(
 
     (folder / "chat.py").write_text(PROGRAM, "utf-8")
     steps = [run(READ, environment)]
-    model = {"OPENAI_BASE_URL": completions.base_url, "OPENAI_API_KEY": "recorded"}
-    with serving(folder, {**environment, **model, "GRAPHMEM_EXTRACTION": "manual"}) as url:
+    of_model = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "recorded"}
+    with serving(folder, {**environment, **of_model, "GRAPHMEM_EXTRACTION": "manual"}) as url:
         created = json.loads(run("graphmem keys create chat --role agent --user mara --json", environment).output)
-        program = {**environment, **model, "GRAPHMEM_URL": url, "GRAPHMEM_API_KEY": created["key"]}
+        program = {**environment, **of_model, "GRAPHMEM_URL": url, "GRAPHMEM_API_KEY": created["key"]}
         steps += [run(command, program) for command in COMMANDS]
     return steps
 
@@ -133,23 +128,43 @@ def serving(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
         process.wait()
 
 
-class RecordingServer(CompletionServer):
-    """Passes prompts on to a model, and keeps what it answers."""
+@dataclass(frozen=True)
+class RecordedAnswer:
+    """What a large language model answered to a question, and the memory in its prompt on which that rests."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self.recordings: list[Json] = []
+    question: str
+    memory: str
+    answer: str
+
+
+ANSWERS = (
+    RecordedAnswer(
+        "Does she eat hazelnut cake?",
+        "Mara is badly allergic to hazelnuts.",
+        "No, Mara is badly allergic to hazelnuts.",
+    ),
+    RecordedAnswer(
+        "What could I bake for my birthday?",
+        "Mara is badly allergic to hazelnuts.",
+        "A lemon cake: no hazelnuts, as you are badly allergic, and no nougat.",
+    ),
+)
+
+
+class RecordedModel(CompletionServer):
+    """Gives the recorded answers, each to a prompt with its question and its memory; refuses every other prompt."""
 
     def answer(self, request: Json) -> tuple[int, Json]:
-        """Return the status and body of the model."""
-        call = urllib.request.Request(
-            f"{self._url}/chat/completions", json.dumps(request).encode(), {"Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(call) as response:
-            body: Json = json.load(response)
-        answer = {"content": body["choices"][0]["message"]["content"]}
-        self.recordings.append({"key": recording_key(request), "request": request, "answer": answer})
-        return response.status, body
+        """Return the status and body for a request."""
+        prompt = "\n".join(message["content"] for message in request["messages"])
+        asked = [recorded for recorded in ANSWERS if recorded.question in prompt and recorded.memory in prompt]
+        if not asked:
+            return 501, build_error("no answer to this prompt is recorded", "no_recording")
+        text = asked[0].answer
+        if source := re.search(rf"^\[(\d+)\] .*: {re.escape(asked[0].memory)}$", prompt, re.MULTILINE):
+            cited = [{"source": int(source[1]), "quote": asked[0].memory}]
+            text = json.dumps({"sources": cited, "answer": text, "search": None})
+        return 200, build_completion(recording_key(request), request, {"content": text})
 
 
 def draw(steps: list[Step]) -> str:
@@ -183,9 +198,9 @@ def _lines(steps: list[Step]) -> Iterator[str]:
                 spans.append(_span(word, clock))
             yield "".join(spans)
         clock += OUTPUT_SECONDS
-        for printed in step.output.rstrip("\n").split("\n"):
-            yield _styled(Text.from_ansi(printed), clock)
-        clock += PAUSE_SECONDS
+        printed = step.output.rstrip().split("\n")
+        yield from (_styled(Text.from_ansi(line.rstrip()), clock) for line in printed)
+        clock += PAUSE_SECONDS + READING_SECONDS * len(printed)
 
 
 def _styled(line: Text, clock: float) -> str:
@@ -217,28 +232,23 @@ def make_environment(data_folder: Path) -> dict[str, str]:
         "GRAPHMEM_DATA_DIR": str(data_folder),
         "GRAPHMEM_NIGHTLY": "false",
         "COLUMNS": str(COLUMNS),
-        "TZ": "UTC",
+        "TZ": "Europe/Berlin",
         "FORCE_COLOR": "1",
     }
 
 
 def main() -> None:
     """Run the commands in an empty data folder and write the picture."""
-    model = os.environ.get(RECORD_FROM)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         environment = make_environment(folder / "data")
         run_command("graphmem db start", folder, environment)
         try:
-            with RecordingServer(model) if model else ReplayServer(RECORDINGS) as completions:
-                picture = draw(record(folder, environment, completions))
+            with RecordedModel() as model:
+                PICTURE.write_text(draw(record(folder, environment, model)), "utf-8")
         finally:
             run_command("graphmem db stop", folder, environment)
-        if isinstance(completions, RecordingServer):
-            lines = (json.dumps(entry, ensure_ascii=False) for entry in completions.recordings)
-            RECORDINGS.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-        PICTURE.write_text(picture, "utf-8")
-        print(f"{PICTURE.name}: {total_seconds(picture):.0f} s, {PICTURE.stat().st_size / 1000:.0f} kB")
+    print(f"{PICTURE.name}: {total_seconds(PICTURE.read_text('utf-8')):.0f} s, {PICTURE.stat().st_size / 1000:.0f} kB")
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ async def recall(memory: AsyncClient, user_id: str, turn: Turn) -> str:
                 recent_messages=False,  # they are sent to the model anyway
             )
     except (GraphmemError, TimeoutError) as error:
-        log.warning("a turn is answered without memory: %s", error or "it is slow")
+        log.warning("a turn is answered without memory: %s", str(error) or "it is slow")
         return ""
     return context.preamble
 

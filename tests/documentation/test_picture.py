@@ -13,7 +13,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from graphmem.models.replay import ReplayServer
 from tests.cli.conftest import Cli
 from tests.documentation.test_examples import check_command
 from tests.documentation.test_reference import ROOT
@@ -57,8 +56,8 @@ def test_the_picture_shows_the_commands_of_its_script_and_their_output(terminal:
 @pytest.mark.timeout(480)
 async def test_the_commands_print_what_the_picture_shows(terminal: ModuleType, cli: Cli, tenant: str) -> None:
     environment = {**terminal.make_environment(cli.folder / "data"), **cli.environment}
-    with ReplayServer(terminal.RECORDINGS) as completions:
-        steps = await asyncio.to_thread(terminal.record, cli.folder, environment, completions, tenant)
+    with terminal.RecordedModel() as model:
+        steps = await asyncio.to_thread(terminal.record, cli.folder, environment, model, tenant)
     (cli.folder / "new.svg").write_text(terminal.draw(steps), "utf-8")
     drawn, shown = (read_lines(path) for path in (cli.folder / "new.svg", terminal.PICTURE))
     assert [normalise(line) for line in drawn] == [normalise(line) for line in shown]

@@ -45,7 +45,7 @@ async def test_a_chat_program_remembers(reader: Reader, provider: ProviderServer
 
 
 async def test_an_agent_remembers(reader: Reader, provider: ProviderServer) -> None:
-    provider.prepare("A fine instrument.", "You play the cello.")
+    provider.prepare("Noted.", "You play the cello.")
     assert_as_shown(await reader.follow("docs/tutorial-agent.md"))
     assert "I play the cello." in str(provider.received[1].body)
     assert await reader.run('graphmem search --user mara "Where was my instrument made?"')
