@@ -14,8 +14,9 @@ from graphmem.integrations import wrap_anthropic
 def main(user_id: str, said: str) -> None:
     """Take one turn."""
     with wrap_anthropic(Anthropic(), user=user_id) as client:
-        question = {"role": "user", "content": said}
-        with client.messages.stream(model="claude-sonnet-4-5", max_tokens=500, messages=[question]) as stream:
+        with client.messages.stream(
+            model="claude-sonnet-4-5", max_tokens=500, messages=[{"role": "user", "content": said}]
+        ) as stream:
             print("".join(stream.text_stream))
 
 

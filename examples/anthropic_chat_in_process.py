@@ -17,8 +17,9 @@ async def main(user_id: str, said: str) -> None:
     """Take one turn."""
     async with GraphMemory.open() as memory:
         client = wrap_anthropic(AsyncAnthropic(), user=user_id, memory=memory)
-        question = {"role": "user", "content": said}
-        async with client.messages.stream(model="claude-sonnet-4-5", max_tokens=500, messages=[question]) as stream:
+        async with client.messages.stream(
+            model="claude-sonnet-4-5", max_tokens=500, messages=[{"role": "user", "content": said}]
+        ) as stream:
             print("".join([text async for text in stream.text_stream]))
         await memory_of(client).flush()  # before the memory is closed
 
