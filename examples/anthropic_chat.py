@@ -7,6 +7,7 @@ python examples/anthropic_chat.py mara "Where do I live?"
 import sys
 
 from anthropic import Anthropic
+from anthropic.types import MessageParam
 
 from graphmem.integrations import wrap_anthropic
 
@@ -14,10 +15,9 @@ from graphmem.integrations import wrap_anthropic
 def main(user_id: str, said: str) -> None:
     """Take one turn."""
     with wrap_anthropic(Anthropic(), user=user_id) as client:
-        with client.messages.stream(
-            model="claude-sonnet-4-5", max_tokens=500, messages=[{"role": "user", "content": said}]
-        ) as stream:
-            print("".join(stream.text_stream))
+        question = MessageParam(role="user", content=said)
+        answer = client.messages.create(model="claude-sonnet-4-5", max_tokens=500, messages=[question])
+        print("".join(block.text for block in answer.content if block.type == "text"))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import asyncio
 import sys
 
 from anthropic import AsyncAnthropic
+from anthropic.types import MessageParam
 
 from graphmem import GraphMemory
 from graphmem.integrations import memory_of, wrap_anthropic
@@ -17,10 +18,9 @@ async def main(user_id: str, said: str) -> None:
     """Take one turn."""
     async with GraphMemory.open() as memory:
         client = wrap_anthropic(AsyncAnthropic(), user=user_id, memory=memory)
-        async with client.messages.stream(
-            model="claude-sonnet-4-5", max_tokens=500, messages=[{"role": "user", "content": said}]
-        ) as stream:
-            print("".join([text async for text in stream.text_stream]))
+        question = MessageParam(role="user", content=said)
+        answer = await client.messages.create(model="claude-sonnet-4-5", max_tokens=500, messages=[question])
+        print("".join(block.text for block in answer.content if block.type == "text"))
         await memory_of(client).flush()  # before the memory is closed
 
 
