@@ -11,9 +11,9 @@ import re
 import runpy
 import subprocess
 import sys
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -259,10 +259,12 @@ async def test_a_memory_in_the_process_remembers(cli: Cli, user: str, provider: 
 
 async def run_program(folder: Path, environment: dict[str, str], *arguments: str) -> str:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
-    quiet: dict[str, Any] = {"cwd": folder, "env": {**inherited, **environment}, "capture_output": True, "text": True}
-    done = await asyncio.to_thread(subprocess.run, [sys.executable, *arguments], check=False, timeout=240, **quiet)
+    run = partial(
+        subprocess.run, cwd=folder, env={**inherited, **environment}, capture_output=True, check=False, timeout=240
+    )
+    done = await asyncio.to_thread(run, [sys.executable, *arguments])
     assert done.returncode == 0, done.stderr
-    return str(done.stdout)
+    return done.stdout.decode()
 
 
 def statements(code: str) -> set[str]:

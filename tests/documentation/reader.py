@@ -62,7 +62,7 @@ class Reader:
             return ""
         words = shlex.split(self._as_typed(command))
         if words[0] == "export":
-            self.environment.update(word.split("=", 1) for word in words[1:])
+            self.environment.update({name: value for name, _, value in (word.partition("=") for word in words[1:])})
             return ""
         if words[0] == "graphmem":
             done = await self.cli(*words[1:], COLUMNS="100")

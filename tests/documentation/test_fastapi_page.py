@@ -95,7 +95,8 @@ async def test_answers_are_streamed_with_memory_and_stored_at_their_end(
 ) -> None:
     provider.prepare("In Lund, in Sweden.", "Since May.")
     provider.gate.clear()
-    async with serving_chat(provider, address, key_of(memory), log := []) as chat:
+    log: list[str] = []
+    async with serving_chat(provider, address, key_of(memory), log) as chat:
         async with chat.stream("POST", "/chat", json=said("Where do I live?")) as response:
             assert response.status_code == 200
             pieces = response.aiter_text()
@@ -123,7 +124,8 @@ async def test_answers_are_streamed_with_memory_and_stored_at_their_end(
 
 async def test_without_memory_the_model_answers(provider: ProviderServer) -> None:
     provider.prepare("Hello.")
-    async with serving_chat(provider, "http://127.0.0.1:9", "gm_none", log := []) as chat:
+    log: list[str] = []
+    async with serving_chat(provider, "http://127.0.0.1:9", "gm_none", log) as chat:
         assert (await chat.post("/chat", json=said("Hi"))).text == "Hello."
     assert provider.received[0].system == "Be brief and friendly."
     assert len([line for line in log if "a turn is answered without memory" in line]) == 1
@@ -141,7 +143,8 @@ async def test_a_slow_memory_is_waited_for_two_seconds(provider: ProviderServer)
     server = await asyncio.start_server(never, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     provider.prepare("Hello.")
-    async with serving_chat(provider, url, "gm_none", log := [], change="pass") as chat:
+    log: list[str] = []
+    async with serving_chat(provider, url, "gm_none", log, change="pass") as chat:
         began = time.monotonic()
         async with chat.stream("POST", "/chat", json=said("Hi")) as response:
             assert "".join([piece async for piece in response.aiter_text()]) == "Hello."

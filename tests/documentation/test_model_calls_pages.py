@@ -74,6 +74,8 @@ async def test_the_first_screen_gives_a_program_a_memory(
     """Two lines for OpenAI and for Anthropic, and a base URL for a program that knows nothing of graphmem."""
     environment = {"GRAPHMEM_URL": address, "GRAPHMEM_API_KEY": bound_key}
     with_openai, with_anthropic = code_blocks("README.md", "python")[:2]
+    async with AsyncClient(bound_key, address) as memory:
+        await memory.context("mara", "Where do I live?")  # the first one takes longest, and a call waits five seconds
     provider.prepare("Noted.", "In Lund.", "In Lund.")
     keys = {"OPENAI_API_KEY": "sk-test", "ANTHROPIC_API_KEY": "sk-test"}
     direct = {**keys, "OPENAI_BASE_URL": f"{provider.url}/v1", "ANTHROPIC_BASE_URL": provider.url}
