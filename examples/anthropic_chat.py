@@ -7,7 +7,6 @@ python examples/anthropic_chat.py mara "Where do I live?"
 import sys
 
 from anthropic import Anthropic
-from anthropic.types import MessageParam
 
 from graphmem.integrations import wrap_anthropic
 
@@ -15,8 +14,9 @@ from graphmem.integrations import wrap_anthropic
 def main(user_id: str, said: str) -> None:
     """Take one turn."""
     with wrap_anthropic(Anthropic(), user=user_id) as client:
-        question = MessageParam(role="user", content=said)
-        answer = client.messages.create(model="claude-sonnet-4-5", max_tokens=500, messages=[question])
+        answer = client.messages.create(
+            model="claude-sonnet-4-5", max_tokens=500, messages=[{"role": "user", "content": said}]
+        )
         print("".join(block.text for block in answer.content if block.type == "text"))
 
 

@@ -8,7 +8,6 @@ import asyncio
 import sys
 
 from anthropic import AsyncAnthropic
-from anthropic.types import MessageParam
 
 from graphmem import GraphMemory
 from graphmem.integrations import memory_of, wrap_anthropic
@@ -18,8 +17,9 @@ async def main(user_id: str, said: str) -> None:
     """Take one turn."""
     async with GraphMemory.open() as memory:
         client = wrap_anthropic(AsyncAnthropic(), user=user_id, memory=memory)
-        question = MessageParam(role="user", content=said)
-        answer = await client.messages.create(model="claude-sonnet-4-5", max_tokens=500, messages=[question])
+        answer = await client.messages.create(
+            model="claude-sonnet-4-5", max_tokens=500, messages=[{"role": "user", "content": said}]
+        )
         print("".join(block.text for block in answer.content if block.type == "text"))
         await memory_of(client).flush()  # before the memory is closed
 

@@ -259,12 +259,11 @@ async def test_a_memory_in_the_process_remembers(cli: Cli, user: str, provider: 
 
 async def run_program(folder: Path, environment: dict[str, str], *arguments: str) -> str:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
-    run = partial(
-        subprocess.run, cwd=folder, env={**inherited, **environment}, capture_output=True, check=False, timeout=240
-    )
+    variables = {**inherited, **environment}
+    run = partial(subprocess.run, cwd=folder, env=variables, capture_output=True, check=False, text=True, timeout=240)
     done = await asyncio.to_thread(run, [sys.executable, *arguments])
     assert done.returncode == 0, done.stderr
-    return done.stdout.decode()
+    return str(done.stdout)
 
 
 def statements(code: str) -> set[str]:
