@@ -7,6 +7,7 @@ COPY pyproject.toml constraints.txt README.md LICENSE CHANGELOG.md ./
 COPY graphmem graphmem
 COPY api api
 COPY cypher cypher
+COPY examples examples
 RUN python -m venv /opt/graphmem \
  && /opt/graphmem/bin/pip install --no-cache-dir -c constraints.txt ".[otel,redis]" \
  && /opt/graphmem/bin/pip uninstall --yes pip

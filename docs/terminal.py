@@ -1,24 +1,31 @@
 """Draws the moving picture of the front page: `make picture` runs the commands and writes docs/terminal.svg.
 
-The commands run against an embedded Neo4j of their own, in an empty data folder. The picture plays once and then stands
-still with the whole session; where motion is not wanted, it stands still from the beginning.
+The commands run in a shell, against an embedded Neo4j and a server of their own, in an empty data folder. What a
+language model says to the two questions is recorded below, for prompts that hold what its answers rest on. The picture
+plays once and then stands still with the whole session; where motion is not wanted, it stands still from the beginning.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import shlex
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from pathlib import Path
 
 from rich.text import Text
+
+from graphmem.cli.local_server import RECORD_FILE
+from graphmem.models.replay import CompletionServer, Json, build_completion, build_error, recording_key
 
 PICTURE = Path(__file__).with_name("terminal.svg")
 
@@ -28,20 +35,35 @@ COLUMNS = 84
 CELL_WIDTH, LINE_HEIGHT, FONT_SIZE, MARGIN = 8.43, 19, 14, 16
 """Measures of the picture, in pixels."""
 
-WORD_SECONDS, OUTPUT_SECONDS, PAUSE_SECONDS = 0.16, 0.5, 1.6
-"""Seconds for which a word is typed, until the output appears, and until the next command begins."""
+WORD_SECONDS, OUTPUT_SECONDS, PAUSE_SECONDS, READING_SECONDS = 0.16, 0.5, 1.6, 0.6
+"""Seconds in which a word is typed, until the output appears, until the next command, and more for each line."""
 
-LIVES_IN = "--predicate LIVES_IN --single-valued"
-QUESTION = '"Where does Ada live?"'
+START_SECONDS = 120
+"""Seconds that the server may take to start."""
+
+PROGRAM = """\
+from openai import OpenAI
+from graphmem.integrations import wrap_openai
+
+client = wrap_openai(OpenAI(), user="mara")
+
+said = {"role": "user", "content": "What could I bake for my birthday?"}
+answer = client.chat.completions.create(model="gpt-4.1-mini", messages=[said])
+print(answer.choices[0].message.content)
+"""
+"""The program chat.py."""
+
+READ = 'graphmem quickstart | grep -A 3 "sister Elin live"'
+"""What is typed first: it reads the sample conversation, before a server runs."""
+
 COMMANDS = (
-    f'graphmem add -u ada "Ada lives in Turin" {LIVES_IN} \\\n  --valid-at 2019-05-01',
-    f'graphmem add -u ada "Ada lives in London" {LIVES_IN} \\\n  --valid-at 2024-03-01',
-    f"graphmem search -u ada {QUESTION} --valid-as-of 2020-01-01",
-    f"graphmem search -u ada {QUESTION}",
-    "graphmem revert ID --user ada",
-    f"graphmem search -u ada {QUESTION}",
+    'graphmem search -u mara "Where does Mara live?" --valid-as-of 2025-06-01 --limit 1',
+    'graphmem search -u mara "Where does Mara live?" --limit 1',
+    'graphmem ask -u mara "Does she eat hazelnut cake?" --valid-as-of 2026-06-01',
+    "cat chat.py",
+    "python chat.py",
 )
-"""What is typed; ID stands for the memory that the command before proposes to restore."""
+"""What is typed then, beside a server."""
 
 STYLE = f"""
 text {{ font: {FONT_SIZE}px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
@@ -62,23 +84,87 @@ class Step:
     output: str
 
 
-def record(environment: Mapping[str, str]) -> list[Step]:
-    """Run the commands, one after the other; raise CalledProcessError when one fails."""
-    steps: list[Step] = []
-    printed = ""
-    for template in COMMANDS:
-        proposed = re.findall(r"graphmem revert (\w+)", printed)
-        command = template.replace(" ID ", f" {proposed[-1]} ") if proposed else template
-        printed += (output := run_command(command, environment))
-        steps.append(Step(command, output))
+def record(
+    folder: Path, environment: Mapping[str, str], model: CompletionServer, tenant: str = "default"
+) -> list[Step]:
+    """Run the commands, one after the other, in a folder; raise CalledProcessError when one fails."""
+
+    def run(command: str, environment: Mapping[str, str]) -> Step:
+        typed = re.sub(r"graphmem (quickstart|search|ask|keys create)", rf"\g<0> --tenant {tenant}", command)
+        return Step(command, run_command(typed, folder, environment))
+
+    (folder / "chat.py").write_text(PROGRAM, "utf-8")
+    steps = [run(READ, environment)]
+    of_model = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "recorded"}
+    with serving(folder, {**environment, **of_model, "GRAPHMEM_EXTRACTION": "manual"}) as url:
+        created = json.loads(run("graphmem keys create chat --role agent --user mara --json", environment).output)
+        program = {**environment, **of_model, "GRAPHMEM_URL": url, "GRAPHMEM_API_KEY": created["key"]}
+        steps += [run(command, program) for command in COMMANDS]
     return steps
 
 
-def run_command(command: str, environment: Mapping[str, str]) -> str:
+def run_command(command: str, folder: Path, environment: Mapping[str, str]) -> str:
     """Return the standard output of a command."""
-    words = shlex.split(command.replace("\\\n", " "))
-    program = [sys.executable, "-c", "from graphmem.cli import main; main()", *words[1:]]
-    return subprocess.run(program, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True,
+    ).stdout  # fmt: skip
+
+
+@contextmanager
+def serving(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
+    """Serve the data folder; yield the address."""
+    record_file = Path(environment["GRAPHMEM_DATA_DIR"], RECORD_FILE)
+    process = subprocess.Popen(["graphmem", "serve", "--port", "0"], cwd=folder, env=environment)
+    deadline = time.monotonic() + START_SECONDS
+    while not record_file.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError("the server has not started")
+        time.sleep(0.1)
+    try:
+        yield json.loads(record_file.read_text("utf-8"))["url"]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+@dataclass(frozen=True)
+class RecordedAnswer:
+    """What a large language model answered to a question, and the memory in its prompt on which that rests."""
+
+    question: str
+    memory: str
+    answer: str
+
+
+ANSWERS = (
+    RecordedAnswer(
+        "Does she eat hazelnut cake?",
+        "Mara is badly allergic to hazelnuts.",
+        "No, Mara is badly allergic to hazelnuts.",
+    ),
+    RecordedAnswer(
+        "What could I bake for my birthday?",
+        "Mara is badly allergic to hazelnuts.",
+        "A lemon cake: no hazelnuts, as you are badly allergic, and no nougat.",
+    ),
+)
+
+
+class RecordedModel(CompletionServer):
+    """Gives the recorded answers, each to a prompt with its question and its memory; refuses every other prompt."""
+
+    def answer(self, request: Json) -> tuple[int, Json]:
+        """Return the status and body for a request."""
+        prompt = "\n".join(message["content"] for message in request["messages"])
+        asked = [recorded for recorded in ANSWERS if recorded.question in prompt and recorded.memory in prompt]
+        if not asked:
+            return 501, build_error("no answer to this prompt is recorded", "no_recording")
+        text = asked[0].answer
+        if source := re.search(rf"^\[(\d+)\] .*: {re.escape(asked[0].memory)}$", prompt, re.MULTILINE):
+            cited = [{"source": int(source[1]), "quote": asked[0].memory}]
+            text = json.dumps({"sources": cited, "answer": text, "search": None})
+        return 200, build_completion(recording_key(request), request, {"content": text})
 
 
 def draw(steps: list[Step]) -> str:
@@ -112,9 +198,9 @@ def _lines(steps: list[Step]) -> Iterator[str]:
                 spans.append(_span(word, clock))
             yield "".join(spans)
         clock += OUTPUT_SECONDS
-        for printed in step.output.rstrip("\n").split("\n"):
-            yield _styled(Text.from_ansi(printed), clock)
-        clock += PAUSE_SECONDS
+        printed = step.output.rstrip().split("\n")
+        yield from (_styled(Text.from_ansi(line.rstrip()), clock) for line in printed)
+        clock += PAUSE_SECONDS + READING_SECONDS * len(printed)
 
 
 def _styled(line: Text, clock: float) -> str:
@@ -132,22 +218,37 @@ def _span(text: str, clock: float, style: str = "") -> str:
     return f'<tspan class="{classes}" style="animation-delay:{clock:.2f}s">{escape(text)}</tspan>'
 
 
+def total_seconds(picture: str) -> float:
+    """Return when the last text of a picture appears."""
+    return max(float(delay) for delay in re.findall(r"animation-delay:([\d.]+)s", picture))
+
+
+def make_environment(data_folder: Path) -> dict[str, str]:
+    """Return the environment of the terminal, without the settings of whoever runs this."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
+    return {
+        **kept,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}",
+        "GRAPHMEM_DATA_DIR": str(data_folder),
+        "GRAPHMEM_NIGHTLY": "false",
+        "COLUMNS": str(COLUMNS),
+        "TZ": "Europe/Berlin",
+        "FORCE_COLOR": "1",
+    }
+
+
 def main() -> None:
     """Run the commands in an empty data folder and write the picture."""
-    with tempfile.TemporaryDirectory() as folder:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("GRAPHMEM_")}
-        environment = {
-            **inherited,
-            "GRAPHMEM_DATA_DIR": folder,
-            "COLUMNS": str(COLUMNS),
-            "TZ": "UTC",
-            "FORCE_COLOR": "1",
-        }
-        run_command("graphmem db start", environment)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        environment = make_environment(folder / "data")
+        run_command("graphmem db start", folder, environment)
         try:
-            PICTURE.write_text(draw(record(environment)), "utf-8")
+            with RecordedModel() as model:
+                PICTURE.write_text(draw(record(folder, environment, model)), "utf-8")
         finally:
-            run_command("graphmem db stop", environment)
+            run_command("graphmem db stop", folder, environment)
+    print(f"{PICTURE.name}: {total_seconds(PICTURE.read_text('utf-8')):.0f} s, {PICTURE.stat().st_size / 1000:.0f} kB")
 
 
 if __name__ == "__main__":

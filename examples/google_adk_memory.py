@@ -1,7 +1,7 @@
-"""An agent of Google's Agent Development Kit that remembers across sessions. Needs a server, `graphmem serve`.
+"""An agent of Google's ADK with a memory. Needs a server, `graphmem serve`, and its key in GRAPHMEM_API_KEY.
 
-GRAPHMEM_API_KEY=gm_… python examples/google_adk_memory.py mara "I live in Lund."
-GRAPHMEM_API_KEY=gm_… python examples/google_adk_memory.py mara "Where do I live?"
+python examples/google_adk_memory.py mara "I live in Lund."
+python examples/google_adk_memory.py mara "Where do I live?"
 """
 
 import asyncio

@@ -1,10 +1,11 @@
-"""A LangGraph agent that remembers across threads, with graphmem as its store.
+"""A graph of LangGraph with a memory. Needs a server, `graphmem serve`, and its key in GRAPHMEM_API_KEY.
 
 python examples/langgraph_memory.py mara "My cat is called Momo."
 python examples/langgraph_memory.py mara "What is my cat called?"
 """
 
 import asyncio
+import os
 import sys
 from typing import TypedDict
 
@@ -12,7 +13,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from graphmem import GraphMemory
+from graphmem.client import AsyncClient
 from graphmem.integrations.langgraph import GraphmemStore
 
 
@@ -44,9 +45,10 @@ def build_graph(store: GraphmemStore) -> CompiledStateGraph[Turn, None, Turn, Tu
 
 async def main(user_id: str, said: str) -> None:
     """Take one turn."""
-    async with GraphMemory.open(worker=False) as memory:
-        graph = build_graph(GraphmemStore(async_client=memory, user_label=1))
-        result = await graph.ainvoke({"user_id": user_id, "said": said, "known": []})
+    url = os.environ.get("GRAPHMEM_URL", "http://127.0.0.1:8321")
+    async with AsyncClient(os.environ["GRAPHMEM_API_KEY"], url) as client:
+        store = GraphmemStore(async_client=client, user_label=1)
+        result = await build_graph(store).ainvoke({"user_id": user_id, "said": said, "known": []})
         print("\n".join(result["known"]) or "Nothing is known about this yet.")
 
 

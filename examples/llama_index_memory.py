@@ -1,7 +1,7 @@
-"""A LlamaIndex chat engine that remembers from one conversation to the next. Needs a server, `graphmem serve`.
+"""A chat engine of LlamaIndex with a memory. Needs a server, `graphmem serve`, and its key in GRAPHMEM_API_KEY.
 
-GRAPHMEM_API_KEY=gm_… python examples/llama_index_memory.py mara "I live in Lund."
-GRAPHMEM_API_KEY=gm_… python examples/llama_index_memory.py mara "Where do I live?"
+python examples/llama_index_memory.py mara "I live in Lund."
+python examples/llama_index_memory.py mara "Where do I live?"
 """
 
 import asyncio

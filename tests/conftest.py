@@ -54,7 +54,8 @@ class FakeClock:
         self.now += step
 
 
-def _is_docker_running() -> bool:
+def is_docker_running() -> bool:
+    """Return whether a Docker engine answers."""
     if not shutil.which("docker"):
         return False
     try:
@@ -75,7 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
     availability.PROBE_SECONDS = PATIENT_PROBE_SECONDS
     # The data of a run grows all the time, for which Neo4j would plan every query again every ten seconds.
     home._CONFIG_TEMPLATE += "dbms.cypher.min_replan_interval=1h\n"
-    if hasattr(config, "workerinput") or "GRAPHMEM_TEST_NEO4J_URI" in os.environ or not _is_docker_running():
+    if hasattr(config, "workerinput") or "GRAPHMEM_TEST_NEO4J_URI" in os.environ or not is_docker_running():
         return
     from testcontainers.neo4j import Neo4jContainer
 
@@ -102,7 +103,12 @@ def _set_java_options(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option by which a run fails when it has skipped tests."""
-    parser.addoption("--allow-skips", metavar="PATH", help="fail when a test outside PATH was skipped")
+    parser.addoption(
+        "--allow-skips",
+        metavar="PATH",
+        action="append",
+        help="fail when a test outside PATH was skipped; may be repeated",
+    )
 
 
 def _skipped_tests(config: pytest.Config) -> Counter[tuple[str, str]]:
@@ -116,7 +122,7 @@ def _skipped_tests(config: pytest.Config) -> Counter[tuple[str, str]]:
 def _forbidden_skips(config: pytest.Config) -> list[str]:
     """Return the files with skipped tests that the run may not skip."""
     allowed = config.getoption("--allow-skips")
-    return [] if allowed is None else sorted({file for file, _ in _skipped_tests(config)} - {allowed})
+    return [] if allowed is None else sorted({file for file, _ in _skipped_tests(config)}.difference(allowed))
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

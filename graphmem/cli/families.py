@@ -12,6 +12,7 @@ from graphmem.cli.command import DebugFlag, Flags, GroupWithJsonErrors, JsonFlag
 
 FAMILIES = {
     "quickstart": ("quickstart",),
+    "init": ("init",),
     "memories": (
         *("add", "search", "entity", "history", "sessions", "memories", "get", "entities", "messages"),
         *("update", "delete", "revert", "diff"),

@@ -92,5 +92,14 @@ _PACKAGE = Path(__file__).parents[1]
 
 def cypher_root() -> Path:
     """Return the folder of the `.cypher` files: inside the installed package, or beside it in a checkout."""
-    packaged = _PACKAGE / "_resources" / "cypher"
-    return packaged if packaged.is_dir() else _PACKAGE.parent / "cypher"
+    return _resources("cypher")
+
+
+def examples_root() -> Path:
+    """Return the folder of the example programs: inside the installed package, or beside it in a checkout."""
+    return _resources("examples")
+
+
+def _resources(name: str) -> Path:
+    packaged = _PACKAGE / "_resources" / name
+    return packaged if packaged.is_dir() else _PACKAGE.parent / name

@@ -11,6 +11,7 @@ import tempfile
 import uuid
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -101,14 +102,14 @@ def cli_with_models(cli: Cli, models: ModelServer) -> Cli:
     return replace(cli, environment={**cli.environment, **models.environment})
 
 
-@pytest.fixture
-async def served(cli_with_models: Cli) -> AsyncIterator[tuple[str, str]]:
-    """The address and the secret of a server on the data folder."""
-    process = await cli_with_models.start("serve", "--port", "0")
+@asynccontextmanager
+async def serving(cli: Cli) -> AsyncIterator[tuple[str, str]]:
+    """Serve the data folder of a command line; yield the address and the secret of the server."""
+    process = await cli.start("serve", "--port", "0")
     assert process.stderr
     while (line := (await process.stderr.readline()).decode()) and "Started server" not in line:
         pass
-    record = cli_with_models.folder / "data" / RECORD_FILE
+    record = cli.folder / "data" / RECORD_FILE
     assert record.stat().st_mode & 0o777 == 0o600
     recorded = json.loads(record.read_text())
     yield recorded["url"], recorded["secret"]
@@ -116,6 +117,13 @@ async def served(cli_with_models: Cli) -> AsyncIterator[tuple[str, str]]:
     _, log = await process.communicate()
     assert recorded["secret"] not in line + log.decode()
     assert not record.exists()
+
+
+@pytest.fixture
+async def served(cli_with_models: Cli) -> AsyncIterator[tuple[str, str]]:
+    """The address and the secret of a server on the data folder."""
+    async with serving(cli_with_models) as server:
+        yield server
 
 
 @pytest.fixture

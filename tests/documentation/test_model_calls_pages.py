@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 from graphmem.app.bootstrap import Services
+from graphmem.client import AsyncClient
 from graphmem.tenants.access import ApiKeyIn, KeyRole
-from tests.documentation.test_examples import code_blocks
+from tests.documentation.test_examples import code_blocks, read_page
 from tests.provider_server import ProviderServer
 
 
@@ -39,6 +40,12 @@ async def key(services: Services, tenant: str) -> str:
     return (await services.keys.create(tenant, ApiKeyIn(name="docs", role=KeyRole.AGENT))).key
 
 
+@pytest.fixture
+async def bound_key(services: Services, tenant: str) -> str:
+    """A key of an agent that is bound to one user."""
+    return (await services.keys.create(tenant, ApiKeyIn(name="docs", role=KeyRole.AGENT, users=["mara"]))).key
+
+
 async def test_two_lines_remember_what_was_said(
     address: str, key: str, provider: ProviderServer, readme_environment: dict[str, str]
 ) -> None:
@@ -59,6 +66,35 @@ async def test_two_lines_remember_what_was_said(
     in_ada = in_process.replace('user="mara"', 'user="ada"')  # the user whom the environment forgets
     assert in_ada != in_process
     assert await run_program(in_ada, {**readme_environment, **environment}) == "I do not know.\n"
+
+
+async def test_the_first_screen_gives_a_program_a_memory(
+    address: str, bound_key: str, provider: ProviderServer
+) -> None:
+    """Two lines for OpenAI and for Anthropic, and a base URL for a program that knows nothing of graphmem."""
+    environment = {"GRAPHMEM_URL": address, "GRAPHMEM_API_KEY": bound_key}
+    with_openai, with_anthropic = code_blocks("README.md", "python")[:2]
+    async with AsyncClient(bound_key, address) as memory:
+        await memory.context("mara", "Where do I live?")  # the first one takes longest, and a call waits five seconds
+    provider.prepare("Noted.", "In Lund.", "In Lund.")
+    keys = {"OPENAI_API_KEY": "sk-test", "ANTHROPIC_API_KEY": "sk-test"}
+    direct = {**keys, "OPENAI_BASE_URL": f"{provider.url}/v1", "ANTHROPIC_BASE_URL": provider.url}
+    assert await run_program(with_openai, {**environment, **direct}) == "Noted.\n"
+    async with AsyncClient(bound_key, address) as memory:
+        told = (await memory.context("mara", "Where do I live?", recent_messages=False)).preamble
+    [shown] = re.findall(r"```text\n(## Said.*?)\n```", read_page("README.md"), re.DOTALL)
+    assert re.sub(r"20\d\d-\d\d-\d\d", "…", told) == re.sub(r"20\d\d-\d\d-\d\d", "…", shown)
+    assert await run_program(with_anthropic, {**environment, **direct}) == "In Lund.\n"
+    assert "I live in Lund." in provider.received[1].system
+
+    variables = re.findall(r"^(OPENAI_BASE_URL=.*) python your_program\.py$", read_page("README.md"), re.MULTILINE)[0]
+    through = dict(word.split("=", 1) for word in variables.replace("gm_…", bound_key).split())
+    through["OPENAI_BASE_URL"] = through["OPENAI_BASE_URL"].replace("http://127.0.0.1:8321", address)
+    unchanged = with_openai.replace("from graphmem.integrations import wrap_openai\n", "")
+    unchanged = unchanged.replace('wrap_openai(OpenAI(), user="mara")', "OpenAI()")
+    assert "graphmem" not in unchanged
+    assert await run_program(unchanged.replace("I live in Lund.", "In which city do I live?"), through) == "In Lund.\n"
+    assert "I live in Lund." in provider.received[2].system
 
 
 async def test_requests_of_the_page_get_answers(address: str, key: str, provider: ProviderServer) -> None:

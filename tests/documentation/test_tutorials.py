@@ -1,0 +1,61 @@
+"""The tutorials lead from nothing to a remembered answer: their commands are run in order, with a real server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cli, serving
+from tests.documentation.reader import Reader
+from tests.documentation.test_examples import read_page
+from tests.provider_server import ProviderServer
+
+pytestmark = pytest.mark.timeout(400)
+
+
+@pytest.fixture
+async def reader(cli: Cli, user: str, provider: ProviderServer) -> AsyncIterator[Reader]:
+    """Someone in an empty folder, with a server that has no language model, and a model at `provider`."""
+    async with serving(cli) as (url, _):
+        environment = {
+            "GRAPHMEM_URL": url,
+            "OPENAI_API_KEY": "sk-test",
+            "OPENAI_BASE_URL": f"{provider.url}/v1",
+            "OPENAI_AGENTS_DISABLE_TRACING": "1",
+            "ANTHROPIC_API_KEY": "sk-test",
+            "ANTHROPIC_BASE_URL": provider.url,
+        }
+        yield Reader(cli, user, environment)
+        assert (await cli("forget", "--user", user, "--yes")).code == 0
+
+
+def assert_as_shown(seen: list[tuple[str, Any]]) -> None:
+    assert seen
+    assert [printed for _, printed in seen] == [shown for shown, _ in seen]
+
+
+async def test_a_chat_program_remembers(reader: Reader, provider: ProviderServer) -> None:
+    noted, unknown = "Noted: no peanuts.", "I do not know. Tell me, and I will keep it in mind."
+    provider.prepare(noted, unknown, noted, "To peanuts.")
+    assert_as_shown(await reader.follow("docs/tutorial-chat.md"))
+    told = [str(request.body) for request in provider.received]
+    assert ["peanuts" in prompt for prompt in told] == [True, False, True, True]
+
+
+async def test_an_agent_remembers(reader: Reader, provider: ProviderServer) -> None:
+    provider.prepare("Noted.", "You play the cello.")
+    assert_as_shown(await reader.follow("docs/tutorial-agent.md"))
+    assert "I play the cello." in str(provider.received[1].body)
+    assert await reader.run('graphmem search --user mara "Where was my instrument made?"')
+
+
+async def test_a_program_written_for_mem0_takes_its_memories_along(reader: Reader) -> None:
+    assert_as_shown(await reader.follow("docs/tutorial-mem0.md"))
+
+
+def test_each_reader_is_led_to_a_tutorial() -> None:
+    for page in ("README.md", "docs/index.md"):
+        for tutorial in ("tutorial-chat.md", "tutorial-agent.md", "tutorial-mem0.md"):
+            assert tutorial in read_page(page)
