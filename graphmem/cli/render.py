@@ -360,7 +360,8 @@ def contradictions(reported: Sequence[UserContradiction]) -> Renderable:
     table = make_table("memories", "reason", "run", "reported")
     for contradiction in reported:
         ids = ", ".join(map(shorten_id, contradiction.memory_ids))
-        run, reported_at = shorten_id(contradiction.run_id), format_time(contradiction.reported_at)
+        run = shorten_id(contradiction.run_id) if contradiction.run_id else "contested"
+        reported_at = format_time(contradiction.reported_at)
         add_row(table, ids, contradiction.reason, run, reported_at)
     return table
 

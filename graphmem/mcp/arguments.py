@@ -23,6 +23,7 @@ from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner, make_owner
 from graphmem.tenants.profiles import known_topic_tags
 from graphmem.tenants.spaces import SpaceId, SpaceSelection
+from graphmem.tenants.trust import SourceKind, StatedKind
 
 _NON_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]+")
 
@@ -72,6 +73,10 @@ CutArgument = Annotated[
     Field(description="auto: only what fits the query, possibly nothing; none: the nearest memories, fitting or not."),
 ]
 MinScore = Annotated[UnitInterval, Field(description="Least score of a memory, 0 to 1; from 0.5 it fits the query.")]
+SaidBy = Annotated[
+    Literal["user", "document", "assistant", "tool", "web"] | None,
+    Field(description="Whose word it is, if not the user's: assistant (yours), document, tool or web."),
+]
 SpaceArgument = Annotated[
     SpaceId | None,
     Field(description="Id of a space, whose members share it; leave out for the user's own."),
@@ -94,6 +99,8 @@ class SearchFilters(MemoryFilters):
     scope: Scope | None = None
     min_confidence: UnitInterval | None = None
     min_importance: UnitInterval | None = None
+    source_kind: SourceKind | None = None
+    min_trust: StatedKind | None = None
 
 
 def predicate_from_key(key: str) -> str:
@@ -115,6 +122,11 @@ class Connection:
     actor: str | None = None
     can_write: bool = True
     key: ApiKey | None = None
+
+    @property
+    def changes_as(self) -> StatedKind | None:
+        """Whose word the changes are that the connection makes of memories; None for one that may change any."""
+        return self.key.changes_as if self.key else None
 
     @property
     def writable_owner(self) -> Owner:

@@ -36,7 +36,7 @@ from graphmem.mcp.tool_results import (
     SessionSummaryResult,
 )
 from graphmem.memories.filters import MemoryFilters
-from graphmem.memories.memory import MemoryIn, MemoryPatch, MemoryType
+from graphmem.memories.memory import MemoryIn, MemoryPatch, MemoryStatus, MemoryType
 from graphmem.runtime.errors import Forbidden, GraphmemError, InvalidInput
 from graphmem.runtime.tracing import span
 from graphmem.runtime.validation import validate_input
@@ -77,10 +77,6 @@ def raise_tool_errors(tool: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[
     return run
 
 
-MCP_SOURCE_KIND = "mcp"
-"""The `source.kind` of memories that are saved by tools."""
-
-
 class MemoryTools(ConnectedTools):
     """The tools of one server that read and write memories."""
 
@@ -95,6 +91,7 @@ class MemoryTools(ConnectedTools):
         topic_tags: arguments.TopicTags = [],  # noqa: B006 - a schema's default, never changed
         valid_at: arguments.ValidAt = None,
         expires_at: arguments.ExpiresAt = None,
+        said_by: arguments.SaidBy = None,
         space: arguments.SpaceArgument = None,
     ) -> SaveMemoryResult:
         """Save what the user explicitly asks you to remember: "remember …", "don't forget …".
@@ -110,6 +107,7 @@ class MemoryTools(ConnectedTools):
             "tags": topic_tags,
             "valid_at": valid_at,
             "expires_at": expires_at,
+            "source": {"kind": said_by} if said_by else None,
             "space": space,
             "confidence": 1.0,
             "importance": 0.8,
@@ -130,6 +128,7 @@ class MemoryTools(ConnectedTools):
         valid_at: arguments.ValidAt = None,
         invalid_at: arguments.InvalidAt = None,
         supersedes: arguments.SupersededIds = [],  # noqa: B006 - a schema's default, never changed
+        said_by: arguments.SaidBy = None,
         space: arguments.SpaceArgument = None,
     ) -> SaveMemoryResult:
         """Save one statement from this conversation that is worth knowing in later ones.
@@ -149,6 +148,7 @@ class MemoryTools(ConnectedTools):
             "valid_at": valid_at,
             "invalid_at": invalid_at,
             "supersedes": supersedes,
+            "source": {"kind": said_by} if said_by else None,
             "space": space,
         }
         return await self._save(call, statement)
@@ -217,7 +217,13 @@ class MemoryTools(ConnectedTools):
             raise InvalidInput("Give memory_id and the fields to change, or only key and value, not both.")
         patch = validate_input(MemoryPatch, changes)
         services, connection, scope = await self._require_changeable(call, memory_id)
-        changed = await services.memories.patch(scope, memory_id, patch, actor=connection.actor)
+        changed = await services.memories.patch(
+            scope, memory_id, patch, actor=connection.actor, kind=connection.changes_as
+        )
+        if changed.status is MemoryStatus.CONTESTED:
+            return SaveMemoryResult(
+                action="contest", memory_id=changed.id, reason="a more trusted source says otherwise: ask the user"
+            )
         return SaveMemoryResult(action="update", memory_id=changed.id, confirmation=f"Noted: {changed.content}")
 
     @raise_tool_errors
@@ -227,7 +233,7 @@ class MemoryTools(ConnectedTools):
         Find its id with search_memory first. Its history stays; only an administrator can erase it.
         """
         services, connection, scope = await self._require_changeable(call, memory_id)
-        deleted = await services.memories.delete(scope, memory_id, actor=connection.actor)
+        deleted = await services.memories.delete(scope, memory_id, actor=connection.actor, kind=connection.changes_as)
         return MemoryResult.from_memory(deleted)
 
     @raise_tool_errors
@@ -280,8 +286,11 @@ class MemoryTools(ConnectedTools):
         owner = connection.writable_owner
         named = [memory.space for memory in memories if memory.space is not None]
         spaces = await services.rights.find_places(owner, connection.key, named, SpaceRole.WRITER)
+        key = connection.key
+        if key is not None:
+            await services.trust.check_claims(key, [memory.source.kind for memory in memories if memory.source])
         [result] = await services.memories.save(
-            owner, memories, actor=connection.actor, kind=MCP_SOURCE_KIND, spaces=spaces
+            owner, memories, actor=connection.actor, kind=key.source_kind if key else "user", spaces=spaces
         )
         return SaveMemoryResult.from_result(result, confirmation)
 

@@ -178,7 +178,16 @@ class HybridSearch:
             time_ranges, past = await search.time_ranges, await search.past()
             features = fit_features(search.text, distinct_facts(facts), mentions, self._languages, past)
             channel_weights = self._channel_weights if query.keyword else {**self._channel_weights, "keyword": 0.0}
-            ranked = rank_facts(facts, weights, time_ranges, search.now, self._rrf_k, channel_weights, features)
+            ranked = rank_facts(
+                facts,
+                weights,
+                time_ranges,
+                search.now,
+                self._rrf_k,
+                channel_weights,
+                features,
+                search.source.state.trust_order,
+            )
             leading_on = find_leading_on(facts, {mention.id for mention in mentions})
             candidates = select_candidates(ranked, leading_on, search.candidates)
             if query.rerank:
@@ -257,7 +266,7 @@ class HybridSearch:
             text=text,
             is_overview=topic is not None,
             now=now,
-            filters=query.resolve(entity_ids, now),
+            filters=query.resolve(entity_ids, now, source.state.trust_order),
             candidates=max(MIN_CANDIDATES_PER_CHANNEL, 3 * query.limit),
             words=query_terms(text) if query.keyword else [],
             searches_graph=query.graph,
