@@ -317,7 +317,7 @@ class EpisodicProperties(NodeProperties):
     role: Annotated[MessageRole, Field(strict=False)]
     speaker: StorableText | None = None
     author: StorableText | None = Field(None, description="The user who sent it to a space.")
-    sent_as: Annotated[StatedKind | None, Field(strict=False)] = Field(None, description="What its key spoke as.")
+    sent_as: StatedKind | None = Field(None, description="What its key spoke as.")
     content: Annotated[NonBlankText, Field(max_length=MAX_MESSAGE_LENGTH)]
     redacted: StorableText | None = Field(None, description="The content without secrets; absent when it has none.")
     content_embedding: FiniteVector | None = None
