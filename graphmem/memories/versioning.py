@@ -409,13 +409,16 @@ class Ledger(VersionLog):
             if fact.immutable or not self._order.is_less(fact.trust_kind, than=draft.trust_kind):
                 successor = fact
                 break
-            contested = replace(_without_end(fact), status=MemoryStatus.CONTESTED, contests=(draft.memory_id,))
-            self._add_next_version(
+            contested = replace(
                 fact,
-                replace(contested, invalid_at=fact.claimed_invalid_at, superseded_by=None),
-                CONTESTED_REASON,
-                draft.memory_id,
+                status=MemoryStatus.CONTESTED,
+                contests=(draft.memory_id,),
+                invalid_at=fact.claimed_invalid_at,
+                superseded_by=None,
+                ended_reason=CONTESTED_REASON,
+                ended_by=draft.memory_id,
             )
+            self._add_next_version(fact, contested, CONTESTED_REASON, draft.memory_id)
         if successor is None:
             successor = next((fact for fact in later if draft.valid_to <= fact.effective_start), None)
         if successor is None:
@@ -691,7 +694,19 @@ class Ledger(VersionLog):
             if ended and ended.superseded_by == fact.memory_id and ended.status is MemoryStatus.SUPERSEDED:
                 self._next_time()
                 self._reopen(ended, fact.memory_id)
+        for other in self._latest.that_may_compete(fact):
+            if other.is_contested and (other.ended_reason, other.ended_by) == (CONTESTED_REASON, fact.memory_id):
+                self._restore_follower(other, fact.memory_id)
         return contested
+
+    def _restore_follower(self, fact: Fact, by: str) -> None:
+        """Let a value hold again that became contested by a late arrival, unless another value holds then."""
+        restored = replace(_without_end(fact), status=MemoryStatus.ACTIVE, contests=())
+        others = [other for other in self._latest.that_may_compete(fact) if other.memory_id != fact.memory_id]
+        if any(restored.overlaps(other) for other in others):
+            return
+        self._next_time()
+        self._add_next_version(fact, restored, REVERTED_REASON, by)
 
     def revert(self, memory_id: str, *, kind: SourceKind | None = None) -> Fact:
         """Undo one supersession, or the resolution of a contested memory.
