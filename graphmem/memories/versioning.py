@@ -395,18 +395,20 @@ class Ledger(VersionLog):
             and not (is_past and fact.effective_start == MIN_TIME)
         ]
 
-    def _close_before_successor(self, draft: Fact, competing: list[Fact]) -> tuple[Fact, Fact | None]:
+    def _close_before_successor(
+        self, draft: Fact, competing: list[Fact], *, by_trust: bool = True
+    ) -> tuple[Fact, Fact | None]:
         """Return a late arrival closed at the start of the fact that follows it, and that fact.
 
-        A follower without a known start gets one, unless it is immutable. One of a less trusted source does not close
-        the arrival: it becomes contested.
+        A follower without a known start gets one, unless it is immutable. With `by_trust`, one of a less trusted source
+        does not close the arrival: it becomes contested.
         """
         later = sorted(_followers(draft, competing), key=lambda fact: fact.effective_start)
         successor = None
         for fact in later:
             if draft.valid_to <= fact.effective_start:
                 break
-            if fact.immutable or not self._order.is_less(fact.trust_kind, than=draft.trust_kind):
+            if not by_trust or fact.immutable or not self._order.is_less(fact.trust_kind, than=draft.trust_kind):
                 successor = fact
                 break
             contested = replace(
@@ -632,9 +634,10 @@ class Ledger(VersionLog):
     def resolve(self, memory_id: str, *, holds: bool, kind: SourceKind | None = None) -> Fact:
         """Say whether a contested memory holds; one that does not is retired.
 
-        One that holds starts when it was stated to, or else when it was first said, and ends what is in force then; it
-        is trusted as what it ends. Raises Conflict for a memory that is not contested and for one whose statement is
-        current already, Forbidden when `kind` is trusted less than what would end; None may resolve anything.
+        One that holds starts when it was stated to, or else when it was first said, ends what is in force then, and
+        holds until the next value that is known; it is trusted as what it ends. Raises Conflict for a memory that is
+        not contested and for one whose statement is current already, Forbidden when `kind` is trusted less than what
+        would end; None may resolve anything.
         """
         fact = self._get_latest(memory_id)
         if not fact.is_contested:
@@ -669,7 +672,7 @@ class Ledger(VersionLog):
         trusted = self._order.most_trusted([upheld.trust_kind, *(other.trust_kind for other in changed)])
         if trusted != upheld.trust_kind:
             upheld = replace(upheld, trusted_as=trusted)
-        upheld, _ = self._close_before_successor(upheld, competing)
+        upheld, _ = self._close_before_successor(upheld, competing, by_trust=False)
         upheld = self._add_next_version(fact, upheld, HOLDS_REASON, None)
         closed = self._supersede_all(ended, upheld, upheld.valid_from, HOLDS_REASON)
         return self._replace_in_place(replace(upheld, supersedes=closed)) if closed else upheld
@@ -691,22 +694,10 @@ class Ledger(VersionLog):
         contested = self._add_next_version(fact, contested, REVERTED_REASON, fact.superseded_by)
         for memory_id in fact.supersedes:
             ended = self._latest.get(memory_id)
-            if ended and ended.superseded_by == fact.memory_id and ended.status is MemoryStatus.SUPERSEDED:
+            if ended and ended.superseded_by == fact.memory_id and ended.ended_reason == HOLDS_REASON:
                 self._next_time()
-                self._reopen(ended, fact.memory_id)
-        for other in self._latest.that_may_compete(fact):
-            if other.is_contested and (other.ended_reason, other.ended_by) == (CONTESTED_REASON, fact.memory_id):
-                self._restore_follower(other, fact.memory_id)
+                self._reopen(ended, fact.memory_id, by_trust=False)
         return contested
-
-    def _restore_follower(self, fact: Fact, by: str) -> None:
-        """Let a value hold again that became contested by a late arrival, unless another value holds then."""
-        restored = replace(_without_end(fact), status=MemoryStatus.ACTIVE, contests=())
-        others = [other for other in self._latest.that_may_compete(fact) if other.memory_id != fact.memory_id]
-        if any(restored.overlaps(other) for other in others):
-            return
-        self._next_time()
-        self._add_next_version(fact, restored, REVERTED_REASON, by)
 
     def revert(self, memory_id: str, *, kind: SourceKind | None = None) -> Fact:
         """Undo one supersession, or the resolution of a contested memory.
@@ -740,7 +731,7 @@ class Ledger(VersionLog):
         self._next_time()
         return self._reopen(fact, fact.superseded_by)
 
-    def _reopen(self, fact: Fact, by: str | None) -> Fact:
+    def _reopen(self, fact: Fact, by: str | None, *, by_trust: bool = True) -> Fact:
         """Restore a superseded memory with the end that its writer gave, up to what follows it."""
         reopened = replace(
             _without_end(fact),
@@ -749,11 +740,12 @@ class Ledger(VersionLog):
             retired=False,
             superseded_by=None,
         )
-        self.ensure_unique(reopened.with_active_hash(self._now), self._latest.values())
+        if by_trust:
+            self.ensure_unique(reopened.with_active_hash(self._now), self._latest.values())
         competing = self._find_competing_facts(reopened, self._now)
         if rivals := self._more_trusted(reopened, self._changed_by(reopened, competing)):
             raise Conflict(f"The memory would be {describe_rival(reopened, rivals[0])}.")
-        reopened, _ = self._close_before_successor(reopened, competing)
+        reopened, _ = self._close_before_successor(reopened, competing, by_trust=by_trust)
         refuse_rivals(reopened, self._latest.values(), fact)
         return self._add_next_version(fact, reopened, REVERTED_REASON, by)
 
