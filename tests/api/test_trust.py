@@ -238,7 +238,7 @@ async def test_what_a_key_of_the_assistant_imports_is_the_assistants(
     refused = await assistant.post(f"{USER}/import", json=export)
     assert refused.status_code == 403
     records = (await agent.get(f"{USER}/export", params={"view": "records"})).json()
-    records["memories"][0]["content"] = "Mara likes coffee"
+    records["records"][0]["content"] = "Mara likes coffee"
     answer = await assistant.post(f"{USER}/import", json=records)
     assert answer.status_code == 200, answer.text
     assert answer.json()["imported"]["contested"] == 1
