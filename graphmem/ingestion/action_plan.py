@@ -343,6 +343,8 @@ class ActionPlanner:
             self._veto(index, "end", reason, fact.memory_id, is_saved=True)
             return self._insert(index, candidate, by_rules=False)
         if self._is_less_trusted(candidate, fact):
+            if content_hash(candidate.memory.content) == fact.content_hash:
+                return self._veto(index, "end", "it is of a more trusted source", fact.memory_id)
             contesting = candidate.memory.model_copy(update={"supersedes": [fact.memory_id]})
             self._plan.saves.append(PlannedSave(index, contesting))
             return None

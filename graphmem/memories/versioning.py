@@ -635,9 +635,9 @@ class Ledger(VersionLog):
         """Say whether a contested memory holds; one that does not is retired.
 
         One that holds starts when it was stated to, or else when it was first said, ends what is in force then, and
-        holds until the next value that is known; it is trusted as what it ends. Raises Conflict for a memory that is
-        not contested and for one whose statement is current already, Forbidden when `kind` is trusted less than what
-        would end; None may resolve anything.
+        holds until the next value that is known; one that only states a past end ends what it contests at that. It is
+        trusted as what it ends. Raises Conflict for a memory that is not contested and for one whose statement is
+        current already, Forbidden when `kind` is trusted less than what would end; None may resolve anything.
         """
         fact = self._get_latest(memory_id)
         if not fact.is_contested:
@@ -662,7 +662,8 @@ class Ledger(VersionLog):
             for other in contested
             if other not in competing and other.status is MemoryStatus.ACTIVE and not other.is_never_valid
         ]
-        if upheld.valid_at is None and (targets or (competing and upheld.valid_to > now)):
+        only_ends = upheld.valid_at is None and upheld.valid_to <= fact.first_created_at
+        if upheld.valid_at is None and not only_ends and (targets or competing):
             upheld = replace(upheld, valid_at=fact.first_created_at)
         ended = [*targets, *(other for other in competing if _is_ended_by_start(other, upheld.valid_from))]
         for other in ended:
@@ -674,7 +675,7 @@ class Ledger(VersionLog):
             upheld = replace(upheld, trusted_as=trusted)
         upheld, _ = self._close_before_successor(upheld, competing, by_trust=False)
         upheld = self._add_next_version(fact, upheld, HOLDS_REASON, None)
-        closed = self._supersede_all(ended, upheld, upheld.valid_from, HOLDS_REASON)
+        closed = self._supersede_all(ended, upheld, upheld.valid_to if only_ends else upheld.valid_from, HOLDS_REASON)
         return self._replace_in_place(replace(upheld, supersedes=closed)) if closed else upheld
 
     def _reopen_contest(self, fact: Fact, kind: SourceKind | None) -> Fact:

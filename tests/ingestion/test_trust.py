@@ -73,7 +73,7 @@ async def test_a_document_contests_what_a_model_would_supersede_end_or_delete(ha
     )
     harness.model_answers(extraction(ended))
     job = await harness.send_and_extract(part("She played the cello until February"))
-    assert [action["action"] for action in job.actions] == ["contest"]
+    assert "not to end: it is of a more trusted source" in str(job.actions)
     (known,) = await harness.current_memories()
     assert (known.content, known.invalid_at, known.version) == ("User plays the cello", None, 1)
     retracted = candidate(

@@ -138,6 +138,15 @@ def test_what_holds_without_a_start_starts_when_it_was_said() -> None:
     assert upheld.valid_at == home["Lund"].invalid_at == first_said
 
 
+def test_what_holds_and_only_states_a_past_end_ends_what_it_contests_then() -> None:
+    home = Home(said("user", "Lund", year(2020), single_valued=False))
+    left = said("web", "Lund until 2023", single_valued=False, invalid_at=year(2023), claimed_invalid_at=year(2023))
+    home.save(left, ["Lund"])
+    upheld = home.resolve("Lund until 2023", holds=True)
+    assert (upheld.valid_at, upheld.invalid_at) == (None, year(2023))
+    assert home["Lund"].invalid_at == year(2023)
+
+
 def test_what_does_not_hold_is_retired() -> None:
     home = Home(said("user", "Lund", year(2020)), said("web", "Malmö", year(2024)))
     refuted = home.resolve("Malmö", holds=False)
