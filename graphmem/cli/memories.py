@@ -56,6 +56,10 @@ async def add(
         list[str] | None, typer.Option(help="Id of a memory it replaces; repeat for several.")
     ] = None,
     immutable: Annotated[bool, typer.Option("--immutable", help="Nobody may change it.")] = False,
+    said_by: Annotated[
+        str | None, typer.Option(help="Whose word it is: user, operator, import, document, assistant, tool or web.")
+    ] = None,
+    speaker: Annotated[str | None, typer.Option(help="The name of who said it.")] = None,
     infer: Annotated[bool, typer.Option("--infer", help="Let a model compare it with what is known.")] = False,
     space: Space = None,
 ) -> None:
@@ -80,6 +84,8 @@ async def add(
     }
     if type is not None:
         statement["type"] = type
+    if said_by or speaker:
+        statement["source"] = {"kind": said_by, "speaker": speaker}
     async with open_operations(output, tenant) as operations:
         if supersedes:
             ids = [await complete_memory_id(operations, user, memory_id) for memory_id in supersedes]

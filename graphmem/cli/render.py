@@ -150,6 +150,8 @@ def memory(shown: Memory) -> Table:
         "statement": shown.content,
         "type": shown.subtype or shown.type,
         "status": shown.status,
+        "contests": ", ".join(map(shorten_id, shown.contests)) if shown.status == "contested" else "",
+        "said by": f"{shown.source.kind} ({shown.source.speaker})" if shown.source.speaker else shown.source.kind,
         "subject": _format_reference(shown.subject),
         "predicate": f"{shown.predicate}, one at a time" if shown.single_valued else shown.predicate,
         "object": _format_reference(shown.object),

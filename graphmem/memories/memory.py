@@ -28,7 +28,7 @@ from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import known_topic_tags
 from graphmem.tenants.spaces import SpaceId
-from graphmem.tenants.trust import SourceKind, StatedKind
+from graphmem.tenants.trust import SourceKind, StatedKind, parse_source_kind
 
 MAX_TAG_LENGTH = 64
 """Longest tag, in characters."""
@@ -234,13 +234,17 @@ class MemorySourceIn(BaseModel):
     quote: NonBlankText | None = Field(None, max_length=MAX_QUOTE_LENGTH)
 
 
+ReadKind = Annotated[SourceKind, BeforeValidator(parse_source_kind)]
+"""Whose word a memory is, read also from what earlier versions stored and answered."""
+
+
 class MemorySource(BaseModel):
     """The source of a memory: whose word it is, the session and the messages that state it.
 
     `quote` is what the first of them said, without secrets; it stays when the messages are archived.
     """
 
-    kind: SourceKind = "user"
+    kind: ReadKind = "user"
     trusted_as: SourceKind | None = Field(
         None,
         exclude_if=lambda kind: kind is None,
