@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from graphmem.memories.filters import MemoryFilters
 from graphmem.memories.memory import (
@@ -16,7 +17,7 @@ from graphmem.memories.memory import (
     Tags,
 )
 from graphmem.runtime.errors import Forbidden, InvalidInput
-from graphmem.runtime.field_types import Domain, Id, NonBlankText, UnitInterval
+from graphmem.runtime.field_types import Domain, Id, NonBlankText, StorableText, UnitInterval
 from graphmem.runtime.times import Instant
 from graphmem.search.models import Cut, QueryText
 from graphmem.tenants.access import ApiKey
@@ -73,10 +74,6 @@ CutArgument = Annotated[
     Field(description="auto: only what fits the query, possibly nothing; none: the nearest memories, fitting or not."),
 ]
 MinScore = Annotated[UnitInterval, Field(description="Least score of a memory, 0 to 1; from 0.5 it fits the query.")]
-SaidBy = Annotated[
-    Literal["user", "document", "assistant", "tool", "web"] | None,
-    Field(description="Whose word it is, if not the user's: assistant (yours), document, tool or web."),
-]
 SpaceArgument = Annotated[
     SpaceId | None,
     Field(description="Id of a space, whose members share it; leave out for the user's own."),
@@ -99,8 +96,13 @@ class SearchFilters(MemoryFilters):
     scope: Scope | None = None
     min_confidence: UnitInterval | None = None
     min_importance: UnitInterval | None = None
-    source_kind: SourceKind | None = None
-    min_trust: StatedKind | None = None
+    # Whose word a memory is is for the program around the model to filter by; it may send these all the same.
+    source_kind: SkipJsonSchema[SourceKind | None] = None
+    min_trust: SkipJsonSchema[StatedKind | None] = None
+    speaker: SkipJsonSchema[StorableText | None] = None
+    agent: SkipJsonSchema[Id | None] = None
+    session_id: SkipJsonSchema[Id | None] = None
+    include_contested: SkipJsonSchema[bool] = False
 
 
 def predicate_from_key(key: str) -> str:

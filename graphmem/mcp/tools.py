@@ -91,7 +91,6 @@ class MemoryTools(ConnectedTools):
         topic_tags: arguments.TopicTags = [],  # noqa: B006 - a schema's default, never changed
         valid_at: arguments.ValidAt = None,
         expires_at: arguments.ExpiresAt = None,
-        said_by: arguments.SaidBy = None,
         space: arguments.SpaceArgument = None,
     ) -> SaveMemoryResult:
         """Save what the user explicitly asks you to remember: "remember …", "don't forget …".
@@ -107,7 +106,6 @@ class MemoryTools(ConnectedTools):
             "tags": topic_tags,
             "valid_at": valid_at,
             "expires_at": expires_at,
-            "source": {"kind": said_by} if said_by else None,
             "space": space,
             "confidence": 1.0,
             "importance": 0.8,
@@ -128,7 +126,6 @@ class MemoryTools(ConnectedTools):
         valid_at: arguments.ValidAt = None,
         invalid_at: arguments.InvalidAt = None,
         supersedes: arguments.SupersededIds = [],  # noqa: B006 - a schema's default, never changed
-        said_by: arguments.SaidBy = None,
         space: arguments.SpaceArgument = None,
     ) -> SaveMemoryResult:
         """Save one statement from this conversation that is worth knowing in later ones.
@@ -148,7 +145,6 @@ class MemoryTools(ConnectedTools):
             "valid_at": valid_at,
             "invalid_at": invalid_at,
             "supersedes": supersedes,
-            "source": {"kind": said_by} if said_by else None,
             "space": space,
         }
         return await self._save(call, statement)

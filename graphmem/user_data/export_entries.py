@@ -57,7 +57,7 @@ from graphmem.runtime.field_types import (
 )
 from graphmem.runtime.times import Instant
 from graphmem.tenants.profiles import PatternType
-from graphmem.tenants.trust import StatedKind
+from graphmem.tenants.trust import SourceKind, StatedKind
 
 TIME_MARKER = "$time"
 """The key of an object that represents a time."""
@@ -242,7 +242,8 @@ class FactProperties(Properties):
     """One version of a memory."""
 
     id_fields = (
-        "memory_id", "uuid", "entity_ids", "episodes", "supersedes", "superseded_by", "associations", "ended_by",
+        "memory_id", "uuid", "entity_ids", "episodes", "supersedes", "superseded_by", "contests", "associations",
+        "ended_by",
     )  # fmt: skip
 
     memory_id: Id = Field(description="The memory; all its versions have the same.")
@@ -281,7 +282,7 @@ class FactProperties(Properties):
     active_hash: StorableText | None = None
     search_text: StorableText | None = None
     source_kind: StorableText
-    trusted_as: StorableText | None = Field(None, description="The kind of source whose trust it has, if another.")
+    trusted_as: SourceKind | None = Field(None, description="The kind of source whose trust it has, if another.")
     source_quote: StorableText | None = Field(None, description="What the source said.")
     speaker: StorableText | None = Field(None, description="Who stated it.")
     session_id: Id | None = None

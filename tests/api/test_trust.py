@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from graphmem.app.bootstrap import Services
+from graphmem.neo4j.migrations import check_invariants
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from graphmem.tenants.trust import StatedKind
 
@@ -65,6 +66,12 @@ async def context(client: httpx.AsyncClient, **fields: Any) -> str:
     assert answer.status_code == 200, answer.text
     preamble: str = answer.json()["preamble"]
     return preamble
+
+
+async def violated(services: Services, tenant: str) -> list[str]:
+    """Return the names of the invariants that do not hold."""
+    checks = [check async for check in check_invariants(services.components.graph, tenant)]
+    return [check.name for check in checks if check.count]
 
 
 @pytest.fixture
@@ -265,8 +272,26 @@ async def test_an_export_and_its_import_keep_what_is_contested(agent: httpx.Asyn
     assert {item["content"]: item["status"] for item in items} == {
         "Mara lives in Lund": "active", "Mara lives in Malmö": "contested",
     }  # fmt: skip
+    current = (await agent.get("/v1/users/copy/memories")).json()["items"]
+    contested = (await agent.get(f"/v1/users/copy/memories/{copied}")).json()
+    assert contested["contests"] == [item["id"] for item in current]
     resolved = await agent.post(f"/v1/users/copy/memories/{copied}/resolve", json={"holds": True})
     assert len(resolved.json()["supersedes"]) == 1
+
+
+async def test_the_invariants_hold_for_what_is_contested_and_resolved(
+    agent: httpx.AsyncClient, admin: httpx.AsyncClient, services: Services, tenant: str
+) -> None:
+    known, other = await contest(agent)
+    assert await violated(services, tenant) == []
+    for holds in (True, False):
+        await agent.post(f"{MEMORIES}/{other}/resolve", json={"holds": holds})
+        assert await violated(services, tenant) == []
+        await agent.post(f"{MEMORIES}/{other}/revert")
+        assert await violated(services, tenant) == []
+    await admin.delete(f"{MEMORIES}/{known}", params={"hard": True})
+    assert await violated(services, tenant) == []
+    assert (await agent.get(f"{MEMORIES}/{other}")).json()["contests"] == []
 
 
 async def test_a_merge_of_sources_that_are_not_trusted_alike_is_refused(admin: httpx.AsyncClient) -> None:

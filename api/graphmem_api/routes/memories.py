@@ -30,6 +30,7 @@ from graphmem.tenants.tokens import COMMAND_LINE
 from graphmem_api import headers, route_classes
 from graphmem_api.auth import Caller, OwnerInPath, require_admin
 from graphmem_api.dependencies import USER_PATH, IdempotentRequestDep, ServicesDep
+from graphmem_api.openapi import openapi_problem
 
 read_router = APIRouter(route_class=route_classes.ReadRoute, tags=["memories"])
 write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["memories"])
@@ -40,7 +41,11 @@ MEMORY_PATH = MEMORIES_PATH + "/{memory_id:segment}"
 _IF_MATCH = re.compile(headers.IF_MATCH_PATTERN)
 
 
-@write_router.post(MEMORIES_PATH, summary="Save memories without a language model")
+@write_router.post(
+    MEMORIES_PATH,
+    summary="Save memories without a language model",
+    responses={501: openapi_problem(501, "No language model is configured, which `infer` needs.")},
+)
 async def save(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, body: SaveIn, request: IdempotentRequestDep
 ) -> SaveOut:
