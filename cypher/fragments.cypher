@@ -16,6 +16,19 @@ WITH datetime({epochSeconds: $valid_at[0], microsecond: $valid_at[1]}) AS valid_
 r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
   AND r.valid_from <= valid_at AND r.valid_to >= valid_after
 
+// fragment: readable_filter
+// True for a version `r` as `as_of_filter` says, and with `$include_contested` for a contested one, by its own ends.
+r.group_id IN $group_ids AND r.known_from <= known_at AND r.valid_from <= valid_at
+  AND (r.known_to > known_at AND r.valid_to >= valid_after
+       OR $include_contested AND r.status = 'contested' AND (r.expired_at IS NULL OR r.expired_at > known_at)
+          AND (r.invalid_at IS NULL OR r.invalid_at >= valid_after) AND (r.expires_at IS NULL OR r.expires_at >= valid_after))
+
+// fragment: source_kind
+// Whose word a version `r` is. Earlier versions stored who wrote it: see `parse_source_kind`.
+CASE WHEN r.source_kind IN ['user', 'operator', 'import', 'document', 'assistant', 'tool', 'web', 'consolidation'] THEN r.source_kind
+     WHEN r.source_kind IN ['records', 'graphmem', 'graphiti', 'mem0', 'chat'] THEN 'import'
+     WHEN r.source_kind = 'summary' THEN 'consolidation' ELSE 'user' END
+
 // fragment: is_quotable
 // True for a message `m` that had no secret, and of which no memory is deleted or superseded as of two times.
 m.redacted IS NULL AND NOT EXISTS {
@@ -41,6 +54,11 @@ m.redacted IS NULL AND NOT EXISTS {
   AND ($min_importance IS NULL OR r.importance >= $min_importance)
   AND ($created_after IS NULL OR r.first_created_at >= $created_after)
   AND ($created_before IS NULL OR r.first_created_at < $created_before)
+  AND ($source_kind IS NULL OR {{source_kind}} = $source_kind)
+  AND ($trust_kinds IS NULL OR coalesce(r.trusted_as, {{source_kind}}) IN $trust_kinds)
+  AND ($speaker IS NULL OR r.speaker = $speaker)
+  AND ($agent IS NULL OR r.actor = $agent)
+  AND ($session_id IS NULL OR r.session_id = $session_id)
   AND all(texts IN $metadata WHERE any(text IN texts WHERE r.metadata CONTAINS text))
 
 // fragment: relation_of_person
@@ -123,14 +141,14 @@ CASE WHEN split(r.group_id, ':')[1] STARTS WITH ' ' THEN [id IN r.message_ids | 
 // What ranking needs of a version `r` that a channel found with a `score`, in the order of `FactCandidate`.
 [r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
  r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.valid_to.epochMillis,
- {{keys_of_messages}}, r.entity_ids, similarity]
+ {{keys_of_messages}}, r.entity_ids, similarity, coalesce(r.trusted_as, r.source_kind)]
 
 // fragment: memory_properties
 // The properties, the times, the subject and the object of what callers see of a version `r`.
 r {.memory_id, .uuid, .version, .fact, .name, .content_data, .type, .subtype, .scope, .status, .domain, .tags, .metadata, .confidence,
    .importance, .strength, .decay_rate, .access_count, .immutable, .single_valued, .retired, .content_hash,
-   .source_kind, .source_quote, .speaker, .session_id, .message_ids, .entity_ids, .supersedes, .superseded_by, .associations, .end_status,
-   .group_id},
+   .source_kind, .trusted_as, .source_quote, .speaker, .actor, .session_id, .message_ids, .entity_ids, .supersedes, .superseded_by, .contests,
+   .associations, .end_status, .group_id},
 {{fact_times}}, startNode(r).uuid, endNode(r).uuid
 
 // fragment: session_columns

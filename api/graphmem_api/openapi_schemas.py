@@ -12,8 +12,12 @@ _SCHEMAS = "#/components/schemas/"
 _SOMETIMES_SENT = {
     ("SearchHit", "explain"),
     ("MemorySource", "speaker"),
+    ("MemorySource", "trusted_as"),
+    ("Message", "sent_as"),
     ("ApiKey", "spaces"),
+    ("ApiKey", "source_kind"),
     ("CreatedApiKey", "spaces"),
+    ("CreatedApiKey", "source_kind"),
     ("Citation", "space"),
     ("SpaceMember", "user"),
     ("SpaceMember", "key"),

@@ -40,10 +40,13 @@ WITH r, coalesce(r.valid_at, datetime('0001-01-01T00:00Z')) AS valid_from, datet
 WITH r, valid_from, open, CASE
     WHEN r.expires_at < coalesce(r.invalid_at, open) THEN r.expires_at
     ELSE coalesce(r.invalid_at, open) END AS end
-WITH r, valid_from, open, CASE WHEN r.retired OR end < valid_from THEN valid_from ELSE end END AS valid_to
+WITH r, valid_from, open, CASE
+    WHEN r.status = 'contested' THEN datetime('0001-01-01T00:00Z')
+    WHEN r.retired OR end < valid_from THEN valid_from ELSE end END AS valid_to,
+  CASE WHEN r.status = 'contested' THEN r.created_at ELSE coalesce(r.expired_at, open) END AS known_to
 WHERE r.valid_from IS NULL OR r.valid_from <> valid_from OR r.valid_to IS NULL OR r.valid_to <> valid_to
   OR r.known_from IS NULL OR r.known_from <> r.created_at
-  OR r.known_to IS NULL OR r.known_to <> coalesce(r.expired_at, open)
+  OR r.known_to IS NULL OR r.known_to <> known_to
 WITH r.group_id AS group_id, r.memory_id AS id
 {{violation}}
 

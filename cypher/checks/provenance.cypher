@@ -23,10 +23,10 @@ WITH m.group_id AS group_id, m.message_id AS id
 {{violation}}
 
 // name: lost_memories(tenant, limit)
-// A memory names another that does not exist as what it superseded, what superseded it, or as related.
+// A memory names another that does not exist as what it superseded or contests, what superseded it, or as related.
 // Fix: Restore a backup, or export the user, forget them and import the export.
 MATCH ()-[r:RELATES_TO]->()
-UNWIND coalesce(r.supersedes, []) + coalesce(r.associations, []) + [id IN [r.superseded_by] WHERE id IS NOT NULL] AS other
+UNWIND coalesce(r.supersedes, []) + coalesce(r.associations, []) + coalesce(r.contests, []) + [id IN [r.superseded_by] WHERE id IS NOT NULL] AS other
 WITH r, other WHERE NOT EXISTS { MATCH ()-[:RELATES_TO {group_id: r.group_id, memory_id: other}]->() }
 WITH r.group_id AS group_id, r.memory_id AS id
 {{violation}}

@@ -11,5 +11,6 @@ RETURN version.version AS version, version.fact AS statement, version.valid_at A
        CASE WHEN version.retired THEN coalesce(version.valid_at, version.created_at) ELSE version.invalid_at END AS invalid_at,
        version.created_at AS known_from,
        CASE WHEN version.retired THEN coalesce(version.expired_at, version.created_at) ELSE version.expired_at END AS known_to,
+       version.source_kind AS said_by, version.speaker AS speaker, version.actor AS actor, version.status AS status,
        version.ended_reason AS ended_reason, subject.name AS subject, object.name AS object, chosen AS memory_id
 ORDER BY version

@@ -50,6 +50,7 @@ from graphmem.search.candidates import EntityGraphStore
 from graphmem.search.service import EntityService, RetrievalService
 from graphmem.tenants.keys import KeyService, KeyStore
 from graphmem.tenants.space_store import SpaceService, SpaceStore
+from graphmem.tenants.trust_store import TrustService, TrustStore
 from graphmem.tenants.users import InstructionService, InstructionStore, PersonaStore, UserService, UserStore
 from graphmem.user_data.export import ExportService, ExportStore
 from graphmem.user_data.file_import import FileImporter
@@ -106,6 +107,7 @@ class Services:
             webhooks, changes, jobs, self.webhook_sender, clock, settings.webhook_failing_days
         )
         self.declared_types = DeclaredTypeService(DeclaredTypeStore(graph), policy, clock)
+        self.trust = TrustService(TrustStore(graph), clock)
         self.memories = MemoryService(
             components.memory_writer,
             InferredSave(
@@ -116,6 +118,7 @@ class Services:
             entities,
             clock,
             settings.max_memories_per_save,
+            self.trust,
         )
         self.entities = EntityService(entities, facts, EntityGraphStore(graph), clock)
         self.retrieval = RetrievalService(

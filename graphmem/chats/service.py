@@ -26,6 +26,7 @@ from graphmem.runtime.times import Clock
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.rights import Rights
+from graphmem.tenants.trust import StatedKind
 from graphmem.tenants.users import UserStore
 from graphmem.text.token_counts import count_tokens
 
@@ -70,12 +71,16 @@ class ChatOptions(BaseModel):
 
 @dataclass(slots=True, kw_only=True)
 class ServedCall(ChatCall):
-    """A call of a user, who had the `life` at its start: None for one who was not known."""
+    """A call of a user, who had the `life` at its start: None for one who was not known.
+
+    What its turns state is trusted no more than `sent_as`.
+    """
 
     owner: Owner
     options: ChatOptions
     ids: ConversationIds
     previous: RecentResponse | None
+    sent_as: StatedKind = "user"
     life: str | None = field(default=None, repr=False)
 
     @property
@@ -125,7 +130,15 @@ class ChatService:
         previous = self._recent.find_response(owner.group_id, request)
         session_id = options.session_id or (previous.session_id if previous else None)
         session_id = session_id or ids.session_id(owner.user_id, request, self._clock().date())
-        call = ServedCall(request, session_id, owner=owner, options=options, ids=ids, previous=previous)
+        call = ServedCall(
+            request,
+            session_id,
+            owner=owner,
+            options=options,
+            ids=ids,
+            previous=previous,
+            sent_as=caller.source_kind,
+        )
         with self.failures.noted(ChatFailure.CONTEXT):
             async with asyncio.timeout(CONTEXT_SECONDS):
                 call.life, call.context = await asyncio.gather(
@@ -193,7 +206,7 @@ class ChatService:
     async def _store(self, call: ServedCall, batch: MessagesIn) -> None:
         """Store turns, unless their user was forgotten since the call began."""
         if call.life is None or await self._users.get_life(call.owner) == call.life:
-            await self._messages.add(call.owner, batch)
+            await self._messages.add(call.owner, batch, sent_as=call.sent_as)
 
     async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - an end, not an error
         """Wait until the turns of all calls are stored, or for `timeout` seconds."""

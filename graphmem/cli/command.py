@@ -345,10 +345,15 @@ _OPTION_TYPES: Mapping[str, Any] = {
 """The types of options by the JSON type of a field; what is not listed is text."""
 
 
+_OPTION_NAMES = {"session_id": "--session"}
+"""The options of fields that are not named after these."""
+
+
 def _filter_option(name: str, schema: Mapping[str, Any]) -> inspect.Parameter:
     json_types = [form.get("type") for form in schema.get("anyOf", [schema])]
     type = next((_OPTION_TYPES[given] for given in json_types if given in _OPTION_TYPES), str | None)
-    option = typer.Option(f"--{name.replace('_', '-')}", help=schema["description"])
+    flag = _OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
+    option = typer.Option(flag, help=schema["description"])
     default = False if type is bool else None
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[type, option])
 

@@ -15,7 +15,7 @@ FAMILIES = {
     "init": ("init",),
     "memories": (
         *("add", "search", "entity", "history", "sessions", "memories", "get", "entities", "messages"),
-        *("update", "delete", "revert", "diff"),
+        *("update", "delete", "resolve", "revert", "diff"),
     ),
     "contexts": ("ask", "context", "enhance", "profile", "intents", "preferences", "patterns", "contradictions"),
     "tenants": ("users",),
@@ -39,6 +39,7 @@ GROUPS = {
     "persona": ("contexts", "persona_app", "Weights of a user's searches by memory type or tag."),
     "contexts": ("contexts", "items_app", "Topics, goals and mentions that contexts use for a time."),
     "instructions": ("tenants", "instructions_app", "What a tenant wants remembered, and what not."),
+    "trust": ("tenants", "trust_app", "Which sources a tenant trusts more than others."),
 }
 """The groups of commands by name: their module, its attribute, and their help."""
 

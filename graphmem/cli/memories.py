@@ -56,6 +56,10 @@ async def add(
         list[str] | None, typer.Option(help="Id of a memory it replaces; repeat for several.")
     ] = None,
     immutable: Annotated[bool, typer.Option("--immutable", help="Nobody may change it.")] = False,
+    said_by: Annotated[
+        str | None, typer.Option(help="Whose word it is: user, operator, import, document, assistant, tool or web.")
+    ] = None,
+    speaker: Annotated[str | None, typer.Option(help="The name of who said it.")] = None,
     infer: Annotated[bool, typer.Option("--infer", help="Let a model compare it with what is known.")] = False,
     space: Space = None,
 ) -> None:
@@ -80,6 +84,8 @@ async def add(
     }
     if type is not None:
         statement["type"] = type
+    if said_by or speaker:
+        statement["source"] = {"kind": said_by, "speaker": speaker}
     async with open_operations(output, tenant) as operations:
         if supersedes:
             ids = [await complete_memory_id(operations, user, memory_id) for memory_id in supersedes]
@@ -192,7 +198,6 @@ async def memories(
     *,
     filters: Filters,
     keyword: Annotated[str | None, typer.Option(help="Only statements that contain this text.")] = None,
-    session: Annotated[str | None, typer.Option(help="Only from this session.")] = None,
     sort: Annotated[
         Literal["created_at", "-created_at", "importance", "-importance", "valid_at", "-valid_at"],
         typer.Option(help="The order; a leading minus: the highest or latest first."),
@@ -204,7 +209,7 @@ async def memories(
     """List a user's memories by attributes, the latest first; `search` finds them by meaning."""
     from graphmem.cli import render
 
-    shown = {"keyword": keyword, "session_id": session, "sort": sort, "limit": limit, "cursor": cursor}
+    shown = {"keyword": keyword, "sort": sort, "limit": limit, "cursor": cursor}
     options = {**filters.as_query(), **shown, **given_spaces(spaces)}
     async with open_operations(output, tenant) as operations:
         page = await operations.memories(user, **options)
@@ -347,6 +352,26 @@ async def delete(
     output.show({"id": memory.id, "erased": count}, f"The memory {shorten_id(memory.id)} is erased: {versions}.")
 
 
+@command(app, "resolve")
+async def resolve(
+    output: Output,
+    memory_id: Annotated[str, typer.Argument(metavar="ID", help="The contested memory.")],
+    user: User,
+    holds: Annotated[
+        bool, typer.Option("--holds/--does-not-hold", help="Whether it takes the place of what it contests.")
+    ],
+    tenant: Tenant = "default",
+) -> None:
+    """Say whether a contested memory holds; `graphmem contradictions` lists them, `graphmem revert` undoes it."""
+    from graphmem.cli import render
+
+    async with open_operations(output, tenant) as operations:
+        contested = await operations.memory(user, memory_id)
+        memory = await operations.resolve(user, contested.id, holds=holds)
+    said = "It holds and took the place of what it contested." if holds else "It does not hold, and is retired."
+    output.show(memory, render.memories([memory]), said)
+
+
 @command(app, "revert")
 async def revert(
     output: Output,
@@ -356,7 +381,10 @@ async def revert(
     user: User,
     tenant: Tenant = "default",
 ) -> None:
-    """Undo a replacement: the replaced memory holds again, and the one that replaced it holds at no time."""
+    """Undo a replacement: the replaced memory holds again, and the one that replaced it holds at no time.
+
+    A contested memory that was resolved is contested again.
+    """
     from graphmem.cli import render
 
     async with open_operations(output, tenant) as operations:
@@ -370,7 +398,7 @@ def _find_replaced(memory: Memory) -> str:
     from graphmem.memories.memory import MemoryStatus
     from graphmem.runtime.short_ids import shorten_id
 
-    if memory.status is MemoryStatus.SUPERSEDED or memory.superseded_by:
+    if memory.status is MemoryStatus.SUPERSEDED or memory.superseded_by or memory.contests:
         return memory.id
     if len(memory.supersedes) > 1:
         ids = ", ".join(map(shorten_id, memory.supersedes))

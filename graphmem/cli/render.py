@@ -150,6 +150,8 @@ def memory(shown: Memory) -> Table:
         "statement": shown.content,
         "type": shown.subtype or shown.type,
         "status": shown.status,
+        "contests": ", ".join(map(shorten_id, shown.contests)) if shown.status == "contested" else "",
+        "said by": f"{shown.source.kind} ({shown.source.speaker})" if shown.source.speaker else shown.source.kind,
         "subject": _format_reference(shown.subject),
         "predicate": f"{shown.predicate}, one at a time" if shown.single_valued else shown.predicate,
         "object": _format_reference(shown.object),
@@ -360,7 +362,8 @@ def contradictions(reported: Sequence[UserContradiction]) -> Renderable:
     table = make_table("memories", "reason", "run", "reported")
     for contradiction in reported:
         ids = ", ".join(map(shorten_id, contradiction.memory_ids))
-        run, reported_at = shorten_id(contradiction.run_id), format_time(contradiction.reported_at)
+        run = shorten_id(contradiction.run_id) if contradiction.run_id else "contested"
+        reported_at = format_time(contradiction.reported_at)
         add_row(table, ids, contradiction.reason, run, reported_at)
     return table
 

@@ -1,4 +1,4 @@
-"""What belongs to a tenant: users, API keys, webhooks, declared types, instructions."""
+"""What belongs to a tenant: users, API keys, webhooks, declared types, instructions, trust."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from graphmem.cli.startup import open_operations
 if TYPE_CHECKING:
     from graphmem.memories.declared_types import DeclaredTypes
     from graphmem.tenants.owners import Instructions
+    from graphmem.tenants.trust import Trust
 
 
 app = typer.Typer()
@@ -48,6 +49,9 @@ async def create_key(
     space: Annotated[
         list[str] | None, typer.Option(help="Of the spaces of its users only this one; repeat for several.")
     ] = None,
+    source_kind: Annotated[
+        str, typer.Option("--as", help="Whose word it is what the key saves, such as assistant or tool.")
+    ] = "user",
     tenant: KeyTenant = "default",
 ) -> None:
     """Create an API key; it is shown once."""
@@ -56,7 +60,9 @@ async def create_key(
     from graphmem.cli import render_admin
 
     async with open_operations(output, tenant) as operations:
-        key = await operations.create_key(name, role=role, users=user or None, spaces=space or None)
+        key = await operations.create_key(
+            name, role=role, users=user or None, spaces=space or None, source_kind=source_kind
+        )
     output.show(key, render_admin.keys([key]), Text(f"Key: {key.key}\nIt is not shown again.", no_wrap=True))
 
 
@@ -229,3 +235,43 @@ async def _set_instructions(output: Output, tenant: str, text: str) -> None:
 
 def _show_instructions(output: Output, instructions: Instructions) -> None:
     output.show(instructions, instructions.text or "There are no custom instructions.")
+
+
+trust_app = typer.Typer(no_args_is_help=True)
+
+TrustTenant = Annotated[str, typer.Option("--tenant", help="The tenant whose memories the order is for.")]
+
+
+@command(trust_app, "show")
+async def show_trust(output: Output, tenant: TrustTenant = "default") -> None:
+    """Show which sources a tenant trusts more than others."""
+    async with open_operations(output, tenant) as operations:
+        _show_trust(output, await operations.trust())
+
+
+@command(trust_app, "set")
+async def set_trust(
+    output: Output,
+    order: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Sources, the most trusted first; those joined by commas are trusted alike: user operator,import web.",
+        ),
+    ],
+    tenant: TrustTenant = "default",
+) -> None:
+    """Set which sources a tenant trusts more than others; those left out follow in the default order."""
+    async with open_operations(output, tenant) as operations:
+        _show_trust(output, await operations.set_trust([group.split(",") for group in order]))
+
+
+@command(trust_app, "reset")
+async def reset_trust(output: Output, tenant: TrustTenant = "default") -> None:
+    """Set the default order of trust again."""
+    async with open_operations(output, tenant) as operations:
+        _show_trust(output, await operations.set_trust([]))
+
+
+def _show_trust(output: Output, trust: Trust) -> None:
+    output.show(trust, " > ".join(", ".join(group) for group in trust.order))

@@ -110,6 +110,7 @@ from graphmem.memories.memory import (
     MemoryIn,
     MemoryPatch,
     MemoryVersion,
+    ResolutionIn,
     SaveOut,
     SaveResult,
 )
@@ -144,6 +145,7 @@ from graphmem.tenants.spaces import (
     SpaceRole,
     SpaceRoleIn,
 )
+from graphmem.tenants.trust import StatedKind, Trust, TrustIn
 from graphmem.user_data.models import (
     ErasureResult,
     ExportFormat,
@@ -319,8 +321,22 @@ class Client:
         )
 
     @about_user
+    def resolve(self, user_id: str, memory_id: str, *, holds: bool) -> Memory:
+        """Say whether a contested memory holds: it takes the place of what it contests, or is retired."""
+        return self._send(
+            post(
+                make_path("/v1/users/{}/memories/{}/resolve", user_id, memory_id),
+                parse_model(Memory),
+                validate_arguments(ResolutionIn, {"holds": holds}),
+            )
+        )
+
+    @about_user
     def revert(self, user_id: str, memory_id: str) -> Memory:
-        """Undo one supersession: reopen the memory and close the one that replaced it."""
+        """Undo one supersession: reopen the memory and close the one that replaced it.
+
+        A contested memory that was resolved is contested again.
+        """
         return self._send(post(make_path("/v1/users/{}/memories/{}/revert", user_id, memory_id), parse_model(Memory)))
 
     # Search
@@ -588,7 +604,7 @@ class Client:
 
     @about_user
     def contradictions(self, user_id: str, *, space: str | None = None) -> list[UserContradiction]:
-        """List the memories that cannot all be true, as consolidation runs reported them, the latest first."""
+        """List the memories that cannot all be true: contested ones first, then what consolidation runs reported."""
         path = make_path("/v1/users/{}/contradictions", user_id)
         return self._send(get(path, parse_items(UserContradiction), _place(space)))
 
@@ -850,16 +866,21 @@ class Client:
         role: KeyRole | str,
         users: Sequence[str] | None = None,
         spaces: Sequence[str] | None = None,
+        source_kind: StatedKind | str | None = None,
     ) -> CreatedApiKey:
         """Create an API key; only this result holds its secret (admin).
 
-        With `users` it gives access to these alone, with `spaces` to these of their spaces alone.
+        With `users` it gives access to these alone, with `spaces` to these of their spaces alone. What it saves is the
+        word of `source_kind`, without one the user's.
         """
         return self._send(
             post(
                 make_path("/v1/admin/keys"),
                 parse_model(CreatedApiKey),
-                validate_arguments(ApiKeyIn, without_none(name=name, role=role, users=users, spaces=spaces)),
+                validate_arguments(
+                    ApiKeyIn,
+                    without_none(name=name, role=role, users=users, spaces=spaces, source_kind=source_kind),
+                ),
             )
         )
 
@@ -964,6 +985,24 @@ class Client:
                 make_path("/v1/admin/instructions"),
                 parse_model(Instructions),
                 validate_arguments(InstructionsIn, {"text": text}),
+            )
+        )
+
+    def trust(self) -> Trust:
+        """Read which sources the tenant trusts more than others, the most trusted first (admin)."""
+        return self._send(get(make_path("/v1/admin/trust"), parse_model(Trust)))
+
+    def set_trust(self, order: Sequence[str | Sequence[str]]) -> Trust:
+        """Set which sources the tenant trusts more than others; an empty order sets the default one again (admin).
+
+        Sources in one list are trusted alike; those left out follow in the default order.
+        """
+        return self._send(
+            post(
+                make_path("/v1/admin/trust"),
+                parse_model(Trust),
+                validate_arguments(TrustIn, {"order": order}),
+                method="PUT",
             )
         )
 

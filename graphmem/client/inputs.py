@@ -14,6 +14,7 @@ from graphmem.memories.listing import SortOrder
 from graphmem.memories.memory import MemoryIn, MemoryType, SaveIn, Scope
 from graphmem.runtime.validation import validate_arguments, validate_input
 from graphmem.search.models import Cut, SearchQuery
+from graphmem.tenants.trust import SourceKind, StatedKind
 
 MemoryInput = str | MemoryIn | Mapping[str, Any]
 """A statement to save: its text alone, or the fields of `MemoryIn`, with names alone for entities."""
@@ -43,9 +44,15 @@ class FilterOptions(TypedDict, total=False):
     min_importance: float | None
     created_after: TimeInput | None
     created_before: TimeInput | None
+    source_kind: SourceKind | None
+    min_trust: StatedKind | None
+    speaker: str | None
+    agent: str | None
+    session_id: str | None
     valid_as_of: TimeInput | None
     known_as_of: TimeInput | None
     include_superseded: bool
+    include_contested: bool
 
 
 class SearchOptions(FilterOptions, total=False):
@@ -82,6 +89,7 @@ class ContextOptions(TypedDict, total=False):
     profile_pack: Mapping[str, Any]
     valid_as_of: TimeInput | None
     known_as_of: TimeInput | None
+    min_trust: StatedKind | None
     spaces: SpacesInput
     space: str | None
 
@@ -110,7 +118,6 @@ class ListMemoriesFilters(QueryStringOptions, total=False):
     """The fields of `ListFilters` other than those of its pages."""
 
     keyword: str | None
-    session_id: str | None
     sort: SortOrder | str
     spaces: SpacesInput
 

@@ -36,6 +36,7 @@ from graphmem.neo4j.driver import Transaction, to_json
 from graphmem.runtime.field_types import Vector, deduplicate, name_key
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.trust_store import find_trust_order
 
 FACT_ACTIONS: tuple[type, ...] = (CreateEntity, Merge, Associate)
 """The actions on facts in the order of their execution.
@@ -84,7 +85,7 @@ class FactChanges:
         self._facts = dict(context.facts)
         self._current = dict(context.current)
         self._context = replace(context, facts=self._facts, current=self._current)
-        self._ledger = Ledger(context.facts.values(), context.now, actor)
+        self._ledger = Ledger(context.facts.values(), context.now, actor, context.order)
         self._merged_into: dict[str, str] = {}
         self._ended: list[Fact] = []
         self._merged: list[Fact] = []
@@ -295,14 +296,19 @@ class EntityLinker:
         ]
         if not duplicates:
             return [], now
-        ledger = Ledger(current.values(), now, self.actor)
+        kinds = {fact.trust_kind for fact in current.values()}
+        order = await find_trust_order(self.transaction, self.owner.tenant, kinds)
+        ledger = Ledger(current.values(), now, self.actor, order)
         for duplicate in duplicates:
             kept = kept_by_hash[duplicate.content_hash]
             if not kept.immutable:
+                trusted = duplicate if order.is_less(kept.trust_kind, than=duplicate.trust_kind) else kept
                 ledger.annotate(
                     kept.memory_id,
                     message_ids=join_sources(kept.message_ids, duplicate.message_ids),
                     episodes=join_sources(kept.episodes, duplicate.episodes),
+                    source_kind=trusted.source_kind,
+                    trusted_as=trusted.trusted_as,
                 )
         kept_ids = {fact.memory_id: kept_by_hash[fact.content_hash].memory_id for fact in duplicates}
         reached = await retire_duplicates(

@@ -58,6 +58,7 @@ from graphmem.memories.fact import Fact
 from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryStatus, Scope
 from graphmem.runtime.field_types import content_hash, name_key
 from graphmem.runtime.stored_values import stored_values
+from graphmem.tenants.trust import DEFAULT_ORDER, TrustOrder
 from graphmem.text.word_lists import WRITTEN_LANGUAGES, load_words
 
 USER_WORDS = load_words(*WRITTEN_LANGUAGES).user_words
@@ -81,6 +82,7 @@ class GuardContext:
     - `current`: memory ids of the current statements by their deduplication key (content and subject)
     - `contradicted`: memory ids of statements that the run reports as contradictory
     - `curated`: whether a person wrote the proposals
+    - `order`: how much the tenant trusts each source
     """
 
     now: datetime
@@ -94,6 +96,7 @@ class GuardContext:
     contradicted: frozenset[str] = frozenset()
     curated: bool = False
     find_secrets: SecretFinder = lambda _: ()
+    order: TrustOrder = DEFAULT_ORDER
 
     def names_of(self, ids: Iterable[str]) -> list[str]:
         """Return the names and aliases of known entities."""
@@ -161,6 +164,7 @@ def _check_action(proposal: Proposal, context: GuardContext, verification: Verif
         case Merge():
             return (
                 _check_usable(proposal.memory_ids, context)
+                or _check_trust(proposal, context)
                 or _check_same_slot(proposal, context)
                 or _check_validity(proposal, context)
                 or _check_no_contradiction(proposal, context)
@@ -185,8 +189,19 @@ def _check_usable(memory_ids: Sequence[str], context: GuardContext) -> str | Non
             return f"{memory_id} is immutable"
         if fact.scope is Scope.GLOBAL:
             return f"{memory_id} is global"
+        if fact.is_contested:
+            return f"{memory_id} is contested: resolve it first"
         if fact.expired_at is not None or fact.status is not MemoryStatus.ACTIVE or not fact.is_valid_at(context.now):
             return f"{memory_id} is not current"
+    return None
+
+
+def _check_trust(proposal: Merge, context: GuardContext) -> str | None:
+    """Return why a merge would make the word of one source that of a less trusted one, or None."""
+    kinds = [context.facts[key].trust_kind for key in proposal.memory_ids]
+    most, least = context.order.most_trusted(kinds), context.order.least_trusted(kinds)
+    if context.order.is_less(least, than=most):
+        return f"the memories are not trusted alike: the word of {most} is not merged with that of {least}"
     return None
 
 

@@ -13,9 +13,7 @@ from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, Entity, parse_entity_t
 from graphmem.memories.fact import MAX_SEARCH_TEXT, Fact, join_sources
 from graphmem.memories.memory import MemoryType
 from graphmem.runtime.field_types import content_hash, deduplicate, name_key
-
-CONSOLIDATION_SOURCE_KIND = "consolidation"
-"""Kind of the source of merged memories."""
+from graphmem.tenants.trust import CONSOLIDATION
 
 MAX_MERGED_TAGS = 50
 """Most tags of a merged memory; a memory that callers save has as many at most."""
@@ -27,7 +25,8 @@ def merge_facts(sources: Sequence[Fact], content: str, *, say_same: bool) -> Fac
     It holds from the earliest known start of sources that `say_same`, else from the latest, and up to the end that one
     of them has. Of single-valued sources that say the same as others, only their own starts count, because what they
     replaced ended there. It has the greatest importance and the provenance of all sources, and is reinforced by each
-    further one; its confidence is the least of sources of which it needs all. Subject, predicate and object are those
+    further one; its confidence is the least of sources of which it needs all. The sources are trusted alike, and so is
+    it. Subject, predicate and object are those
     of the single-valued source, else of the most important one; it mentions the objects of the others.
     """
     primary = max(sources, key=lambda fact: (fact.single_valued, fact.object_id is not None, fact.importance))
@@ -71,7 +70,8 @@ def merge_facts(sources: Sequence[Fact], content: str, *, say_same: bool) -> Fac
         first_created_at=now,
         updated_at=now,
         associations=tuple(key for key in _distinct(fact.associations for fact in sources) if key not in ids),
-        source_kind=CONSOLIDATION_SOURCE_KIND,
+        source_kind=CONSOLIDATION,
+        trusted_as=primary.trust_kind,
         session_id=sessions.pop() if len(sessions) == 1 else None,
         message_ids=join_sources(*(fact.message_ids for fact in sources)),
         episodes=join_sources(*(fact.episodes for fact in sources)),

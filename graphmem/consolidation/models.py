@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -20,6 +20,7 @@ from pydantic import (
 
 from graphmem.consolidation.maintenance_tasks import MaintenanceResults, MaintenanceTask
 from graphmem.memories.entity import EntityType
+from graphmem.memories.fact import Fact
 from graphmem.memories.memory import MAX_CONTENT_LENGTH
 from graphmem.memories.snapshot import ElementChange, ElementKind
 from graphmem.models.receipt import Receipt
@@ -366,10 +367,28 @@ class ConsolidationRun(BaseModel):
 
 
 class UserContradiction(ReportedContradiction):
-    """A contradiction with the run that reported it, and when."""
+    """A contradiction with the run that reported it, and when.
 
-    run_id: str
+    One of a contested memory comes from no run; `contested` is the memory to resolve.
+    """
+
+    run_id: str | None
+    contested: str | None = None
     reported_at: datetime
+
+
+def contested_pairs(facts: Iterable[Fact]) -> list[UserContradiction]:
+    """Return contested memories as contradictions with what they contest."""
+    return [
+        UserContradiction(
+            memory_ids=[fact.memory_id, *fact.contests],
+            reason=f"contested: a less trusted source ({fact.trust_kind}) says otherwise",
+            run_id=None,
+            contested=fact.memory_id,
+            reported_at=fact.created_at,
+        )
+        for fact in facts
+    ]
 
 
 class RollbackElement(BaseModel):

@@ -40,6 +40,7 @@ from graphmem.runtime.field_types import Vector, name_key
 from graphmem.runtime.times import MICROSECOND
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.trust_store import find_trust_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class GuardContextLoader:
         self, proposals: Sequence[Proposal], facts: Mapping[str, Fact], now: datetime
     ) -> GuardContext:
         """Return the context of proposals about memories; `facts` is part of it and may change while it is used."""
+        kinds = {fact.trust_kind for fact in facts.values()}
         entity_ids = [key for fact in facts.values() for key in (fact.subject_id, *fact.entity_ids)]
         new_names = [proposal.name for proposal in proposals if isinstance(proposal, CreateEntity)]
         return GuardContext(
@@ -67,6 +69,7 @@ class GuardContextLoader:
             current={fact.dedup_key: fact.memory_id for fact in facts.values() if fact.is_valid_at(now)},
             curated=self.curated,
             find_secrets=self.find_secrets,
+            order=await find_trust_order(self.transaction, self.owner.tenant, kinds),
         )
 
     async def load_for_entity_update(self, proposal: UpdateEntity, now: datetime) -> GuardContext:

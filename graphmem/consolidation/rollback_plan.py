@@ -22,7 +22,7 @@ ElementKey = tuple[ElementKind, str]
 Row = dict[str, Any]
 
 _REFERENCES = ("superseded_by", "ended_by")
-_REFERENCE_LISTS = ("supersedes", "associations")
+_REFERENCE_LISTS = ("supersedes", "contests", "associations")
 
 
 @dataclass(frozen=True, slots=True)

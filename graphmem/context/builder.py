@@ -36,6 +36,7 @@ from graphmem.search.source import CandidateSource
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import ProductProfile, TenantProfiles
 from graphmem.tenants.scopes import Reader, ReadState, scope_of
+from graphmem.tenants.trust import SourceKind, TrustOrder
 
 CACHE_SECONDS = 3600
 """Seconds for which a snapshot is cached."""
@@ -171,15 +172,18 @@ class ContextBuilder:
             self._search(source, request),
             self._find_ticket_sessions(scope.owner, request),
         )
+        order = source.state.trust_order
+        snapshot = snapshot.trusted_as_much_as(request.min_trust, order)
+        messages = _trusted_messages(found.messages, request, order)
         if not request.requested_domains and snapshot.session:
             request = request.model_copy(update={"domain": snapshot.session.domain})
         hits = await self._add_hits_of_domains(source, request, found.results)
         refers_to_past = bool(ticket_sessions) or refers_to_past_session(request.question_text)
-        quotes = select_quotes(request, snapshot, found.messages, product)
+        quotes = select_quotes(request, snapshot, messages, product)
         dated = [*(hit.memory for hit in hits), *snapshot.profile] if request.sources else []
         surroundings = await self._surroundings.load(
             reader,
-            _relate_sessions(request, product, hits, found.messages if refers_to_past else [], ticket_sessions),
+            _relate_sessions(request, product, hits, messages if refers_to_past else [], ticket_sessions),
             message_ids=[hit.message.id for hit in quotes],
             dated_ids=[message_id for memory in dated for message_id in memory.source.message_ids],
             valid_as_of=request.valid_as_of,
@@ -239,7 +243,13 @@ class ContextBuilder:
         Without a question, the hits are the most important memories of each domain.
         """
         if request.question is None:
-            return await self._list_domain_memories(source.state.scope, request)
+            listed = await self._list_domain_memories(source.state.scope, request)
+            order = source.state.trust_order
+            return [
+                hit
+                for hit in listed
+                if request.min_trust is None or not order.is_less(hit.memory.source.trust_kind, than=request.min_trust)
+            ]
         wanted = min(MIN_DOMAIN_HITS, request.top)
         count_by_domain = Counter(hit.memory.domain for hit in found)
         scarce = [domain for domain in request.requested_domains if count_by_domain[domain] < wanted]
@@ -285,6 +295,20 @@ def _place_of(reader: Reader, request: ContextRequest) -> Owner | None:
     return None if request.space is None else scope_of(reader).find_space(request.space)
 
 
+def _trusted_messages(
+    messages: Sequence[MessageHit], request: ContextRequest, order: TrustOrder
+) -> Sequence[MessageHit]:
+    """Return the messages of sources that are trusted as much as a request wants."""
+    if request.min_trust is None:
+        return messages
+    kept = []
+    for hit in messages:
+        kinds: list[SourceKind] = list(hit.message.stated_by)
+        if not order.is_less(order.least_trusted(kinds), than=request.min_trust):
+            kept.append(hit)
+    return kept
+
+
 def _relate_sessions(
     request: ContextRequest,
     product: ProductProfile,
@@ -319,6 +343,7 @@ def _to_query(request: ContextRequest, question: str, *, include_messages: bool 
         query=question,
         valid_as_of=request.valid_as_of,
         known_as_of=request.known_as_of,
+        min_trust=request.min_trust,
         limit=min(
             100, max(MIN_SEARCH_LIMIT, SEARCH_LIMIT_FACTOR * request.top, request.token_budget // TOKENS_PER_HIT)
         ),

@@ -34,6 +34,7 @@ from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import PatternType
 from graphmem.tenants.spaces import SPACES_FIELD, SpaceId, SpaceSelection, SpacesInQueryString
+from graphmem.tenants.trust import StatedKind, TrustOrder
 
 
 class _PatternData(BaseModel):
@@ -298,6 +299,9 @@ class ContextRequest(BaseModel):
     profile_pack: Metadata = Field(default_factory=dict)
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
+    min_trust: StatedKind | None = Field(
+        None, description="Only memories and messages of sources that are trusted as much as this one."
+    )
     spaces: SpaceSelection = SPACES_FIELD
     space: SpaceId | None = Field(None, description="The space that shares the session; absent: it is the user's own.")
 
@@ -577,6 +581,13 @@ class ContextSnapshot:
     intents: Sequence[LearnedIntent] = ()
     user_entity_name: str | None = None
     speaker: str | None = None
+
+    def trusted_as_much_as(self, kind: StatedKind | None, order: TrustOrder) -> ContextSnapshot:
+        """Return the snapshot without the memories of sources that are trusted less than a kind; None: all of it."""
+        if kind is None:
+            return self
+        trusted = [memory for memory in self.profile if not order.is_less(memory.source.trust_kind, than=kind)]
+        return replace(self, profile=trusted)
 
     def as_of(self, now: datetime) -> ContextSnapshot:
         """Return the snapshot without the memories that are not valid and the items that have expired at `now`."""

@@ -14,7 +14,7 @@ from graphmem.runtime.times import parse_times
 from graphmem.tenants.owners import Owner
 
 _MESSAGE_FIELDS = (
-    "intent", "domain", "confidence", "sql_executed", "execution_time_ms", "feedback_score", "feedback_text",
+    "intent", "domain", "confidence", "sql_executed", "execution_time_ms", "feedback_score", "feedback_text", "sent_as",
 )  # fmt: skip
 """Fields of a message that are stored as they are, and that may be absent."""
 
@@ -95,6 +95,7 @@ def message_to_properties(
         "role": message.role.value,
         "speaker": message.name,
         "author": prepared.author,
+        "sent_as": prepared.sent_as,
         "content": message.content,
         "redacted": prepared.redacted,
         "content_embedding": prepared.vector,

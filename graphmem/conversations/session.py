@@ -29,6 +29,7 @@ from graphmem.runtime.stored_values import MAX_REQUEST_TEXT, check_request_size,
 from graphmem.runtime.times import ZonedDatetime
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.spaces import PlaceQuery, SpaceId
+from graphmem.tenants.trust import StatedKind, kind_of_message
 
 MessageInput = TypeVar("MessageInput")
 
@@ -166,6 +167,10 @@ def with_author(batch: MessagesIn, author: str) -> MessagesIn:
     return batch.model_copy(update={"messages": named})
 
 
+DOCUMENT_KEY = "document"
+"""The key of the metadata of a message that names the document which it is a part of."""
+
+
 class Message(BaseModel):
     """A stored message; `position` counts from 1 in its session, `extracted_at` is when extraction last read it."""
 
@@ -182,6 +187,11 @@ class Message(BaseModel):
     entities: dict[str, list[Any]]
     domain: str | None = None
     metadata: dict[str, Any]
+    sent_as: StatedKind | None = Field(
+        None,
+        exclude_if=lambda kind: kind is None,
+        description="The source that the key which sent it speaks as, where that is not the user.",
+    )
     rich_content: dict[str, Any] | None
     confidence: float | None
     sql_executed: str | None
@@ -193,6 +203,12 @@ class Message(BaseModel):
     position: int
     extracted_at: datetime | None
     utc_offset_minutes: int = Field(0, exclude=True)
+
+    @property
+    def stated_by(self) -> tuple[StatedKind, ...]:
+        """Whose word it is, and that of the key that sent it if it is bound: the less trusted of both counts."""
+        kind = kind_of_message(self.role.value, is_document=DOCUMENT_KEY in self.metadata)
+        return (kind, self.sent_as) if self.sent_as else (kind,)
 
 
 class RunMessage(BaseModel):
@@ -318,13 +334,14 @@ class PreparedMessage:
     """A message ready to be stored; `redacted` is its text without secrets, None when it holds none.
 
     Without a `vector` it is found by its words only, until a job has computed one. `author` is the user who sent it to
-    a space.
+    a space, `sent_as` whose word it is by the key that sent it, where that is not the user's.
     """
 
     message: MessageIn
     vector: Vector | None
     redacted: str | None = None
     author: str | None = None
+    sent_as: StatedKind | None = None
 
 
 @dataclass(frozen=True, slots=True)

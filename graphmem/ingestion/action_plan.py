@@ -25,6 +25,7 @@ from graphmem.memories.entity import EntityIn, EntityRef
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import MemoryIn, MemoryStatus
 from graphmem.runtime.field_types import content_hash, name_key
+from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind, TrustOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +33,14 @@ class PlannedSave:
     """A statement to save; it ends the memories in `memory.supersedes`, for `reason`.
 
     They end when it starts, or at their own time in `ends`, by memory id. `is_reinforcement` marks a statement that
-    repeats a known memory word for word, to reinforce it.
+    repeats a known memory word for word, to reinforce it. It is the word of `source_kind`, None: of its candidate.
     """
 
     candidate_index: int
     memory: MemoryIn
     reason: str = "superseded"
     is_reinforcement: bool = False
+    source_kind: SourceKind | None = None
     ends: Mapping[str, datetime] = field(default_factory=dict)
 
 
@@ -114,7 +116,8 @@ class ActionPlanner:
     """Makes the plan of one window for the facts as they are now.
 
     `facts` are the believed versions of the related facts and of those that compete with a single-valued statement, by
-    memory id; `entity_refs` the entities they name, by id.
+    memory id; `entity_refs` the entities they name, by id. By `order` a candidate ends and deletes nothing that a more
+    trusted source says: it is planned as if it did, and saved as contested.
     """
 
     def __init__(
@@ -123,7 +126,9 @@ class ActionPlanner:
         linking: LinkingResult,
         facts: Mapping[str, Fact],
         entity_refs: Mapping[str, EntityRef],
+        order: TrustOrder = DEFAULT_ORDER,
     ) -> None:
+        self._order = order
         self._candidates = candidates
         self._linking = linking
         self._facts = dict(facts)
@@ -337,6 +342,12 @@ class ActionPlanner:
         if reason := self._find_veto(candidate, fact, None):
             self._veto(index, "end", reason, fact.memory_id, is_saved=True)
             return self._insert(index, candidate, by_rules=False)
+        if self._is_less_trusted(candidate, fact):
+            if content_hash(candidate.memory.content) == fact.content_hash:
+                return self._veto(index, "end", "it is of a more trusted source", fact.memory_id)
+            contesting = candidate.memory.model_copy(update={"supersedes": [fact.memory_id]})
+            self._plan.saves.append(PlannedSave(index, contesting))
+            return None
         self._ended_ids.add(fact.memory_id)
         self._facts[fact.memory_id] = replace(fact, invalid_at=end)
         stated = str(candidate.memory.metadata[STATED_END_KEY])
@@ -368,7 +379,7 @@ class ActionPlanner:
         reason = f"superseded: {shorten_reason(decision.reason)}"
         self._plan.saves.append(PlannedSave(index, memory, reason, ends=ends))
         self._note_replaced_values(memory, candidate)
-        if len(superseded) == 1:
+        if len(superseded) == 1 and not self._is_less_trusted(candidate, superseded[0]):
             self._save_remainder(index, candidate, decision, superseded[0])
 
     def _superseding_memory(
@@ -400,13 +411,13 @@ class ActionPlanner:
             return
         named = [self._entity_refs[key] for key in fact.entity_ids if key in self._entity_refs]
         memory = make_remainder(remaining, fact, candidate, self._entity_input(fact.subject_id), named)
-        self._plan.saves.append(PlannedSave(index, memory))
+        self._plan.saves.append(PlannedSave(index, memory, source_kind=fact.trust_kind))
 
     def _may_supersede(self, index: int, candidate: ValidatedCandidate, fact: Fact, stated: datetime | None) -> bool:
         reason = self._find_veto(candidate, fact, stated)
         if reason:
             self._veto(index, "supersede", reason, fact.memory_id, is_saved=True)
-        else:
+        elif not self._is_less_trusted(candidate, fact):
             self._ended_ids.add(fact.memory_id)
         return reason is None
 
@@ -428,6 +439,8 @@ class ActionPlanner:
                 self._veto(index, "delete", "it is immutable", fact.memory_id)
             elif not candidate.is_from_user:
                 self._veto(index, "delete", "the user did not say so", fact.memory_id)
+            elif self._is_less_trusted(candidate, fact):
+                self._veto(index, "delete", "it is of a more trusted source", fact.memory_id)
             elif fact.memory_id in self._ended_ids:
                 self._veto(index, "delete", "another statement ends it", fact.memory_id)
             elif len(self._plan.deletions) >= MAX_DELETIONS_PER_WINDOW:
@@ -438,6 +451,9 @@ class ActionPlanner:
                 self._plan.deletions.append(PlannedDeletion(index, fact.memory_id, reason))
         if not named:
             self._veto(index, "delete", "nothing known says what was taken back")
+
+    def _is_less_trusted(self, candidate: ValidatedCandidate, fact: Fact) -> bool:
+        return self._order.is_less(candidate.source_kind(self._order), than=fact.trust_kind)
 
     def _veto(
         self, index: int, action: str, reason: str, memory_id: str | None = None, *, is_saved: bool = False

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from graphmem.conversations.session import MessageRole
 from graphmem.ingestion.dropped_candidates import dropping_errors
 from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named, parse_local_date
-from graphmem.ingestion.name_matching import are_different_people
+from graphmem.ingestion.name_matching import are_different_people, may_mean_same_person
 from graphmem.ingestion.transcript import TranscriptLine
 from graphmem.memories.declared_types import DeclaredMemoryType, DeclaredTypes
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, EntityIn
@@ -34,6 +34,7 @@ from graphmem.memories.memory import (
 )
 from graphmem.memories.type_checks import find_attribute_problem
 from graphmem.runtime.field_types import deduplicate, name_key
+from graphmem.tenants.trust import SourceKind, TrustOrder
 
 
 class NamedAttribute(BaseModel):
@@ -158,8 +159,8 @@ PENDING_TYPES = frozenset({MemoryType.PLAN, MemoryType.OPEN_LOOP})
 ASSISTANT_TYPES = frozenset({MemoryType.RECOMMENDATION, MemoryType.CONVERSATION_SUMMARY, MemoryType.CONVERSATION_TOPIC})
 """Types that a candidate stated by the assistant alone may have."""
 
-EXTRACTION_SOURCE = "extraction"
-"""Source kind of memories that were extracted from messages."""
+SAID_BY_KEY = "said_by"
+"""Metadata key of every extracted fact: `user`, or `assistant` where the assistant alone said it."""
 
 STATED_START_KEY, STATED_END_KEY = "since", "until"
 """Metadata keys of an extracted fact: its start and end as they were stated, in the speaker's local time."""
@@ -182,7 +183,8 @@ class ValidatedCandidate:
     """A statement ready to be linked.
 
     `sent_at` is the local time of its latest message, `user_message_ids` are the user's messages among its sources;
-    `is_dated` says that its start was stated, `retracts` that the user took it back.
+    `is_dated` says that its start was stated, `retracts` that the user took it back. `stated_by` are the sources of the
+    lines that state it, as in `TranscriptLine`.
     """
 
     memory: MemoryIn
@@ -190,6 +192,11 @@ class ValidatedCandidate:
     user_message_ids: tuple[str, ...]
     retracts: bool
     is_dated: bool
+    stated_by: tuple[tuple[SourceKind, ...], ...] = ()
+
+    def source_kind(self, order: TrustOrder) -> SourceKind:
+        """Return whose word it is: that of the most trusted of its lines."""
+        return order.most_trusted([order.least_trusted(line) for line in self.stated_by if line] or ["user"])
 
     @property
     def is_from_user(self) -> bool:
@@ -259,7 +266,9 @@ def validate_candidates(
             elif reason := policy_check(validated.memory):
                 rejections.append(Rejection(candidate.type.value, reason))
             else:
-                speaker = find_speaker(line for line in lines if line.number in candidate.messages)
+                speaker = find_speaker(
+                    (line for line in lines if line.number in candidate.messages), [user_entity_name, *user_names]
+                )
                 own = speaker or EntityIn(name=user_entity_name, type=PERSON_TYPE)
                 memory = _name_user_entity(validated.memory, candidate, own, user_name_keys)
                 if speaker and memory.subject is None:
@@ -333,11 +342,15 @@ def _validate_candidate(
             scope=Scope.EPISODIC if candidate.type is MemoryType.CONVERSATION_TOPIC else None,
             domain=_read_domain(candidate),
             single_valued=single,
-            source=MemorySourceIn(session_id=session_id, message_ids=message_ids[:MAX_SOURCE_MESSAGES]),
+            source=MemorySourceIn(
+                session_id=session_id,
+                message_ids=message_ids[:MAX_SOURCE_MESSAGES],
+                speaker=_name_of_speaker(sources),
+            ),
             expires_at=_read_expiry(candidate, latest.sent_at),
             metadata={
                 **(label.attributes if label else {}),
-                "said_by": "user" if is_from_user else "assistant",
+                SAID_BY_KEY: "user" if is_from_user else "assistant",
                 **({STATED_START_KEY: candidate.valid_at} if valid_at else {}),
                 **({STATED_END_KEY: candidate.invalid_at} if invalid_at else {}),
             },
@@ -345,20 +358,37 @@ def _validate_candidate(
     except ValidationError as error:
         return rejected(f"cannot be stored: {error.errors()[0]['type']}")
     user_message_ids = tuple(dict.fromkeys(line.message_id for line in sources if line.role is MessageRole.USER))
-    return ValidatedCandidate(memory, latest.sent_at, user_message_ids, candidate.retracts, valid_at is not None)
+    return ValidatedCandidate(
+        memory,
+        latest.sent_at,
+        user_message_ids,
+        candidate.retracts,
+        valid_at is not None,
+        tuple(dict.fromkeys(line.stated_by for line in sources if line.stated_by)),
+    )
 
 
-def find_speaker(lines: Iterable[TranscriptLine]) -> EntityIn | None:
-    """Return who speaks in the lines of a space, by the latest line of a user; None for lines of no space.
+def find_speaker(lines: Iterable[TranscriptLine], user_names: Sequence[str] = ()) -> EntityIn | None:
+    """Return who speaks in lines, by the latest line of a user; None where that is the user whose memory it is.
 
-    In a space "the user" is the member who said it.
+    In a space "the user" is the member who said it. Elsewhere a line bears the name of somebody else if it is none that
+    the user may have.
     """
-    said = [line for line in lines if line.author and line.role is MessageRole.USER]
+    said = [line for line in lines if line.role is MessageRole.USER]
     if not said:
         return None
     latest = max(said, key=lambda line: (line.sent_at, line.number))
+    if latest.author is None:
+        is_user = latest.speaker is None or any(may_mean_same_person(latest.speaker, name) for name in user_names)
+        return None if is_user else _try_entity(latest.speaker or "", PERSON_TYPE)
     aliases = [latest.speaker] if latest.speaker and name_key(latest.speaker) != name_key(latest.author or "") else []
     return EntityIn(name=latest.author or "", type=PERSON_TYPE, aliases=aliases)
+
+
+def _name_of_speaker(sources: Sequence[TranscriptLine]) -> str | None:
+    """Return the name on the latest line of a user, or else on the latest line."""
+    of_user = [line for line in sources if line.role is MessageRole.USER]
+    return max(of_user or sources, key=lambda line: (line.sent_at, line.number)).speaker
 
 
 def _name_user_entity(memory: MemoryIn, candidate: Candidate, own: EntityIn, user_name_keys: Set[str]) -> MemoryIn:
@@ -456,5 +486,6 @@ def _merge_duplicates(candidates: Sequence[ValidatedCandidate]) -> list[Validate
             first,
             memory=memory,
             user_message_ids=tuple(dict.fromkeys([*first.user_message_ids, *candidate.user_message_ids])),
+            stated_by=tuple(dict.fromkeys([*first.stated_by, *candidate.stated_by])),
         )
     return list(merged.values())

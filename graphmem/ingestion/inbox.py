@@ -58,6 +58,7 @@ from graphmem.runtime.stored_values import stored_values, text_length
 from graphmem.secrets.values import SecretPolicy, make_redactor
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner, make_owner
+from graphmem.tenants.trust import StatedKind
 from graphmem.text.token_counts import count_tokens
 
 log = logging.getLogger(__name__)
@@ -114,11 +115,13 @@ class Inbox:
         extract: bool,
         summarize: bool = True,
         author: str | None = None,
+        sent_as: StatedKind | None = None,
         request: IdempotentRequest | None = None,
     ) -> MessagesAccepted:
         """Store new messages and queue one extraction of all unread ones, with `summarize` also a summary if needed.
 
-        `author` is the user who sent them to a space: what is learned of one user is not learned of a space. The same
+        `author` is the user who sent them to a space: what is learned of one user is not learned of a space. What they
+        state is trusted no more than `sent_as`. The same
         batch again changes nothing when its messages have ids, or when it comes with the same `request`.
         """
         redact = make_redactor(self._policy.allowed_classes(owner.tenant))
@@ -129,7 +132,7 @@ class Inbox:
         vectors = await self._embed_in_time(batch.messages)
         vector_of_each: Sequence[Vector | None] = vectors or [None] * len(redacted)
         messages = [
-            PreparedMessage(message, vector, text if text != message.content else None, author)
+            PreparedMessage(message, vector, text if text != message.content else None, author, sent_as)
             for message, vector, text in zip(_with_ids(batch.messages, request), vector_of_each, redacted, strict=True)
         ]
         # The id is stored with the messages before the job is queued, so that a crash between the two loses nothing.
@@ -410,18 +413,30 @@ class MessageService:
         self._is_automatic = extraction == "auto"
 
     async def add(
-        self, owner: Owner, batch: MessagesIn, *, author: str | None = None, request: IdempotentRequest | None = None
+        self,
+        owner: Owner,
+        batch: MessagesIn,
+        *,
+        author: str | None = None,
+        sent_as: StatedKind = "user",
+        request: IdempotentRequest | None = None,
     ) -> MessagesAccepted | Job:
         """Store messages and queue their extraction; with `wait`, return its job once it is final.
 
-        `author` is the user who sends them to a space. A repetition with the same `request` stores nothing and returns
-        the same.
+        `author` is the user who sends them to a space; what they state is trusted no more than `sent_as`. A repetition
+        with the same `request` stores nothing and returns the same.
         """
         extract = batch.extract and self._is_automatic
         if author is not None:
             batch = with_author(batch, author)
         accepted = await self._inbox.add(
-            owner, batch, extract=extract, summarize=self._is_automatic, author=author, request=request
+            owner,
+            batch,
+            extract=extract,
+            summarize=self._is_automatic,
+            author=author,
+            sent_as=None if sent_as == "user" else sent_as,
+            request=request,
         )
         if batch.wait and accepted.job_id:
             return await self._waiting.wait(accepted.job_id, WAIT_SECONDS)

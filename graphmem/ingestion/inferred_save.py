@@ -18,7 +18,7 @@ from graphmem.ingestion.llm_schemas import Reconciliation
 from graphmem.ingestion.name_resolution import with_canonical_names
 from graphmem.ingestion.reconciliation import build_reconciliation_prompt, needs_model_call
 from graphmem.ingestion.transcript import TranscriptLine
-from graphmem.ingestion.window_transaction import ExtractedWindow, load_current_facts
+from graphmem.ingestion.window_transaction import ExtractedWindow, find_order_of_window, load_current_facts
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import (
@@ -31,7 +31,7 @@ from graphmem.memories.memory import (
 from graphmem.memories.new_memory import NewMemory
 from graphmem.memories.saving import FactLoader, FactWrite
 from graphmem.memories.versioning import Ledger
-from graphmem.memories.writer import MemoryWriter, about_speaker, find_space
+from graphmem.memories.writer import MemoryWriter, about_speaker, find_space, kind_of_statement
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import load_prompts
@@ -42,6 +42,7 @@ from graphmem.runtime.times import Clock
 from graphmem.secrets.values import SecretPolicy, make_redactor
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.trust import SourceKind
 
 MAX_INFERRED = 20
 """Statements of one save that a model compares with what is known."""
@@ -80,7 +81,7 @@ class InferredSave:
         memories: Sequence[MemoryIn],
         *,
         actor: str | None,
-        kind: str,
+        kind: SourceKind,
         request: IdempotentRequest | None = None,
         spaces: Mapping[str, Owner] = MappingProxyType({}),
     ) -> list[SaveResult]:
@@ -120,12 +121,12 @@ class InferredSave:
         memories: Sequence[MemoryIn],
         model: LanguageModel,
         actor: str | None,
-        kind: str,
+        kind: SourceKind,
         request: IdempotentRequest | None,
         speaker: str | None,
     ) -> list[SaveResult]:
         now = self._clock()
-        candidates = [_to_candidate(memory, now) for memory in memories]
+        candidates = [_to_candidate(memory, now, kind_of_statement(memory, kind)) for memory in memories]
         vectors: dict[str, Vector] = {}
         names = [entity.name for candidate in candidates for entity in candidate.named_entities]
         await self._embed(vectors, [*(memory.content for memory in memories), *names, owner.user_id, owner.entity_name])
@@ -135,7 +136,7 @@ class InferredSave:
             window = await self._ask(owner, window, model, vectors)
 
         async def write(transaction: Transaction) -> list[SaveResult]:
-            apply = partial(self._apply, transaction, owner, window, vectors, actor, kind, speaker)
+            apply = partial(self._apply, transaction, owner, window, vectors, actor, speaker)
             return await write_once(transaction, request, _SAVE_RESULTS, apply)
 
         return await self._graph.write(write)
@@ -185,12 +186,13 @@ class InferredSave:
         window: ExtractedWindow,
         vectors: Mapping[str, Vector],
         actor: str | None,
-        kind: str,
         speaker: str | None,
     ) -> list[SaveResult]:
         now = await self._facts.lock_or_create_user(transaction, owner)
         current = await load_current_facts(transaction, FactLoader(transaction, owner), self._entities, owner, window)
-        plan = ActionPlanner(window.candidates, window.linking, current.facts, current.entity_refs).plan(window.answer)
+        order = await find_order_of_window(transaction, owner, window.candidates, current.facts)
+        planner = ActionPlanner(window.candidates, window.linking, current.facts, current.entity_refs, order)
+        plan = planner.plan(window.answer)
         results = _skipped(window.candidates, plan)
         if plan.ends:
             facts = await FactLoader(transaction, owner).fetch(memory_ids=[end.memory_id for end in plan.ends])
@@ -215,7 +217,7 @@ class InferredSave:
                 NewMemory(
                     with_canonical_names(save.memory, canonical),
                     vectors[save.memory.content],
-                    kind,
+                    save.source_kind or window.candidates[save.candidate_index].source_kind(order),
                     save.reason,
                     ends=save.ends,
                     links_names=True,
@@ -232,10 +234,15 @@ class InferredSave:
         return results
 
 
-def _to_candidate(memory: MemoryIn, now: datetime) -> ValidatedCandidate:
-    """Return a statement as one that the user makes now."""
+def _to_candidate(memory: MemoryIn, now: datetime, kind: SourceKind) -> ValidatedCandidate:
+    """Return a statement as one that somebody makes now, whose word is of a kind."""
     return ValidatedCandidate(
-        memory=memory, sent_at=now, user_message_ids=("",), retracts=False, is_dated=memory.valid_at is not None
+        memory=memory,
+        sent_at=now,
+        user_message_ids=("",),
+        retracts=False,
+        is_dated=memory.valid_at is not None,
+        stated_by=((kind,),),
     )
 
 

@@ -67,7 +67,9 @@ CLOSING_JOB = JobKind("session_closing", ClosingPayload)
 MAX_REASON_CHARACTERS = 200
 """Characters of a model's reason that are stored."""
 
-MemoryActionName = Literal["insert", "reinforce", "supersede", "end", "skip", "delete", "refuse", "note", "promote"]
+MemoryActionName = Literal[
+    "insert", "reinforce", "supersede", "contest", "end", "skip", "delete", "refuse", "note", "promote"
+]
 """What was done about a statement; `end` gave a memory the end that was stated, `refuse` and `note` wrote none."""
 
 

@@ -38,7 +38,7 @@ from graphmem.memories.memory import (
     Scope,
 )
 from graphmem.memories.versioning import Ledger
-from graphmem.memories.writer import SUMMARY_KIND, MemoryWriter
+from graphmem.memories.writer import MemoryWriter
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import indent_continuations, load_prompts
 from graphmem.models.receipt import Receipt
@@ -47,6 +47,7 @@ from graphmem.runtime.metrics import COMPRESSION_RATIO
 from graphmem.runtime.process import read_text
 from graphmem.secrets.values import Redactor, SecretPolicy, make_redactor, render_secret_rule
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.trust import CONSOLIDATION
 from graphmem.text.normalising import remove_unstorable
 
 MIN_PROMOTED_IMPORTANCE = 0.6
@@ -179,7 +180,12 @@ class SummaryJob:
         earlier = await self._find_earlier_summaries(owner, session_id)
         memories = _to_memories(session, summary, tags, earlier)
         results = await self._memory_writer.save(
-            owner, memories, actor=f"session:{session_id}", kind=SUMMARY_KIND, creates_user=False
+            owner,
+            memories,
+            actor=f"session:{session_id}",
+            kind=CONSOLIDATION,
+            trusted_as="assistant",
+            creates_user=False,
         )
         await self._episodes.save_summary(
             owner,

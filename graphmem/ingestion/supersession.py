@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from graphmem.ingestion.candidates import (
-    EXTRACTION_SOURCE,
     PENDING_TYPES,
+    SAID_BY_KEY,
     STATED_END_KEY,
     STATED_START_KEY,
     AliasGroup,
@@ -85,7 +85,7 @@ def has_same_wording(candidate: ValidatedCandidate, fact: Fact) -> bool:
 
 def has_stated_start(fact: Fact) -> bool:
     """Return whether the start of a fact was stated, rather than taken from the time of its message."""
-    return fact.source_kind != EXTRACTION_SOURCE or STATED_START_KEY in fact.metadata
+    return SAID_BY_KEY not in fact.metadata or STATED_START_KEY in fact.metadata
 
 
 def select_related_facts(

@@ -16,6 +16,7 @@ from graphmem.ingestion.llm_schemas import NamedValue, Turn
 from graphmem.models.prompts import indent_continuations
 from graphmem.runtime.field_types import JSON
 from graphmem.secrets.values import Redactor
+from graphmem.tenants.trust import StatedKind
 
 MAX_WINDOW_CHARACTERS = 24_000
 """Characters of one window, so that prompt and answer fit the context of a small model."""
@@ -71,7 +72,8 @@ class MessagePart:
 class TranscriptLine:
     """One numbered line of a prompt: a part of a message, at the speaker's local time.
 
-    In a space, `author` is the user who sent it.
+    In a space, `author` is the user who sent it. `stated_by` are the sources of its message and of the key that sent
+    it: it is the word of the one that is trusted less.
     """
 
     number: int
@@ -81,6 +83,7 @@ class TranscriptLine:
     sent_at: LocalTime
     text: str
     author: str | None = None
+    stated_by: tuple[StatedKind, ...] = ()
 
 
 def split_into_windows(messages: Sequence[Message], limit: int = MAX_WINDOW_CHARACTERS) -> list[list[MessagePart]]:
@@ -161,7 +164,7 @@ def _build_line(
     text = redact(message.content[part.start : part.end].strip())
     speaker = message.name if message.name and redact(message.name) == message.name else None
     author = message.user_id if message.space is not None else None
-    return TranscriptLine(number, message.id, message.role, speaker, sent_at, text, author)
+    return TranscriptLine(number, message.id, message.role, speaker, sent_at, text, author, message.stated_by)
 
 
 def render_transcript(lines: Sequence[TranscriptLine]) -> str:

@@ -16,7 +16,7 @@ from graphmem.ingestion.action_plan import (
     PlannedSave,
     Veto,
 )
-from graphmem.ingestion.candidates import EXTRACTION_SOURCE, STATED_END_KEY, AliasGroup, Rejection, ValidatedCandidate
+from graphmem.ingestion.candidates import STATED_END_KEY, AliasGroup, Rejection, ValidatedCandidate
 from graphmem.ingestion.dropped_candidates import TrialSucceeded, WriteScope, write_without_culprits
 from graphmem.ingestion.jobs import (
     ExtractionAction,
@@ -53,6 +53,8 @@ from graphmem.neo4j.driver import Graph, Transaction, to_json
 from graphmem.runtime.field_types import Vector, content_hash, name_key
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
+from graphmem.tenants.trust import DEFAULT_ORDER, TrustOrder
+from graphmem.tenants.trust_store import find_trust_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,14 @@ async def load_current_facts(
     named = {entity_id for fact in facts.values() for entity_id in (fact.subject_id, *fact.entity_ids)}
     possible = {entity.id for entity in window.linking.known}
     return CurrentFacts(facts, await entities.get_refs(transaction, owner, sorted(named | ids.all_ids | possible)))
+
+
+async def find_order_of_window(
+    transaction: Transaction, owner: Owner, candidates: Sequence[ValidatedCandidate], facts: Mapping[str, Fact]
+) -> TrustOrder:
+    """Return the order of trust by which candidates and facts are compared."""
+    kinds = {kind for candidate in candidates for line in candidate.stated_by for kind in line}
+    return await find_trust_order(transaction, owner.tenant, {*kinds, *(fact.trust_kind for fact in facts.values())})
 
 
 class WindowWriter:
@@ -193,6 +203,7 @@ class WindowTransaction:
             for rejection in window.rejections
         ]
         self._links: list[LinkAction] = []
+        self._order = DEFAULT_ORDER
 
     async def apply(self, session_tags: Sequence[str]) -> list[ExtractionAction]:
         """Carry out the plan, record it, label the session, and return what was done."""
@@ -201,7 +212,8 @@ class WindowTransaction:
             current = await load_current_facts(
                 self._transaction, self._fact_loader, self._entities, self._owner, window
             )
-            planner = ActionPlanner(window.candidates, window.linking, current.facts, current.entity_refs)
+            self._order = await find_order_of_window(self._transaction, self._owner, window.candidates, current.facts)
+            planner = ActionPlanner(window.candidates, window.linking, current.facts, current.entity_refs, self._order)
             plan = self._limit(planner.plan(window.answer))
             resolution = self._resolve_names(plan, current.entity_refs)
             await self._rename_entities(resolution)
@@ -328,7 +340,7 @@ class WindowTransaction:
                 NewMemory(
                     save.memory,
                     self._vectors[save.memory.content],
-                    EXTRACTION_SOURCE,
+                    save.source_kind or self._window.candidates[save.candidate_index].source_kind(self._order),
                     save.reason,
                     ends=save.ends,
                     # The tool has no field for what a statement names.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from graphmem.memories.filters import MemoryFilters
 from graphmem.memories.memory import (
@@ -16,13 +17,14 @@ from graphmem.memories.memory import (
     Tags,
 )
 from graphmem.runtime.errors import Forbidden, InvalidInput
-from graphmem.runtime.field_types import Domain, Id, NonBlankText, UnitInterval
+from graphmem.runtime.field_types import Domain, Id, NonBlankText, StorableText, UnitInterval
 from graphmem.runtime.times import Instant
 from graphmem.search.models import Cut, QueryText
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner, make_owner
 from graphmem.tenants.profiles import known_topic_tags
 from graphmem.tenants.spaces import SpaceId, SpaceSelection
+from graphmem.tenants.trust import SourceKind, StatedKind
 
 _NON_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]+")
 
@@ -94,6 +96,13 @@ class SearchFilters(MemoryFilters):
     scope: Scope | None = None
     min_confidence: UnitInterval | None = None
     min_importance: UnitInterval | None = None
+    # Whose word a memory is is for the program around the model to filter by; it may send these all the same.
+    source_kind: SkipJsonSchema[SourceKind | None] = None
+    min_trust: SkipJsonSchema[StatedKind | None] = None
+    speaker: SkipJsonSchema[StorableText | None] = None
+    agent: SkipJsonSchema[Id | None] = None
+    session_id: SkipJsonSchema[Id | None] = None
+    include_contested: SkipJsonSchema[bool] = False
 
 
 def predicate_from_key(key: str) -> str:
@@ -115,6 +124,11 @@ class Connection:
     actor: str | None = None
     can_write: bool = True
     key: ApiKey | None = None
+
+    @property
+    def changes_as(self) -> StatedKind | None:
+        """Whose word the changes are that the connection makes of memories; None for one that may change any."""
+        return self.key.changes_as if self.key else None
 
     @property
     def writable_owner(self) -> Owner:

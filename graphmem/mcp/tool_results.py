@@ -11,7 +11,7 @@ from graphmem.ask.models import AskResponse
 from graphmem.context.models import ContextResponse, Outcome
 from graphmem.conversations.session import Session
 from graphmem.jobs.job import Job, JobStatus
-from graphmem.memories.memory import Memory, MemoryVersion, SaveResult
+from graphmem.memories.memory import Memory, MemoryVersion, SaveAction, SaveResult
 from graphmem.search.models import EntityMemories
 
 NOTHING_FOUND_HINT = "Nothing is remembered about this: ask the user, or look in other sources."
@@ -113,14 +113,14 @@ class AnswerResult(_CompactModel):
 class SaveMemoryResult(_CompactModel):
     """The result of saving or updating a statement."""
 
-    action: Literal["insert", "reinforce", "supersede", "skip", "update"]
+    action: Literal["insert", "reinforce", "supersede", "skip", "update", "contest"]
     memory_id: str | None = None
     superseded: list[str] = Field(default_factory=list, description="ids of memories it replaced")
     related: list[str] = Field(
         default_factory=list,
         description="ids of memories that it may contradict; end those that are outdated with supersedes",
     )
-    reason: str | None = Field(None, description="why it was not saved")
+    reason: str | None = Field(None, description="why it was not saved, or is contested")
     confirmation: str | None = Field(None, description="what to tell the user")
 
     @classmethod
@@ -133,7 +133,7 @@ class SaveMemoryResult(_CompactModel):
             superseded=result.superseded,
             related=result.related,
             reason=result.reason,
-            confirmation=confirmation if memory else None,
+            confirmation=confirmation if memory and result.action is not SaveAction.CONTEST else None,
         )
 
 

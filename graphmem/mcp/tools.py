@@ -36,7 +36,7 @@ from graphmem.mcp.tool_results import (
     SessionSummaryResult,
 )
 from graphmem.memories.filters import MemoryFilters
-from graphmem.memories.memory import MemoryIn, MemoryPatch, MemoryType
+from graphmem.memories.memory import MemoryIn, MemoryPatch, MemoryStatus, MemoryType
 from graphmem.runtime.errors import Forbidden, GraphmemError, InvalidInput
 from graphmem.runtime.tracing import span
 from graphmem.runtime.validation import validate_input
@@ -75,10 +75,6 @@ def raise_tool_errors(tool: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[
             raise ToolError(f"{error.title}: {error.detail}{later}") from error
 
     return run
-
-
-MCP_SOURCE_KIND = "mcp"
-"""The `source.kind` of memories that are saved by tools."""
 
 
 class MemoryTools(ConnectedTools):
@@ -217,7 +213,13 @@ class MemoryTools(ConnectedTools):
             raise InvalidInput("Give memory_id and the fields to change, or only key and value, not both.")
         patch = validate_input(MemoryPatch, changes)
         services, connection, scope = await self._require_changeable(call, memory_id)
-        changed = await services.memories.patch(scope, memory_id, patch, actor=connection.actor)
+        changed = await services.memories.patch(
+            scope, memory_id, patch, actor=connection.actor, kind=connection.changes_as
+        )
+        if changed.status is MemoryStatus.CONTESTED:
+            return SaveMemoryResult(
+                action="contest", memory_id=changed.id, reason="a more trusted source says otherwise: ask the user"
+            )
         return SaveMemoryResult(action="update", memory_id=changed.id, confirmation=f"Noted: {changed.content}")
 
     @raise_tool_errors
@@ -227,7 +229,7 @@ class MemoryTools(ConnectedTools):
         Find its id with search_memory first. Its history stays; only an administrator can erase it.
         """
         services, connection, scope = await self._require_changeable(call, memory_id)
-        deleted = await services.memories.delete(scope, memory_id, actor=connection.actor)
+        deleted = await services.memories.delete(scope, memory_id, actor=connection.actor, kind=connection.changes_as)
         return MemoryResult.from_memory(deleted)
 
     @raise_tool_errors
@@ -280,8 +282,11 @@ class MemoryTools(ConnectedTools):
         owner = connection.writable_owner
         named = [memory.space for memory in memories if memory.space is not None]
         spaces = await services.rights.find_places(owner, connection.key, named, SpaceRole.WRITER)
+        key = connection.key
+        if key is not None:
+            await services.trust.check_claims(key, [memory.source.kind for memory in memories if memory.source])
         [result] = await services.memories.save(
-            owner, memories, actor=connection.actor, kind=MCP_SOURCE_KIND, spaces=spaces
+            owner, memories, actor=connection.actor, kind=key.source_kind if key else "user", spaces=spaces
         )
         return SaveMemoryResult.from_result(result, confirmation)
 

@@ -21,6 +21,7 @@ from graphmem.memories.memory import (
 from graphmem.runtime.field_types import content_hash, deduplicate
 from graphmem.runtime.times import MAX_TIME, MIN_TIME, interval_contains
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.trust import SourceKind
 
 MAX_SEARCH_TEXT = 20_000
 """Characters up to which repetitions and merges extend the text that a fact is found by."""
@@ -32,7 +33,8 @@ class Fact:
 
     Valid time is `[valid_at, invalid_at)`, known time `[created_at, expired_at)`; None is open. A `retired` version
     was merged or reverted: it is valid at no time and stays readable by id. `claimed_invalid_at` is the end
-    that its writer gave, with which a reverted supersession restores it.
+    that its writer gave, with which a reverted supersession restores it. A contested version is neither believed nor
+    valid; `contests` are the memories that it contradicts, and stay when that is resolved.
     """
 
     uuid: str
@@ -69,8 +71,10 @@ class Fact:
     retired: bool = False
     superseded_by: str | None = None
     supersedes: tuple[str, ...] = ()
+    contests: tuple[str, ...] = ()
     associations: tuple[str, ...] = ()
-    source_kind: str = "api"
+    source_kind: SourceKind = "user"
+    trusted_as: SourceKind | None = None
     source_quote: str | None = None
     speaker: str | None = None
     session_id: str | None = None
@@ -93,6 +97,16 @@ class Fact:
         return not Owner.from_group_id(self.group_id).user_id
 
     @property
+    def is_contested(self) -> bool:
+        """Whether a more trusted memory contradicts it and nobody has resolved that."""
+        return self.status is MemoryStatus.CONTESTED
+
+    @property
+    def trust_kind(self) -> SourceKind:
+        """The kind of source that it is trusted as."""
+        return self.trusted_as or self.source_kind
+
+    @property
     def valid_from(self) -> datetime:
         """The start of the valid interval, never null."""
         return self.valid_at or MIN_TIME
@@ -100,6 +114,8 @@ class Fact:
     @property
     def valid_to(self) -> datetime:
         """The end of the valid interval, never null; a memory past `expires_at` is not valid either."""
+        if self.is_contested:
+            return MIN_TIME
         if self.retired:
             return self.valid_from
         return max(self.valid_from, min(self.invalid_at or MAX_TIME, self.expires_at or MAX_TIME))
@@ -116,8 +132,8 @@ class Fact:
 
     @property
     def known_to(self) -> datetime:
-        """The end of the known interval, never null."""
-        return self.expired_at or MAX_TIME
+        """The end of the known interval, never null; a contested version is believed at no time."""
+        return self.created_at if self.is_contested else self.expired_at or MAX_TIME
 
     @property
     def effective_start(self) -> datetime:

@@ -22,6 +22,7 @@ from graphmem.memories.snapshot import ElementImage
 from graphmem.neo4j.driver import to_json
 from graphmem.runtime.times import parse_times
 from graphmem.tenants.owners import Owner, group_key
+from graphmem.tenants.trust import SourceKind, parse_source_kind
 
 _STORED_AS = {"content": "fact", "predicate": "name"}
 """The names of properties where they differ from those of attributes."""
@@ -84,6 +85,8 @@ _DECODERS: dict[Any, Callable[[Any], Any]] = {
     Scope: Scope,
     MemoryStatus: lambda status: MemoryStatus(status) if status else None,
     MemoryStatus | None: lambda status: MemoryStatus(status) if status else None,
+    SourceKind: parse_source_kind,
+    SourceKind | None: lambda kind: parse_source_kind(kind) if kind else None,
 }
 """How a property becomes an attribute, by its type; types that are not listed stay as they are."""
 
@@ -181,6 +184,7 @@ def _memory_attributes(fact: Fact, refs: Mapping[str, EntityRef], now: datetime)
         **_changing_attributes(fact, now),
         "source": MemorySource(
             kind=fact.source_kind,
+            trusted_as=fact.trusted_as,
             speaker=fact.speaker,
             session_id=fact.session_id,
             message_ids=list(fact.message_ids),

@@ -35,6 +35,8 @@ from graphmem.runtime.times import Clock, to_epoch_pair
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.trust import SourceKind
+from graphmem.tenants.trust_store import find_trust_order
 from graphmem.tenants.users import lock_or_create_user, lock_user
 
 _MEMORY = TypeAdapter(Memory)
@@ -138,14 +140,15 @@ class FactStore:
         vector: Vector | None = None,
         associations: Sequence[str] | None = None,
         request: IdempotentRequest | None = None,
+        kind: SourceKind | None = None,
     ) -> Memory:
         """Apply `act` to the ledger of one memory in a transaction and return the memory.
 
-        The ledger also holds the memory's replacement and, for a single-valued memory, the facts of the same subject
-        and predicate. `vector` is that of a new content, `associations` are all memories that it is associated with
-        from then on (None: as before); with `request`, the change is made once for it. Raises NotFound for an id that
-        the reader does not read, Forbidden where the reader may only read, MemoryDeleted for a deleted or archived
-        one.
+        The ledger also holds the memory's replacement, what a contested memory contests or has ended and, for a
+        single-valued memory, the facts of the same subject and predicate. `kind` is whose word the change is. `vector`
+        is that of a new content, `associations` are all memories that it is associated with from then on (None: as
+        before); with `request`, the change is made once for it. Raises NotFound for an id that the reader does not
+        read, Forbidden where the reader may only read, MemoryDeleted for a deleted or archived one.
         """
 
         async def update(transaction: Transaction) -> Memory:
@@ -155,18 +158,25 @@ class FactStore:
             if latest.end_status is not None:
                 raise MemoryDeleted(f"The memory was {latest.end_status}: save the statement anew.")
             replacement = [latest.superseded_by] if latest.superseded_by else []
+            resolved = [*latest.contests, *latest.supersedes] if latest.contests else []
             pairs = [(latest.subject_id, latest.predicate)] if latest.single_valued else []
+            known = latest.associations if associations is not None else ()
             facts = await FactLoader(transaction, memory_owner).fetch(
                 hashes=[latest.content_hash],
-                memory_ids=[memory_id, *replacement, *(() if associations is None else latest.associations)],
+                memory_ids=[memory_id, *replacement, *resolved, *known],
                 pairs=pairs,
             )
+            by = facts.get(latest.superseded_by or "")
+            if by and by.contests:
+                facts |= await FactLoader(transaction, memory_owner).fetch(memory_ids=by.supersedes)
             if associations:
                 facts |= await FactLoader(transaction, memory_owner).fetch(memory_ids=associations)
-            ledger = Ledger(facts.values(), now, actor)
+            kinds = {kind, *(fact.trust_kind for fact in facts.values())}
+            order = await find_trust_order(transaction, memory_owner.tenant, kinds)
+            ledger = Ledger(facts.values(), now, actor, order)
             fact = act(ledger)
             if associations is not None:
-                fact = ledger.associate(memory_id, associations, replace_all=True)
+                fact = ledger.associate(fact.memory_id, associations, replace_all=True)
             if vector is not None and content_hash(fact.content) != latest.content_hash:
                 same_content = await FactLoader(transaction, memory_owner).fetch(hashes=[fact.content_hash])
                 ledger.ensure_unique(fact, same_content.values())
@@ -282,6 +292,11 @@ class FactStore:
         rows = await self._graph.fetch("facts.find_memory_ids", group_ids=groups, prefix=prefix, limit=MAX_MATCHES)
         return [row["id"] for row in rows]
 
+    async def list_contested(self, owner: Owner) -> list[Fact]:
+        """Return the contested memories of an owner, the latest first."""
+        rows = await self._graph.fetch("facts.list_contested", group_id=owner.group_id)
+        return [fact_from_row(row) for row in rows]
+
     async def get_history(self, reader: Reader, memory_id: str) -> list[MemoryVersion]:
         """Return every version of a memory, oldest first; raise NotFound for an unknown id."""
 
@@ -302,7 +317,6 @@ class FactStore:
         filters: FactFilters,
         *,
         keyword: str | None = None,
-        session_id: str | None = None,
         sort: SortOrder = SortOrder.NEWEST,
         after: PagePosition | None = None,
         limit: int,
@@ -316,10 +330,9 @@ class FactStore:
             rows = await transaction.run(
                 "facts.list_page",
                 group_ids=scope_of(reader).group_ids,
-                **filters.as_of_params,
+                **filters.readable_params,
                 **filters.attribute_params,
                 keyword=keyword,
-                session_id=session_id,
                 sort=sort.property_name,
                 direction=sort.direction,
                 after_key=after[0] if after else None,

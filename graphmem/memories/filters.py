@@ -16,6 +16,7 @@ from graphmem.memories.memory import MemoryTypeWord, Scope, SubtypeWord, Tags
 from graphmem.runtime.field_types import (
     Domain,
     EntityName,
+    Id,
     StorableText,
     UnitInterval,
     deduplicate,
@@ -28,6 +29,7 @@ from graphmem.runtime.times import (
     Instant,
     to_epoch_pair,
 )
+from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind, StatedKind, TrustOrder
 
 MetadataFilter = Annotated[
     dict[Annotated[StorableText, Field(min_length=1, max_length=200)], bool | int | FiniteFloat | StorableText | None],
@@ -67,12 +69,18 @@ class SharedFilters(BaseModel):
     min_importance: UnitInterval | None = Field(None, description="Least importance, from 0 to 1.")
     created_after: Instant | None = Field(None, description="Learned after this time, RFC 3339 with offset.")
     created_before: Instant | None = Field(None, description="Learned before this time.")
+    source_kind: SourceKind | None = Field(None, description="Whose word it is: user, operator, import, document ….")
+    min_trust: StatedKind | None = Field(None, description="Only of sources that are trusted as much as this one.")
+    speaker: StorableText | None = Field(None, max_length=255, description="Only what this person or agent said.")
+    agent: Id | None = Field(None, description="Only versions that this key, or part of graphmem, wrote.")
+    session_id: Id | None = Field(None, description="Only what was said in this session.")
     valid_as_of: Instant | None = Field(None, description="What held in the world at this time; absent: now.")
     known_as_of: Instant | None = Field(None, description="What was known at this time; absent: now.")
     include_superseded: bool = Field(False, description="Also what no longer holds.")
+    include_contested: bool = Field(False, description="Also what a more trusted source contradicts.")
 
 
-_RESOLVED = {"entity", "valid_as_of", "known_as_of", "include_superseded"}
+_RESOLVED = {"entity", "valid_as_of", "known_as_of", "include_superseded", "include_contested", "min_trust"}
 """Filters that `FactFilters` has in another form."""
 
 _COMPARED = tuple(name for name in SharedFilters.model_fields if name not in _RESOLVED)
@@ -88,14 +96,21 @@ class MemoryFilters(SharedFilters):
         default_factory=dict, description='Keys and values that its metadata must contain, such as {"file": "plan.md"}.'
     )
 
-    def resolve(self, entity_ids: Sequence[str] | None, now: datetime) -> FactFilters:
-        """Return the filters as the store applies them at `now`; `entity_ids` are those that `entity` means."""
+    def resolve(
+        self, entity_ids: Sequence[str] | None, now: datetime, order: TrustOrder = DEFAULT_ORDER
+    ) -> FactFilters:
+        """Return the filters as the store applies them at `now`.
+
+        `entity_ids` are those that `entity` means, `order` is the order of trust of the tenant.
+        """
         return FactFilters(
             valid_at=self.valid_as_of or now,
             known_at=known_at_or_now(self.known_as_of),
             any_validity=self.include_superseded,
             said_until=self.valid_as_of or MAX_TIME,
             entity_ids=entity_ids,
+            trust_kinds=None if self.min_trust is None else order.trusted_as_much_as(self.min_trust),
+            includes_contested=self.include_contested,
             attributes=self,
         )
 
@@ -106,7 +121,7 @@ class FactFilters:
 
     With `valid_since` everything passes that was valid at any time from there to `valid_at`; with `any_validity` the
     valid time is not filtered. Messages were said until `said_until`. Without `entity_ids` facts of all entities pass,
-    with none of them no fact does.
+    with none of them no fact does; `trust_kinds` are the sources that pass, None: all.
     """
 
     valid_at: datetime
@@ -115,6 +130,8 @@ class FactFilters:
     any_validity: bool = False
     said_until: datetime = MAX_TIME
     entity_ids: Sequence[str] | None = None
+    trust_kinds: Sequence[str] | None = None
+    includes_contested: bool = False
     attributes: MemoryFilters = field(default_factory=MemoryFilters)
 
     @property
@@ -132,6 +149,11 @@ class FactFilters:
         }
 
     @property
+    def readable_params(self) -> Mapping[str, Any]:
+        """The parameters of the fragments `as_of_params` and `readable_filter`."""
+        return {**self.as_of_params, "include_contested": self.includes_contested}
+
+    @property
     def attribute_params(self) -> Mapping[str, Any]:
         """The parameters of the fragment `matches_filters`; null and empty lists filter nothing.
 
@@ -146,6 +168,7 @@ class FactFilters:
             "tags_all": tags.all,
             "tags_none": tags.none,
             "entity_ids": None if self.entity_ids is None else [*self.entity_ids],
+            "trust_kinds": None if self.trust_kinds is None else [*self.trust_kinds],
             "metadata": [_metadata_texts(key, value) for key, value in filters.metadata.items()],
         }
 
@@ -166,7 +189,8 @@ class FactFilters:
         Entities that nobody has are a filter, which nothing passes; other empty lists filter nothing.
         """
         params = {name: value for name, value in self.attribute_params.items() if name != "domain"}
-        return self.entity_ids is None and all(value is None or value == [] for value in params.values())
+        has_more = self.entity_ids is not None or self.includes_contested
+        return not has_more and all(value is None or value == [] for value in params.values())
 
 
 def _metadata_texts(key: str, value: object) -> list[str]:

@@ -20,7 +20,7 @@ from graphmem.memories.filters import (
     TagFilter,
 )
 from graphmem.memories.memory import MemoryTypeWord, Tag
-from graphmem.runtime.field_types import Id, NonBlankText
+from graphmem.runtime.field_types import NonBlankText
 from graphmem.tenants.spaces import SpacesInQueryString
 
 _METADATA = "metadata."
@@ -95,7 +95,6 @@ class ListFilters(QueryStringFilters, SpacesInQueryString):
     """Which memories to list and in which order."""
 
     keyword: NonBlankText | None = Field(None, max_length=500, description="Only statements that contain this text.")
-    session_id: Id | None = None
     sort: SortOrder = SortOrder.NEWEST
     limit: int = Field(50, ge=1, le=200)
     cursor: str | None = Field(None, max_length=2000)

@@ -28,6 +28,7 @@ from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import known_topic_tags
 from graphmem.tenants.spaces import SpaceId
+from graphmem.tenants.trust import SourceKind, StatedKind, parse_source_kind
 
 MAX_TAG_LENGTH = 64
 """Longest tag, in characters."""
@@ -142,12 +143,16 @@ def tagged_domain(tags: Sequence[str]) -> str | None:
 
 
 class MemoryStatus(StrEnum):
-    """Whether a memory is in force, and if not, why; `archived` if maintenance ended it because its time was over."""
+    """Whether a memory is in force, and if not, why.
+
+    Maintenance has `archived` what is over; `contested` is what a less trusted source said against another memory.
+    """
 
     ACTIVE = "active"
     SUPERSEDED = "superseded"
     DELETED = "deleted"
     ARCHIVED = "archived"
+    CONTESTED = "contested"
 
 
 def normalise_type_name(name: str) -> str:
@@ -211,31 +216,53 @@ MAX_SOURCE_MESSAGES = 200
 MAX_QUOTE_LENGTH = 1000
 """Longest quote of a source, in characters."""
 
+MAX_SPEAKER_LENGTH = 255
+"""Longest name of a speaker, in characters."""
+
 
 class MemorySourceIn(BaseModel):
-    """The session and the messages that a caller gives as the source of a memory; `quote` is what was said there."""
+    """Whose word a memory is, and the session and the messages that state it; `quote` is what was said there."""
 
     model_config = ConfigDict(extra="forbid")
 
+    kind: StatedKind | None = Field(
+        None, description="Whose word it is; absent: that of the key, which is the user unless the key was bound."
+    )
+    speaker: NonBlankText | None = Field(None, max_length=MAX_SPEAKER_LENGTH, description="The name of who said it.")
     session_id: Id | None = None
     message_ids: list[Id] = Field(default_factory=list, max_length=MAX_SOURCE_MESSAGES)
     quote: NonBlankText | None = Field(None, max_length=MAX_QUOTE_LENGTH)
 
 
-class MemorySource(BaseModel):
-    """The source of a memory: the kind of writer, the session and the messages that state it.
+ReadKind = Annotated[SourceKind, BeforeValidator(parse_source_kind)]
+"""Whose word a memory is, read also from what earlier versions stored and answered."""
 
-    `quote` is what the first of them said, without secrets; it stays when the messages are archived. In a space,
-    `speaker` is the member who stated it.
+
+class MemorySource(BaseModel):
+    """The source of a memory: whose word it is, the session and the messages that state it.
+
+    `quote` is what the first of them said, without secrets; it stays when the messages are archived.
     """
 
-    kind: str = "api"
+    kind: ReadKind = "user"
+    trusted_as: SourceKind | None = Field(
+        None,
+        exclude_if=lambda kind: kind is None,
+        description="The kind whose trust it has, where that is not its own: that of what it was merged from or ended.",
+    )
     speaker: str | None = Field(
-        None, exclude_if=lambda speaker: speaker is None, description="The user who stated it in a space."
+        None,
+        exclude_if=lambda speaker: speaker is None,
+        description="Who stated it: in a space the user, else the name that a message or a save gave.",
     )
     session_id: str | None = None
     message_ids: list[str] = Field(default_factory=list)
     quote: str | None = None
+
+    @property
+    def trust_kind(self) -> SourceKind:
+        """The kind of source that the memory is trusted as."""
+        return self.trusted_as or self.kind
 
 
 def keep_given_form(data: object) -> object:
@@ -380,6 +407,10 @@ class Memory(BaseModel):
     status: MemoryStatus
     superseded_by: str | None
     supersedes: list[str]
+    contests: list[str] = Field(
+        default_factory=list,
+        description="The more trusted memories that it contradicts; it says so while its status is contested.",
+    )
     associations: list[str]
     source: MemorySource
     immutable: bool
@@ -416,6 +447,7 @@ class SaveAction(StrEnum):
     REINFORCE = "reinforce"
     SUPERSEDE = "supersede"
     SKIP = "skip"
+    CONTEST = "contest"
 
 
 class SaveResult(BaseModel):
@@ -452,6 +484,12 @@ class MemoryUpdate:
 
     patch: MemoryPatch
     if_version: int | None = None
+
+
+class ResolutionIn(RequestBody):
+    """Whether a contested memory holds: then it takes the place of what it contests, else it is retired."""
+
+    holds: bool
 
 
 class SaveOut(BaseModel):

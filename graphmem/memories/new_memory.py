@@ -21,6 +21,7 @@ from graphmem.memories.memory import (
 )
 from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key, scalar_texts
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.trust import SourceKind
 
 _IMPORT_NAMESPACE = uuid.UUID("6f8b3c1e-52a7-4d0e-9b57-1c4a60d2e9f3")
 """Namespace of the ids of imported memories."""
@@ -34,17 +35,19 @@ class NewMemory:
     memory id, where that is not the statement's start. An imported statement has a `provenance`. With `links_names` the
     statement is linked to the known entities that its text names, beside those that it gives. It is saved in `space`,
     one that the writer may write, or in the memory of whoever saves it; `speaker` is the member who stated it.
+    `source_kind` is whose word it is, `trusted_as` the kind whose trust it has, where that is another.
     """
 
     memory: MemoryIn
     vector: Vector
-    source_kind: str = "api"
+    source_kind: SourceKind = "user"
     reason: str = "superseded"
     provenance: ImportProvenance | None = None
     ends: Mapping[str, datetime] = field(default_factory=dict)
     links_names: bool = False
     space: Owner | None = None
     speaker: str | None = None
+    trusted_as: SourceKind | None = None
 
     def memory_id(self, owner: Owner) -> str:
         """Return an id for the memory: random, or the same each time for the same imported statement."""
@@ -123,8 +126,9 @@ def first_version(
         updated_at=now,
         expires_at=_expiry(memory, now),
         source_kind=new.source_kind,
+        trusted_as=new.trusted_as,
         source_quote=_source_quote(memory, messages),
-        speaker=new.speaker or next((message.author for message in messages if message.author), None),
+        speaker=new.speaker or _speaker_of(memory, messages),
         session_id=(memory.source.session_id if memory.source else None)
         or (messages[0].session_id if messages else None),
         message_ids=tuple(new.message_ids),
@@ -146,6 +150,12 @@ def _expiry(memory: MemoryIn, now: datetime) -> datetime | None:
     if memory.expires_at is None and memory.type is MemoryType.FEELING:
         return max(now, memory.valid_at or now) + timedelta(days=FEELING_EXPIRY_DAYS)
     return memory.expires_at
+
+
+def _speaker_of(memory: MemoryIn, messages: Sequence[SourceMessage]) -> str | None:
+    """Return the member of a space whose message states a memory, else the name that its source gives."""
+    author = next((message.author for message in messages if message.author), None)
+    return author or (memory.source.speaker if memory.source else None)
 
 
 def _source_quote(memory: MemoryIn, messages: Sequence[SourceMessage]) -> str | None:

@@ -33,6 +33,7 @@ from graphmem.neo4j.driver import Row, Transaction
 from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.trust_store import find_trust_order
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -270,7 +271,9 @@ class FactSave:
         drafts = [first_version(self.owner, memory, entities.refs, sources, self.now) for memory in memories]
         facts = await self._load_facts(memories, drafts, entities)
         related = await self._find_related(memories, drafts, entities)
-        ledger = Ledger(facts.values(), self.now, self.actor)
+        kinds = {fact.trust_kind for fact in (*facts.values(), *drafts)}
+        order = await find_trust_order(self.transaction, self.owner.tenant, kinds)
+        ledger = Ledger(facts.values(), self.now, self.actor, order)
         imported = await self._find_imported_before(memories, drafts)
         outcomes = [
             imported.get(draft.memory_id) or _apply_to_ledger(ledger, draft, memory)

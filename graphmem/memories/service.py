@@ -10,6 +10,7 @@ from pydantic import FiniteFloat
 
 from graphmem.memories.declarations import DeclaredTypeService
 from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore, PagePosition
 from graphmem.memories.listing import ListFilters, SortOrder
 from graphmem.memories.memory import (
@@ -29,6 +30,8 @@ from graphmem.runtime.times import Clock
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind
+from graphmem.tenants.trust_store import TrustService
 
 _CURSOR: Cursor[tuple[SortOrder, int | float, str]] = Cursor(
     tuple[SortOrder, StoredInteger | FiniteFloat, StorableText]
@@ -44,7 +47,7 @@ class Save(Protocol):
         memories: Sequence[MemoryIn],
         *,
         actor: str | None,
-        kind: str,
+        kind: SourceKind,
         request: IdempotentRequest | None = None,
         spaces: Mapping[str, Owner] = MappingProxyType({}),
     ) -> list[SaveResult]:
@@ -67,6 +70,7 @@ class MemoryService:
         entities: EntityStore,
         clock: Clock,
         max_batch_size: int,
+        trust: TrustService,
     ) -> None:
         self._memory_writer = memory_writer
         self._inferred_save = inferred_save
@@ -75,6 +79,7 @@ class MemoryService:
         self._entities = entities
         self._clock = clock
         self._max_batch_size = max_batch_size
+        self._trust = trust
 
     async def save(
         self,
@@ -82,13 +87,14 @@ class MemoryService:
         memories: Sequence[MemoryIn],
         *,
         actor: str | None = None,
-        kind: str = "api",
+        kind: SourceKind = "user",
         request: IdempotentRequest | None = None,
         infer: bool = False,
         spaces: Mapping[str, Owner] = MappingProxyType({}),
     ) -> list[SaveResult]:
         """Save statements: all of them or none; with `infer` a model compares them with what is known.
 
+        `kind` is whose word those are that do not say it themselves.
         `spaces` are those that the owner may write, by their ids. Raises InvalidInput for an empty list, for one that
         is too long, and for a type that is not declared, NotFound for an unknown association and for another space,
         NotConfigured for `infer` without a model.
@@ -115,13 +121,14 @@ class MemoryService:
 
         The types to filter by must be graphmem's or declared.
         """
-        await self._declared_types.check_filter(scope_of(reader).owner, filters.type)
+        owner = scope_of(reader).owner
+        await self._declared_types.check_filter(owner, filters.type)
         entity_ids = await self._entities.resolve_entity_ids(reader, filters.entity) if filters.entity else None
+        order = DEFAULT_ORDER if filters.min_trust is None else await self._trust.get_order(owner.tenant)
         memories, position = await self._facts.list_page(
             reader,
-            filters.to_memory_filters().resolve(entity_ids, self._clock()),
+            filters.to_memory_filters().resolve(entity_ids, self._clock(), order),
             keyword=filters.keyword.lower() if filters.keyword else None,
-            session_id=filters.session_id,
             sort=filters.sort,
             after=_parse_cursor(filters),
             limit=filters.limit,
@@ -136,27 +143,38 @@ class MemoryService:
         *,
         if_version: int | None = None,
         actor: str | None = None,
+        kind: SourceKind | None = None,
         request: IdempotentRequest | None = None,
     ) -> Memory:
-        """Create a version with the fields given; raise VersionConflict when `if_version` is not the latest."""
+        """Create a version with the fields given; raise VersionConflict when `if_version` is not the latest.
+
+        `kind` is whose word the change is, None for one that may change anything. What a memory of a more trusted
+        source says stays: the change is returned as a contested memory beside it.
+        """
         owner = scope_of(reader).owner
         resolved = await self._declared_types.resolve_patch(owner, patch)
         vector = await self._memory_writer.prepare_patch(owner, resolved)
         return await self._facts.update_memory(
             reader,
             memory_id,
-            lambda ledger: ledger.amend(memory_id, resolved, if_version=if_version),
+            lambda ledger: ledger.amend(memory_id, resolved, if_version=if_version, kind=kind),
             actor=actor,
             vector=vector,
             associations=patch.associations,
             request=request,
+            kind=kind,
         )
 
-    async def delete(self, reader: Reader, memory_id: str, *, actor: str | None = None) -> Memory:
-        """End a memory, which stays readable by id and in its history; a deleted one is returned unchanged."""
+    async def delete(
+        self, reader: Reader, memory_id: str, *, actor: str | None = None, kind: SourceKind | None = None
+    ) -> Memory:
+        """End a memory, which stays readable by id and in its history; a deleted one is returned unchanged.
+
+        Raises Forbidden for a memory of a source that is trusted more than `kind`; None may delete any.
+        """
         try:
             return await self._facts.update_memory(
-                reader, memory_id, lambda ledger: ledger.delete(memory_id), actor=actor
+                reader, memory_id, lambda ledger: ledger.delete(memory_id, kind=kind), actor=actor, kind=kind
             )
         except MemoryDeleted:
             return await self._facts.get(reader, memory_id)
@@ -165,12 +183,53 @@ class MemoryService:
         """Return every version of a memory, oldest first; raise NotFound for an unknown one."""
         return await self._facts.get_history(reader, memory_id)
 
-    async def revert(
-        self, reader: Reader, memory_id: str, *, actor: str | None = None, request: IdempotentRequest | None = None
+    async def resolve(
+        self,
+        reader: Reader,
+        memory_id: str,
+        *,
+        holds: bool,
+        actor: str | None = None,
+        kind: SourceKind | None = None,
+        request: IdempotentRequest | None = None,
     ) -> Memory:
-        """Undo one supersession: restore the memory and retire its replacement; raise Conflict where it cannot."""
+        """Say whether a contested memory holds: it takes the place of what it contests, or is retired.
+
+        Raises Conflict for a memory that is not contested, Forbidden where what would end is trusted more than `kind`.
+        """
         return await self._facts.update_memory(
-            reader, memory_id, lambda ledger: ledger.revert(memory_id), actor=actor, request=request
+            reader,
+            memory_id,
+            lambda ledger: ledger.resolve(memory_id, holds=holds, kind=kind),
+            actor=actor,
+            request=request,
+            kind=kind,
+        )
+
+    async def list_contested(self, owner: Owner) -> list[Fact]:
+        """Return the contested memories of an owner, the latest first."""
+        return await self._facts.list_contested(owner)
+
+    async def revert(
+        self,
+        reader: Reader,
+        memory_id: str,
+        *,
+        actor: str | None = None,
+        kind: SourceKind | None = None,
+        request: IdempotentRequest | None = None,
+    ) -> Memory:
+        """Undo one supersession, or the resolution of a contested memory; raise Conflict where it cannot.
+
+        Raises Forbidden where what would be retired is trusted more than `kind`; None may revert anything.
+        """
+        return await self._facts.update_memory(
+            reader,
+            memory_id,
+            lambda ledger: ledger.revert(memory_id, kind=kind),
+            actor=actor,
+            request=request,
+            kind=kind,
         )
 
 

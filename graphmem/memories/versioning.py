@@ -7,7 +7,7 @@ same memory. `graphmem/README.md` has the rules as a table.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -22,9 +22,10 @@ from graphmem.memories.fact import (
 )
 from graphmem.memories.latest_versions import LatestVersions
 from graphmem.memories.memory import MemoryPatch, MemoryStatus, SaveAction, Scope
-from graphmem.runtime.errors import Conflict, ImmutableMemory, InvalidInput, NotFound, VersionConflict
+from graphmem.runtime.errors import Conflict, Forbidden, ImmutableMemory, InvalidInput, NotFound, VersionConflict
 from graphmem.runtime.field_types import deduplicate
 from graphmem.runtime.times import MICROSECOND, MIN_TIME
+from graphmem.tenants.trust import CONSOLIDATION, DEFAULT_ORDER, SourceKind, TrustOrder
 
 
 def find_rival(fact: Fact, others: Iterable[Fact], before: Fact | None = None) -> Fact | None:
@@ -198,6 +199,21 @@ FIXED_ASSOCIATIONS_REASON = "it is immutable, so that its relations stay as they
 REVERTED_REASON = "reverted"
 """The end reason of a memory that a revert reopened or retired."""
 
+HOLDS_REASON = "resolved: it holds"
+"""The end reason of a contested version that was found to hold, and of the versions that it ended then."""
+
+REFUTED_REASON = "resolved: it does not hold"
+"""The end reason of a contested version that was found not to hold."""
+
+CONTESTED_REASON = "contested by a more trusted source"
+"""The end reason of a version that a late arrival of a more trusted source contradicts."""
+
+SETTLED_REASON = "stated by a source that is trusted as much or more"
+"""The end reason of a contested version whose statement became a memory of its own."""
+
+_CLAIMS = frozenset({"content", "type", "valid_at", "invalid_at", "expires_at"})
+"""The fields of a correction that change what a memory says of the world, or for how long."""
+
 
 @dataclass(frozen=True, slots=True)
 class SaveOutcome:
@@ -212,8 +228,15 @@ class SaveOutcome:
 class Ledger(VersionLog):
     """Applies saves, corrections, ends and reverts to the latest believed versions of some memories, in order.
 
-    `now` must be later than every earlier write of the user.
+    `now` must be later than every earlier write of the user. By `order` no statement ends or narrows one of a more
+    trusted source: it becomes contested.
     """
+
+    def __init__(
+        self, facts: Iterable[Fact], now: datetime, actor: str | None = None, order: TrustOrder = DEFAULT_ORDER
+    ) -> None:
+        super().__init__(facts, now, actor)
+        self._order = order
 
     # Saving
 
@@ -227,7 +250,9 @@ class Ledger(VersionLog):
         """Insert a statement, or reinforce the memory that states it already; end the memories it supersedes.
 
         They end when the statement starts, or at their own time in `ends`, by memory id. `reason` is stored with what
-        it ends. Raises NotFound, Conflict or ImmutableMemory when a memory in `supersedes` cannot be ended.
+        it ends. A statement that would change one of a more trusted source is stored as contested instead, or
+        reinforces the contested memory that says the same. Raises NotFound, Conflict or ImmutableMemory when a memory
+        in `supersedes` cannot be ended.
         """
         now = self._next_time()
         draft = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self._actor)
@@ -235,8 +260,12 @@ class Ledger(VersionLog):
         if known := self._find_same_statement(draft, now):
             known = self._reinforce(known, draft, now)
             others = [fact for fact in targets if fact.memory_id != known.memory_id]
-            closed = self._supersede_all(others, known, now, reason, ends)
-            return SaveOutcome(SaveAction.REINFORCE, known, closed, "the same statement is already known")
+            kept = self._more_trusted(draft, others)
+            closed = self._supersede_all([fact for fact in others if fact not in kept], known, now, reason, ends)
+            known_reason = "the same statement is already known"
+            if kept:
+                known_reason += f"; {kept[0].memory_id} is of a more trusted source and does not end"
+            return SaveOutcome(SaveAction.REINFORCE, known, closed, known_reason)
         return self._insert(draft, targets, now, reason, ends)
 
     def _insert(
@@ -244,13 +273,17 @@ class Ledger(VersionLog):
     ) -> SaveOutcome:
         # The targets are ended in any case, so they neither follow the draft nor precede it.
         competing = [fact for fact in self._find_competing_facts(draft, now) if fact not in targets]
+        undated = draft
         if draft.valid_at is None and (targets or (competing and draft.valid_to > now)):
             draft = replace(draft, valid_at=now)
+        if rivals := self._more_trusted(draft, [*targets, *self._changed_by(draft, competing)]):
+            return self._contest(undated, rivals, now)
         draft, successor = self._close_before_successor(draft, competing)
         predecessors = [fact for fact in competing if _is_ended_by_start(fact, draft.valid_from)]
         for fact in predecessors:
             ensure_mutable(fact)
         draft = self._add_version(draft)
+        self._settle_same_statement(draft)
         ending = {fact.memory_id: fact for fact in [*targets, *predecessors]}.values()
         closed = self._supersede_all(ending, draft, draft.valid_from, reason, ends)
         if closed:
@@ -259,6 +292,50 @@ class Ledger(VersionLog):
         if successor:
             return SaveOutcome(SaveAction.INSERT, draft, (), f"arrived late: {successor.memory_id} follows it")
         return SaveOutcome(SaveAction.INSERT, draft)
+
+    def _more_trusted(self, draft: Fact, facts: Iterable[Fact]) -> list[Fact]:
+        """Return the facts of sources that are trusted more than that of the draft."""
+        return [fact for fact in facts if self._order.is_less(draft.trust_kind, than=fact.trust_kind)]
+
+    def _changed_by(self, draft: Fact, competing: Iterable[Fact]) -> list[Fact]:
+        """Return the competing facts that a draft would end, or to which it would give a start."""
+        competing = list(competing)
+        ended = [fact for fact in competing if _is_ended_by_start(fact, draft.valid_from)]
+        kept = [
+            fact
+            for fact in _followers(draft, competing)
+            if fact.immutable or not self._order.is_less(fact.trust_kind, than=draft.trust_kind)
+        ]
+        next_one = min(kept, key=lambda fact: fact.effective_start, default=None)
+        is_dated = next_one is not None and next_one.valid_at is None and not next_one.immutable
+        return [*ended, *([next_one] if next_one and is_dated else [])]
+
+    def _contest(
+        self, draft: Fact, rivals: Sequence[Fact], now: datetime, vector_source: str | None = None
+    ) -> SaveOutcome:
+        """Store a statement beside what it contradicts, or reinforce the contested memory that says the same."""
+        ids = [fact.memory_id for fact in rivals]
+        reason = f"{ids[0]} is of a more trusted source: resolve the contested memory to say which holds"
+        same = next((fact for fact in self._latest.that_state(draft) if fact.is_contested), None)
+        if same is not None:
+            contests = tuple(deduplicate([*same.contests, *ids]))
+            known = self._reinforce(replace(same, contests=contests), draft, now)
+            return SaveOutcome(SaveAction.CONTEST, known, (), f"the same statement is already contested; {reason}")
+        contested = replace(draft, status=MemoryStatus.CONTESTED, contests=tuple(ids))
+        return SaveOutcome(SaveAction.CONTEST, self._add_version(contested, vector_source), (), reason)
+
+    def _settle_same_statement(self, draft: Fact) -> None:
+        """Retire contested memories that say the same as a new one, unless their source is trusted more."""
+        for fact in self._latest.that_state(draft):
+            is_same = fact.is_contested and fact.memory_id != draft.memory_id
+            if is_same and not fact.immutable and not self._more_trusted(draft, [fact]):
+                self._retire_version(
+                    fact,
+                    SETTLED_REASON,
+                    draft.memory_id,
+                    MemoryStatus.SUPERSEDED,
+                    superseded_by=draft.memory_id,
+                )
 
     def import_version(self, draft: Fact, provenance: ImportProvenance) -> SaveOutcome:
         """Insert a statement of another memory with its known time there; it ends no memory.
@@ -318,16 +395,36 @@ class Ledger(VersionLog):
             and not (is_past and fact.effective_start == MIN_TIME)
         ]
 
-    def _close_before_successor(self, draft: Fact, competing: list[Fact]) -> tuple[Fact, Fact | None]:
+    def _close_before_successor(
+        self, draft: Fact, competing: list[Fact], *, by_trust: bool = True
+    ) -> tuple[Fact, Fact | None]:
         """Return a late arrival closed at the start of the fact that follows it, and that fact.
 
-        A follower without a known start gets one, unless it is immutable.
+        A follower without a known start gets one, unless it is immutable. With `by_trust`, one of a less trusted source
+        does not close the arrival: it becomes contested.
         """
-        # A fact without a known start that ends before the draft starts precedes it, whenever it was written.
-        later = [fact for fact in competing if fact.effective_start > draft.valid_from < fact.valid_to]
-        if not later:
+        later = sorted(_followers(draft, competing), key=lambda fact: fact.effective_start)
+        successor = None
+        for fact in later:
+            if draft.valid_to <= fact.effective_start:
+                break
+            if not by_trust or fact.immutable or not self._order.is_less(fact.trust_kind, than=draft.trust_kind):
+                successor = fact
+                break
+            contested = replace(
+                fact,
+                status=MemoryStatus.CONTESTED,
+                contests=(draft.memory_id,),
+                invalid_at=fact.claimed_invalid_at,
+                superseded_by=None,
+                ended_reason=CONTESTED_REASON,
+                ended_by=draft.memory_id,
+            )
+            self._add_next_version(fact, contested, CONTESTED_REASON, draft.memory_id)
+        if successor is None:
+            successor = next((fact for fact in later if draft.valid_to <= fact.effective_start), None)
+        if successor is None:
             return draft, None
-        successor = min(later, key=lambda fact: fact.effective_start)
         start = successor.effective_start
         if successor.valid_at is None and not successor.immutable:
             dated = replace(_without_end(successor), valid_at=start)
@@ -374,6 +471,13 @@ class Ledger(VersionLog):
     def _reinforce(self, known: Fact, draft: Fact, now: datetime) -> Fact:
         stated = max(known.confidence, min(draft.confidence, MAX_CONFIDENCE))
         strength, confidence = apply_reinforcement(known.strength_at(now), stated)
+        if self._order.is_less(known.trust_kind, than=draft.trust_kind) and not known.immutable:
+            known = replace(
+                known,
+                source_kind=draft.source_kind,
+                trusted_as=draft.trusted_as,
+                speaker=draft.speaker or known.speaker,
+            )
         return self._replace_in_place(
             replace(
                 known,
@@ -390,10 +494,14 @@ class Ledger(VersionLog):
 
     # Changing, ending, undoing
 
-    def amend(self, memory_id: str, patch: MemoryPatch, *, if_version: int | None = None) -> Fact:
+    def amend(
+        self, memory_id: str, patch: MemoryPatch, *, if_version: int | None = None, kind: SourceKind | None = None
+    ) -> Fact:
         """Create a version with the changes of a patch, but for its associations.
 
-        A superseded memory that gets another end is no longer superseded.
+        A superseded memory that gets another end is no longer superseded. `kind` is whose word the patch is, None for
+        one that may change anything: a less trusted one that changes what the memory says becomes a contested memory
+        beside it, a more trusted one makes the memory its own word.
 
         Raises VersionConflict when `if_version` is not the latest version, InvalidInput when the memory would end
         before it starts or would need another owner, and Conflict when it would be valid together with another value
@@ -412,11 +520,48 @@ class Ledger(VersionLog):
             amended = replace(amended, claimed_invalid_at=amended.invalid_at)
         if amended.valid_at and amended.invalid_at and amended.invalid_at < amended.valid_at:
             raise InvalidInput("invalid_at is before valid_at.")
+        if kind is not None and not _CLAIMS.isdisjoint(patch.model_fields_set):
+            if self._order.is_less(kind, than=fact.trust_kind):
+                return self._contest_by_patch(fact, amended, kind)
+            if self._order.is_less(fact.trust_kind, than=kind):
+                amended = replace(amended, source_kind=kind, trusted_as=None, speaker=None)
         now = self._next_time()
         if "invalid_at" in changes and not fact.retired and amended.valid_to > now:
             amended = replace(amended, status=MemoryStatus.ACTIVE, superseded_by=None)
         refuse_rivals(amended, self._latest.values(), fact)
         return self._add_next_version(fact, amended, "amended", None, needs_new_vector=amended.content != fact.content)
+
+    def _contest_by_patch(self, fact: Fact, amended: Fact, kind: SourceKind) -> Fact:
+        """Store a correction by a less trusted source as a contested memory of its own."""
+        now = self._next_time()
+        memory_id = str(uuid.uuid4())
+        draft = replace(
+            amended,
+            uuid=str(uuid.uuid4()),
+            memory_id=memory_id,
+            version=1,
+            created_at=now,
+            first_created_at=now,
+            updated_at=now,
+            actor=self._actor,
+            status=MemoryStatus.ACTIVE,
+            retired=False,
+            claimed_invalid_at=amended.invalid_at,
+            superseded_by=None,
+            supersedes=(),
+            associations=(),
+            access_count=0,
+            last_accessed_at=None,
+            source_kind=kind,
+            trusted_as=None,
+            speaker=None,
+            source_quote=None,
+            session_id=None,
+            message_ids=(),
+            episodes=(),
+        )
+        has_same_text = amended.content == fact.content
+        return self._contest(draft, [fact], now, fact.uuid if has_same_text else None).fact
 
     def annotate(self, memory_id: str, **annotations: Any) -> Fact:
         """Change attributes of a memory that claim nothing about the world, without a new version."""
@@ -448,8 +593,14 @@ class Ledger(VersionLog):
             return fact
         return self._replace_in_place(replace(fact, associations=ids))
 
-    def delete(self, memory_id: str, reason: str = "deleted", by: str | None = None) -> Fact:
-        """End the belief in a memory; its versions stay in history."""
+    def delete(
+        self, memory_id: str, reason: str = "deleted", by: str | None = None, *, kind: SourceKind | None = None
+    ) -> Fact:
+        """End the belief in a memory; its versions stay in history.
+
+        Raises Forbidden for a memory of a source that is trusted more than `kind`; None may delete any.
+        """
+        self._ensure_trusted([self._get_latest(memory_id)], kind)
         return self._end_memory(memory_id, MemoryStatus.DELETED, reason, by)
 
     def archive(self, memory_id: str, reason: str, by: str | None = None) -> Fact:
@@ -480,25 +631,109 @@ class Ledger(VersionLog):
         merged = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self._actor)
         return self._add_version(replace(merged, supersedes=supersedes))
 
-    def revert(self, memory_id: str) -> Fact:
-        """Undo one supersession: restore the memory and retire its replacement.
+    def resolve(self, memory_id: str, *, holds: bool, kind: SourceKind | None = None) -> Fact:
+        """Say whether a contested memory holds; one that does not is retired.
 
-        Raises Conflict when the memory is not superseded, when a consolidation run merged it, when its replacement was
-        replaced itself, when another memory states the same by now, and when another value of a single-valued predicate
-        that started earlier has not ended.
+        One that holds starts when it was stated to, or else when it was first said, ends what is in force then, and
+        holds until the next value that is known; one that only states a past end ends what it contests at that. It is
+        trusted as what it ends. Raises Conflict for a memory that is not contested and for one whose statement is
+        current already, Forbidden when `kind` is trusted less than what would end; None may resolve anything.
         """
         fact = self._get_latest(memory_id)
+        if not fact.is_contested:
+            raise Conflict(
+                "The memory is not contested, so there is nothing to resolve: list what is by contradictions."
+            )
+        self._ensure_trusted([fact], kind)
+        now = self._next_time()
+        if holds:
+            return self._uphold(fact, kind, now)
+        rival = next((key for key in fact.contests if key in self._latest), None)
+        return self._retire_version(fact, REFUTED_REASON, rival, MemoryStatus.SUPERSEDED, superseded_by=rival)
+
+    def _uphold(self, fact: Fact, kind: SourceKind | None, now: datetime) -> Fact:
+        upheld = replace(_without_end(fact), status=MemoryStatus.ACTIVE)
+        if known := self._find_same_statement(upheld, now):
+            raise Conflict(f"{known.memory_id} states the same: resolve this one with holds false.")
+        competing = self._find_competing_facts(upheld, now)
+        contested = [self._latest[key] for key in fact.contests if key in self._latest]
+        targets = [
+            other
+            for other in contested
+            if other not in competing and other.status is MemoryStatus.ACTIVE and not other.is_never_valid
+        ]
+        only_ends = upheld.valid_at is None and upheld.valid_to <= fact.first_created_at
+        if upheld.valid_at is None and not only_ends and (targets or competing):
+            upheld = replace(upheld, valid_at=fact.first_created_at)
+        ended = [*targets, *(other for other in competing if _is_ended_by_start(other, upheld.valid_from))]
+        for other in ended:
+            ensure_mutable(other)
+        changed = [*targets, *self._changed_by(upheld, competing)]
+        self._ensure_trusted(changed, kind)
+        trusted = self._order.most_trusted([upheld.trust_kind, *(other.trust_kind for other in changed)])
+        if trusted != upheld.trust_kind:
+            upheld = replace(upheld, trusted_as=trusted)
+        upheld, _ = self._close_before_successor(upheld, competing, by_trust=False)
+        upheld = self._add_next_version(fact, upheld, HOLDS_REASON, None)
+        closed = self._supersede_all(ended, upheld, upheld.valid_to if only_ends else upheld.valid_from, HOLDS_REASON)
+        return self._replace_in_place(replace(upheld, supersedes=closed)) if closed else upheld
+
+    def _reopen_contest(self, fact: Fact, kind: SourceKind | None) -> Fact:
+        """Make a memory contested again that was resolved, and restore what it had ended."""
+        ensure_mutable(fact)
+        self._ensure_trusted([fact], kind)
+        self._next_time()
+        contested = replace(
+            _without_end(fact),
+            status=MemoryStatus.CONTESTED,
+            retired=False,
+            invalid_at=fact.claimed_invalid_at,
+            superseded_by=None,
+            supersedes=(),
+            trusted_as=None if fact.source_kind != CONSOLIDATION else fact.trusted_as,
+        )
+        contested = self._add_next_version(fact, contested, REVERTED_REASON, fact.superseded_by)
+        for memory_id in fact.supersedes:
+            ended = self._latest.get(memory_id)
+            if ended and ended.superseded_by == fact.memory_id and ended.ended_reason == HOLDS_REASON:
+                self._next_time()
+                self._reopen(ended, fact.memory_id, by_trust=False)
+        return contested
+
+    def revert(self, memory_id: str, *, kind: SourceKind | None = None) -> Fact:
+        """Undo one supersession, or the resolution of a contested memory.
+
+        A supersession is undone by restoring the memory and retiring its replacement; a contested memory that was
+        resolved becomes contested again, and what it had ended is restored. Raises Forbidden when what would be retired
+        is of a source that is trusted more than `kind`; None may revert anything. Raises Conflict when the memory is
+        not superseded, when a consolidation run merged it, when its replacement was replaced itself, when another
+        memory states the same by now, and when another value of a single-valued predicate that started earlier has not
+        ended.
+        """
+        fact = self._get_latest(memory_id)
+        if fact.contests and (fact.status is MemoryStatus.ACTIVE or fact.ended_reason == REFUTED_REASON):
+            return self._reopen_contest(fact, kind)
         if fact.status is not MemoryStatus.SUPERSEDED:
             raise Conflict("The memory is not superseded, so there is nothing to revert.")
         ensure_mutable(fact)
         if fact.ended_reason == MERGED_REASON:
             raise Conflict(f"It was merged with others by the consolidation run {fact.ended_by}: roll that run back.")
+        if fact.ended_reason == SETTLED_REASON:
+            raise Conflict(f"Its statement became a memory of its own: delete {fact.superseded_by} to end it.")
         replacement = self._latest.get(fact.superseded_by)
-        if replacement and not replacement.retired:
+        if replacement and not replacement.retired and not replacement.is_contested:
             if replacement.status is MemoryStatus.SUPERSEDED:
                 raise Conflict(f"What replaced it was replaced itself: revert {replacement.memory_id} first.")
+            if fact.ended_reason == HOLDS_REASON and replacement.contests:
+                self._reopen_contest(replacement, kind)
+                return self._latest[memory_id]
+            self._ensure_trusted([replacement], kind)
             self.retire(replacement.memory_id, REVERTED_REASON, memory_id, MemoryStatus.SUPERSEDED)
         self._next_time()
+        return self._reopen(fact, fact.superseded_by)
+
+    def _reopen(self, fact: Fact, by: str | None, *, by_trust: bool = True) -> Fact:
+        """Restore a superseded memory with the end that its writer gave, up to what follows it."""
         reopened = replace(
             _without_end(fact),
             invalid_at=fact.claimed_invalid_at,
@@ -506,12 +741,25 @@ class Ledger(VersionLog):
             retired=False,
             superseded_by=None,
         )
-        self.ensure_unique(reopened.with_active_hash(self._now), self._latest.values())
-        reopened, _ = self._close_before_successor(reopened, self._find_competing_facts(reopened, self._now))
+        if by_trust:
+            self.ensure_unique(reopened.with_active_hash(self._now), self._latest.values())
+        competing = self._find_competing_facts(reopened, self._now)
+        if rivals := self._more_trusted(reopened, self._changed_by(reopened, competing)):
+            raise Conflict(f"The memory would be {describe_rival(reopened, rivals[0])}.")
+        reopened, _ = self._close_before_successor(reopened, competing, by_trust=by_trust)
         refuse_rivals(reopened, self._latest.values(), fact)
-        return self._add_next_version(fact, reopened, REVERTED_REASON, fact.superseded_by)
+        return self._add_next_version(fact, reopened, REVERTED_REASON, by)
 
     # Parts
+
+    def _ensure_trusted(self, facts: Iterable[Fact], kind: SourceKind | None) -> None:
+        """Raise Forbidden for a fact of a source that is trusted more than `kind`; None may change any."""
+        for fact in facts:
+            if kind is not None and self._order.is_less(kind, than=fact.trust_kind):
+                raise Forbidden(
+                    f"{fact.memory_id} is the word of a more trusted source ({fact.trust_kind}) than that of this key "
+                    f"({kind}): ask an admin, or use a key that is trusted as much."
+                )
 
     def _end_memory(self, memory_id: str, status: MemoryStatus, reason: str, by: str | None) -> Fact:
         fact = self._get_mutable(memory_id)
@@ -524,6 +772,8 @@ class Ledger(VersionLog):
         fact = self._get_mutable(memory_id)
         if fact.status is MemoryStatus.SUPERSEDED:
             raise Conflict(f"{memory_id} is already superseded by {fact.superseded_by}.")
+        if fact.is_contested:
+            raise Conflict(f"{memory_id} is contested: resolve it first.")
         return fact
 
     def _retire_version(
@@ -551,6 +801,14 @@ def _refuse_other_owner(fact: Fact, scope: Scope) -> None:
         "A user's memory cannot become global: have an admin save the statement anew with scope global, then delete "
         "this one."
     )
+
+
+def _followers(draft: Fact, competing: Iterable[Fact]) -> list[Fact]:
+    """Return the competing facts that start after a draft.
+
+    A fact without a known start that ends before the draft starts precedes it, whenever it was written.
+    """
+    return [fact for fact in competing if fact.effective_start > draft.valid_from < fact.valid_to]
 
 
 def _is_ended_by_start(fact: Fact, start: datetime) -> bool:

@@ -26,9 +26,7 @@ from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
-
-SUMMARY_KIND = "summary"
-"""The kind of source of a summary, which graphmem writes itself."""
+from graphmem.tenants.trust import CONSOLIDATION, SourceKind
 
 
 class MemoryWriter:
@@ -46,7 +44,8 @@ class MemoryWriter:
         memories: Sequence[MemoryIn],
         *,
         actor: str | None,
-        kind: str,
+        kind: SourceKind,
+        trusted_as: SourceKind | None = None,
         provenance: Sequence[ImportProvenance] | None = None,
         request: IdempotentRequest | None = None,
         creates_user: bool = True,
@@ -54,15 +53,18 @@ class MemoryWriter:
     ) -> list[SaveResult]:
         """Save the statements that the policy allows, all or none; the results are in the order of `memories`.
 
-        `kind` is the kind of their source, `provenance` their history in the memory they were imported from. With
-        `request`, they are saved once for it. `spaces` are those that the owner may write, by their ids: in one, the
-        owner is the speaker, and the subject of a statement without one. Raises UserBeingForgotten, and NotFound for
-        another space and for a user that does not exist unless `creates_user`.
+        `kind` is whose word those are that do not say it themselves, `trusted_as` the kind whose trust they have;
+        `provenance` is their history in the memory they were imported from. With `request`, they are saved once for it.
+        `spaces` are those that the owner may write, by their ids: in one, the owner is the speaker, and the subject of
+        a statement without one. Raises UserBeingForgotten, and NotFound for another space and for a user that does not
+        exist unless `creates_user`.
         """
         placed = [find_space(memory.space, spaces) for memory in memories]
         reasons = await read_text(
             sum(map(text_length, memories)),
-            lambda: [self.rejection_reason(owner, memory, is_source_known=kind == SUMMARY_KIND) for memory in memories],
+            lambda: [
+                self.rejection_reason(owner, memory, is_source_known=kind == CONSOLIDATION) for memory in memories
+            ],
         )
         allowed = [index for index, reason in enumerate(reasons) if reason is None]
         # After the policy, which would take the id of the user for text of the statement.
@@ -72,6 +74,8 @@ class MemoryWriter:
         ]
         owners = [owner, *filter(None, placed)]
         statements, names = await self._prepare(owners, [memories[index] for index in allowed], kind)
+        if trusted_as is not None:
+            statements = [replace(statement, trusted_as=trusted_as) for statement in statements]
         statements = [
             replace(statement, space=placed[index], speaker=owner.user_id) if placed[index] else statement
             for statement, index in zip(statements, allowed, strict=True)
@@ -110,7 +114,7 @@ class MemoryWriter:
         return self._policy.refused_classes(value, owner.tenant)
 
     async def _prepare(
-        self, owners: Iterable[Owner], memories: Sequence[MemoryIn], kind: str
+        self, owners: Iterable[Owner], memories: Sequence[MemoryIn], kind: SourceKind
     ) -> tuple[list[NewMemory], dict[str, Vector]]:
         """Return statements with their vectors, and by name key those of the names in them and of the owners."""
         if not memories:
@@ -120,7 +124,8 @@ class MemoryWriter:
             named.setdefault(name_key(owner.entity_name), owner.entity_name)
         vectors = await self._embedder.embed([memory.content for memory in memories] + list(named.values()))
         statements = [
-            NewMemory(memory, vector, kind, links_names=True) for memory, vector in zip(memories, vectors, strict=False)
+            NewMemory(memory, vector, kind_of_statement(memory, kind), links_names=True)
+            for memory, vector in zip(memories, vectors, strict=False)
         ]
         return statements, dict(zip(named, vectors[len(memories) :], strict=True))
 
@@ -151,6 +156,11 @@ def find_space(space: str | None, writable: Mapping[str, Owner]) -> Owner | None
     if space not in writable:
         raise NotFound("There is no such space.")
     return writable[space]
+
+
+def kind_of_statement(memory: MemoryIn, kind: SourceKind) -> SourceKind:
+    """Return whose word a statement is: what its source says, else the kind of whoever saves it."""
+    return (memory.source.kind if memory.source else None) or kind
 
 
 def about_speaker(memory: MemoryIn, speaker: Owner) -> MemoryIn:

@@ -47,6 +47,7 @@ RESERVED_LABELS = frozenset(RecordLabel) | {
     "SharedSpace",
     "SpaceMember",
     "TenantInstructions",
+    "TenantTrust",
     "TenantTypes",
     "User",
     "Webhook",

@@ -80,11 +80,13 @@ class DatabaseSource:
             "group_ids": self._groups,
             "vector": _to_neo4j_vector(vector),
             "limit": limit,
-            **filters.as_of_params,
         }
         if not filters.is_fully_indexable:
-            found = await self._graph.fetch_value("search.scan_facts_by_vector", **params, **filters.attribute_params)
+            found = await self._graph.fetch_value(
+                "search.scan_facts_by_vector", **params, **filters.readable_params, **filters.attribute_params
+            )
             return list(map(FactCandidate._make, found))
+        params |= filters.as_of_params
         params["ann_limit"] = max(ANN_CANDIDATES, limit)
         if filters.attributes.domain is None:
             found = await self._graph.fetch_value("search.find_facts_by_vector", **params)
@@ -101,7 +103,7 @@ class DatabaseSource:
             words=self._lucene_query(words, FACT_TEXT_FIELDS),
             limit=limit,
             group_ids=self._groups,
-            **filters.as_of_params,
+            **filters.readable_params,
             **filters.attribute_params,
         )
         return list(map(FactCandidate._make, found))
@@ -126,7 +128,7 @@ class DatabaseSource:
             max_computed=MAX_COMPUTED_FACTS,
             limit=limit,
             group_ids=self._groups,
-            **filters.as_of_params,
+            **filters.readable_params,
             **filters.attribute_params,
         )
         return list(map(FactCandidate._make, found))
@@ -228,7 +230,7 @@ class DatabaseSource:
             "search.load_entities_with_facts",
             group_ids=self._groups,
             named_entity_ids=list(entity_ids),
-            **{**filters.as_of_params, **({} if filters.any_validity else {"valid_at": to_epoch_pair(until)})},
+            **{**filters.readable_params, **({} if filters.any_validity else {"valid_at": to_epoch_pair(until)})},
             **filters.attribute_params,
             limit=limit,
         )

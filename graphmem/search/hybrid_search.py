@@ -255,7 +255,7 @@ class HybridSearch:
             text=text,
             is_overview=topic is not None,
             now=now,
-            filters=query.resolve(entity_ids, now),
+            filters=query.resolve(entity_ids, now, source.state.trust_order),
             candidates=max(MIN_CANDIDATES_PER_CHANNEL, 3 * query.limit),
             words=query_terms(text) if query.keyword else [],
             searches_graph=query.graph,
@@ -390,7 +390,8 @@ class HybridSearch:
         features = fit_features(search.text, pool, mentions, self._languages, scores, past)
         weights = self._channel_weights if query.keyword else {**self._channel_weights, "keyword": 0.0}
         facts = rescore_keyword_channel(found, scores)
-        return facts, rank_facts(facts, persona, time_ranges, search.now, self._rrf_k, weights, features)
+        order = search.source.state.trust_order
+        return facts, rank_facts(facts, persona, time_ranges, search.now, self._rrf_k, weights, features, order)
 
     async def _rerank(self, text: str, ranked: Sequence[ScoredFact], limit: int) -> list[ScoredFact]:
         """Return the best facts in the order of the cross-encoder; the facts that it does not read are dropped."""

@@ -148,12 +148,15 @@ class EntityLookup:
         entity_ids = [mention.id for mention in mentions[:MAX_LOOKUP_ENTITIES]]
         at = filters.valid_as_of or self._clock()
         given = filters.model_dump_json(exclude_defaults=True)
+        order = source.state.trust_order
+        if filters.min_trust is not None:
+            given += ",".join(order.trusted_as_much_as(filters.min_trust))
         key = f"{scope.owner.group_id}@{source.state.write_version}/{limit}/{','.join(entity_ids)}/{given}"
         cached = await self._answers.get(key)
         if cached is None:
             about = await self._entities.resolve_entity_ids(scope, filters.entity) if filters.entity else None
             until = at + timedelta(seconds=LOOKUP_TTL_SECONDS)
-            found = await source.load_entities_with_facts(entity_ids, filters.resolve(about, at), until, limit)
+            found = await source.load_entities_with_facts(entity_ids, filters.resolve(about, at, order), until, limit)
             await self._answers.set(key, found)
         else:
             memories = [memory for known in cached for memory in known.memories]

@@ -129,7 +129,8 @@ class Explanation(BaseModel):
     answers: it is computed from `similarity` (cosine), `words` (share of the question's words), `named` (how specific a
     named entity is), `bm25` (words shared with the memory and its messages) and `is_later` (starts after the past time
     that is asked about), unless a cross-encoder has given it (`rerank`). The odds of the score are those of the fit,
-    `fit / (1 - fit)`, times `persona · decay · importance · time`, but it differs from the fit by less than 0.05.
+    `fit / (1 - fit)`, times `persona · decay · importance · time · trust`, but it differs from the fit by less than
+    0.05.
     """
 
     source: SourceName
@@ -147,6 +148,7 @@ class Explanation(BaseModel):
     decay: float
     importance: float
     time: float
+    trust: float = 1.0
     rerank: float | None = None
 
 
@@ -158,7 +160,7 @@ class SearchHit(BaseModel):
     """A memory found and its score; `explain` is set when the query asks for it.
 
     The score, from 0 to 1, says how well this memory answers the query, and compares between queries: memories that fit
-    score 0.5 or more. Strength, importance, persona and time change it by at most 0.05.
+    score 0.5 or more. Strength, importance, persona, time and trust change it by at most 0.05.
     """
 
     memory: Memory
@@ -279,8 +281,8 @@ class FactCandidate(NamedTuple):
     """A fact that a channel found, with what ranking needs; times are in milliseconds since 1970.
 
     `context` holds the names, the tags and the messages that belong to the statement. `similarity` is
-    the cosine of its vector and the question's, None where the channel did not compute it. The fields are in the order
-    of the fragment `fact_candidate`.
+    the cosine of its vector and the question's, None where the channel did not compute it; `trust_kind` is the kind of
+    source that it is trusted as. The fields are in the order of the fragment `fact_candidate`.
     """
 
     uuid: str
@@ -299,6 +301,7 @@ class FactCandidate(NamedTuple):
     message_ids: Sequence[str]
     entity_ids: Sequence[str]
     similarity: float | None
+    trust_kind: str = "user"
 
     @property
     def text(self) -> str:

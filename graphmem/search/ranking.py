@@ -1,7 +1,7 @@
-"""Ranks the facts that the channels found: by fit, moved within bounds by persona, decay, importance and time. Pure.
+"""Ranks the facts that the channels found: by fit, moved within bounds by persona, decay, trust and others. Pure.
 
-Reciprocal rank fusion chooses the candidates. Their score is how well they fit, which persona, strength, importance and
-time move within narrow bounds, and it is what the results are ordered by.
+Reciprocal rank fusion chooses the candidates. Their score is how well they fit, which persona, strength, importance,
+time and trust move within narrow bounds, and it is what the results are ordered by.
 
 Each factor multiplies the odds of a fit, which are `fit / (1 - fit)`. All together move a fit by less than 0.05, and so
 never overturn a lead of 0.1.
@@ -18,6 +18,7 @@ from typing import NamedTuple
 from graphmem.memories.decay import INITIAL_STRENGTH, decayed_strength
 from graphmem.search.fit import FitFeatures, FitWeights, WordScores, fit, max_rrf_score, reciprocal_rank_fusion
 from graphmem.search.models import FIT_SCORE, ChannelRank, Explanation, FactCandidate, SourceName
+from graphmem.tenants.trust import DEFAULT_ORDER, TrustOrder, parse_source_kind
 from graphmem.text.time_expressions import TimeRange
 
 MILLISECONDS_PER_DAY = 86_400_000
@@ -40,6 +41,9 @@ IMPORTANCE_WEIGHT = 0.2
 NEUTRAL_IMPORTANCE = 0.5
 """Importance that changes no odds."""
 
+TRUST_WEIGHT = 0.1
+"""How much the logarithm of the odds falls from the most to the least trusted source."""
+
 
 class ScoreFactors(NamedTuple):
     """The multipliers of the odds of one fit; a neutral one is 1."""
@@ -48,6 +52,7 @@ class ScoreFactors(NamedTuple):
     decay: float
     importance: float
     time: float
+    trust: float
 
     def apply(self, fit: float) -> float:
         """Return a fit, from 0 to 1, with its odds multiplied, but moved by no more than `MAX_SHIFT`."""
@@ -91,8 +96,17 @@ def time_factor(valid_from: int, valid_to: int, time_ranges: Sequence[TimeRange]
     return math.exp(TIME_WEIGHT) if fits_time else 1.0
 
 
+def trust_factor(kind: str, order: TrustOrder) -> float:
+    """Return the multiplier of a source, which is 1 for the most trusted ones."""
+    return math.exp(-TRUST_WEIGHT * order.distance(parse_source_kind(kind)))
+
+
 def score_factors(
-    fact: FactCandidate, persona: Mapping[str, float], time_ranges: Sequence[TimeRange], now: int
+    fact: FactCandidate,
+    persona: Mapping[str, float],
+    time_ranges: Sequence[TimeRange],
+    now: int,
+    order: TrustOrder = DEFAULT_ORDER,
 ) -> ScoreFactors:
     """Return the multipliers of the odds of a fact's fit at `now`, in milliseconds since 1970."""
     return ScoreFactors(
@@ -100,6 +114,7 @@ def score_factors(
         decay=decay_factor(fact.strength, fact.decay_rate, fact.last_accessed_ms, now),
         importance=importance_factor(fact.importance),
         time=time_factor(fact.valid_from, fact.valid_to, time_ranges, now) if time_ranges else 1.0,
+        trust=trust_factor(fact.trust_kind, order),
     )
 
 
@@ -165,6 +180,7 @@ def rank_facts(
     rrf_k: int,
     channel_weights: Mapping[str, float],
     features: Mapping[str, FitFeatures],
+    order: TrustOrder = DEFAULT_ORDER,
 ) -> list[ScoredFact]:
     """Return the facts found, best first, by the score that the factors make of their fit.
 
@@ -178,7 +194,7 @@ def rank_facts(
     scored = []
     for uuid, fused in reciprocal_rank_fusion(rankings, channel_weights, rrf_k).items():
         fact, found_fit = pool[uuid], fit(features[uuid], weights)
-        factors = score_factors(fact, persona, time_ranges, now_ms)
+        factors = score_factors(fact, persona, time_ranges, now_ms, order)
         score = factors.apply(found_fit)
         scored.append(ScoredFact(fact, fused / max_score, found_fit, factors, score, features[uuid]))
     return sorted(scored, key=_by_score, reverse=True)
@@ -252,6 +268,7 @@ def explain(ranked: Sequence[ScoredFact], facts: FactsByChannel, source: SourceN
             decay=scored.factors.decay,
             importance=scored.factors.importance,
             time=scored.factors.time,
+            trust=scored.factors.trust,
             rerank=scored.rerank,
         )
         for scored in ranked

@@ -9,6 +9,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from graphmem.runtime.field_types import Id, NonBlankText, deduplicate
+from graphmem.tenants.trust import StatedKind
 
 
 def _check_user_ids(users: list[str]) -> list[str]:
@@ -28,7 +29,8 @@ class KeyRole(StrEnum):
 class ApiKeyIn(BaseModel):
     """A key to create; without `users` it gives access to every user of its tenant.
 
-    With `spaces`, of the spaces of the users it reads and writes those alone.
+    With `spaces`, of the spaces of the users it reads and writes those alone. What it saves counts as the word of
+    `source_kind`, and nothing that it sends as that of a source that is trusted more.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -38,6 +40,7 @@ class ApiKeyIn(BaseModel):
     users: Annotated[list[Id], Field(min_length=1, max_length=1000), AfterValidator(_check_user_ids)] | None = None
 
     spaces: Annotated[list[Id], Field(max_length=1000), AfterValidator(deduplicate)] | None = None
+    source_kind: StatedKind = Field("user", description="Whose word it is what the key saves.")
 
     @model_validator(mode="after")
     def _reject_bindings_for_admin(self) -> Self:
@@ -54,13 +57,16 @@ class ApiKey(BaseModel):
     role: KeyRole
     users: list[str] | None
     spaces: list[str] | None = Field(None, exclude_if=lambda spaces: spaces is None)
+    source_kind: StatedKind = Field(
+        "user", exclude_if=lambda kind: kind == "user", description="Whose word it is what the key saves."
+    )
     created_at: datetime
     tenant: str = Field("", exclude=True)
 
     @property
-    def source_kind(self) -> str:
-        """The `source.kind` of what the caller saves."""
-        return "api"
+    def changes_as(self) -> StatedKind | None:
+        """Whose word the changes are that the caller makes of memories; None for an admin, who may change any."""
+        return None if self.is_admin else self.source_kind
 
     @property
     def is_admin(self) -> bool:

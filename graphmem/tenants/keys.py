@@ -66,6 +66,7 @@ def _key_from_row(row: Row) -> ApiKey:
         role=stored["role"],
         users=stored.get("users"),
         spaces=stored.get("spaces"),
+        source_kind=stored.get("source_kind") or "user",
         created_at=stored["created_at"],
         tenant=stored["tenant"],
     )
@@ -208,6 +209,7 @@ class KeyService:
             role=request.role,
             users=request.users,
             spaces=request.spaces,
+            source_kind=request.source_kind,
             created_at=self._clock(),
             tenant=Owner(tenant, "").tenant,
         )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from graphmem.runtime.errors import NotFound
 from graphmem.tenants.owners import Owner, group_key
 from graphmem.tenants.spaces import SpaceRole, require_role
+from graphmem.tenants.trust import TrustOrder, parse_order
 
 
 class GroupState(NamedTuple):
@@ -16,7 +17,8 @@ class GroupState(NamedTuple):
 
     No two lives of a user have the same `life`. `revision` is that of the latest transaction that locked the user,
     `removal_revision` that of the latest one that may have removed facts, entities or messages. `roles` are those that
-    the caller has in a space, by the user and by the key; only spaces have a `title`.
+    the caller has in a space, by the user and by the key; only spaces have a `title`. `trust_order` is that of the
+    tenant, as JSON, and None for the default one.
     """
 
     group_id: str
@@ -28,6 +30,7 @@ class GroupState(NamedTuple):
     last_write_at: int | None
     roles: list[str]
     title: str | None
+    trust_order: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,11 @@ class ReadState:
     def write_version(self) -> str:
         """The life and the write counter of each group, by which caches tell what they hold from what is stored."""
         return "".join(f"{group.life}:{group.write_version};" for group in self.groups)
+
+    @property
+    def trust_order(self) -> TrustOrder:
+        """The order of trust of the tenant."""
+        return parse_order(self.groups[0].trust_order if self.groups else None)
 
     @property
     def persona(self) -> dict[str, float]:

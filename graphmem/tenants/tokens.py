@@ -16,15 +16,6 @@ LIBRARY = "python"
 """Who a program acts as that uses graphmem in its own process and names no other actor."""
 
 
-class LocalKey(ApiKey):
-    """The key of a caller on this machine; its id says who acts, and is the source of what they save."""
-
-    @property
-    def source_kind(self) -> str:
-        """The `source.kind` of what the caller saves."""
-        return self.id
-
-
 def parse_bearer_token(authorization: str | None) -> str:
     """Return the token of an `Authorization` header; raise Unauthenticated when it has none."""
     scheme, _, token = (authorization or "").partition(" ")
@@ -46,8 +37,11 @@ def authenticate_local_token(token: str, secret: str) -> ApiKey | None:
     return make_local_key(COMMAND_LINE, tenant)
 
 
-def make_local_key(actor: str, tenant: str) -> LocalKey:
-    """Return the admin key that a caller on this machine has; raise InvalidInput for a tenant that cannot be one."""
-    return LocalKey(
+def make_local_key(actor: str, tenant: str) -> ApiKey:
+    """Return the admin key that a caller on this machine has; its id says who acts.
+
+    Raises InvalidInput for a tenant that cannot be one.
+    """
+    return ApiKey(
         id=actor, name=actor, role=KeyRole.ADMIN, users=None, created_at=MIN_TIME, tenant=Owner(tenant, "").tenant
     )

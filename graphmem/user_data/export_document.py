@@ -107,6 +107,7 @@ def find_lost_references(
             ("entity_ids", fact.entity_ids, entity_ids),
             ("episodes", fact.episodes, message_ids),
             ("supersedes", fact.supersedes, memory_ids),
+            ("contests", fact.contests, memory_ids),
             ("associations", fact.associations, memory_ids),
             ("superseded_by", ended_by, memory_ids),
         ):

@@ -57,6 +57,7 @@ from graphmem.runtime.field_types import (
 )
 from graphmem.runtime.times import Instant
 from graphmem.tenants.profiles import PatternType
+from graphmem.tenants.trust import SourceKind, StatedKind
 
 TIME_MARKER = "$time"
 """The key of an object that represents a time."""
@@ -241,7 +242,8 @@ class FactProperties(Properties):
     """One version of a memory."""
 
     id_fields = (
-        "memory_id", "uuid", "entity_ids", "episodes", "supersedes", "superseded_by", "associations", "ended_by",
+        "memory_id", "uuid", "entity_ids", "episodes", "supersedes", "superseded_by", "contests", "associations",
+        "ended_by",
     )  # fmt: skip
 
     memory_id: Id = Field(description="The memory; all its versions have the same.")
@@ -280,14 +282,16 @@ class FactProperties(Properties):
     active_hash: StorableText | None = None
     search_text: StorableText | None = None
     source_kind: StorableText
+    trusted_as: SourceKind | None = Field(None, description="The kind of source whose trust it has, if another.")
     source_quote: StorableText | None = Field(None, description="What the source said.")
-    speaker: StorableText | None = Field(None, description="The user who stated it in a space.")
+    speaker: StorableText | None = Field(None, description="Who stated it.")
     session_id: Id | None = None
     message_ids: list[Id] | None = None
     episodes: list[Id] | None = None
     entity_ids: list[Id] | None = None
     supersedes: list[Id] | None = None
     superseded_by: Id | None = None
+    contests: list[Id] | None = Field(None, description="The memories that it contradicts, or did.")
     associations: list[Id] | None = None
     end_status: Annotated[MemoryStatus | None, Field(strict=False)] = None
     ended_reason: StorableText | None = None
@@ -314,6 +318,7 @@ class EpisodicProperties(NodeProperties):
     role: Annotated[MessageRole, Field(strict=False)]
     speaker: StorableText | None = None
     author: StorableText | None = Field(None, description="The user who sent it to a space.")
+    sent_as: StatedKind | None = Field(None, description="What its key spoke as.")
     content: Annotated[NonBlankText, Field(max_length=MAX_MESSAGE_LENGTH)]
     redacted: StorableText | None = Field(None, description="The content without secrets; absent when it has none.")
     content_embedding: FiniteVector | None = None

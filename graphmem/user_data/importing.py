@@ -15,10 +15,11 @@ from graphmem.memories.memory import SaveAction, SaveResult
 from graphmem.memories.type_checks import UndeclaredType
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import Embedder
-from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.errors import Forbidden, InvalidInput
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.trust import StatedKind
 from graphmem.user_data.export_document import (
     EmbeddingInfo,
     UserExport,
@@ -70,15 +71,20 @@ class ImportService:
         *,
         source_format: ImportFormat = ImportFormat.AUTO,
         actor: str | None = None,
+        kind: StatedKind | None = None,
         progress: ProgressCallback = ignore_progress,
     ) -> ImportResult:
-        """Import a document; raise InvalidInput unless it has the format `source_format`, with `auto` any known one."""
+        """Import a document; raise InvalidInput unless it has the format `source_format`, with `auto` any known one.
+
+        `kind` is whose word the import is, None for one that may change anything. Raises Forbidden for an export of
+        graphmem, which brings the word of every source, unless `kind` is the user.
+        """
         if source_format in (ImportFormat.AUTO, ImportFormat.GRAPHMEM):
             export = await asyncio.to_thread(parse_current_export, raw)
             if export is not None:
-                return await self._import_export(owner, export, progress)
+                return await self._import_export(owner, export, kind, progress)
         source_format, document = await asyncio.to_thread(parse_document, raw, source_format)
-        return await self.import_parsed(owner, source_format, document, actor=actor, progress=progress)
+        return await self.import_parsed(owner, source_format, document, actor=actor, kind=kind, progress=progress)
 
     async def import_parsed(
         self,
@@ -87,30 +93,38 @@ class ImportService:
         document: Any,
         *,
         actor: str | None = None,
+        kind: StatedKind | None = None,
         progress: ProgressCallback = ignore_progress,
     ) -> ImportResult:
         """Import the value of a document; raise InvalidInput for another format or too many entries."""
         match source_format:
             case ImportFormat.GRAPHMEM:
                 export = await asyncio.to_thread(parse_export, document)
-                return await self._import_export(owner, export, progress)
+                return await self._import_export(owner, export, kind, progress)
             case ImportFormat.CHAT:
-                return await self._import_chat(owner, document, progress)
+                return await self._import_chat(owner, document, kind, progress)
             case ImportFormat.RECORDS:
                 records = await asyncio.to_thread(parse_records, document, owner.entity_name)
-                return await self._import_records(owner, records, actor, progress)
+                return await self._import_records(owner, records, actor, kind, progress)
             case ImportFormat.MEM0:
                 statements = await asyncio.to_thread(parse_mem0, document, owner.entity_name)
-                return await self._import_statements(owner, source_format, statements, actor, progress)
+                return await self._import_statements(owner, source_format, statements, actor, kind, progress)
             case _:
                 graph = await asyncio.to_thread(parse_graphiti, document)
-                return await self._import_graph(owner, graph, actor, progress)
+                return await self._import_graph(owner, graph, actor, kind, progress)
 
-    async def _import_export(self, owner: Owner, export: UserExport, progress: ProgressCallback) -> ImportResult:
+    async def _import_export(
+        self, owner: Owner, export: UserExport, kind: StatedKind | None, progress: ProgressCallback
+    ) -> ImportResult:
         """Write an export as it is, the user's own entity under this user's id.
 
         Vectors of another embedding model are computed again.
         """
+        if kind not in (None, "user"):
+            raise Forbidden(
+                f"This key speaks as {kind}, and an export of graphmem brings the word of every source: import it with "
+                "another key."
+            )
         self._check_count(export.entry_count)
         if export.user_id != owner.entity_name:
             [vector] = await self._embedder.embed([owner.entity_name])
@@ -137,15 +151,21 @@ class ImportService:
         source_format: ImportFormat,
         statements: ParsedStatements,
         actor: str | None,
+        kind: StatedKind | None,
         progress: ProgressCallback,
     ) -> ImportResult:
         """Save statements in batches, each completely or not at all."""
         ready, result = await self._check_statements(owner, source_format, statements)
-        await self._save_statements(owner, ready, result, actor, ProgressCounter(progress, len(ready)))
+        await self._save_statements(owner, ready, result, actor, kind, ProgressCounter(progress, len(ready)))
         return _sorted(result)
 
     async def _import_graph(
-        self, owner: Owner, graph: ParsedGraph, actor: str | None, progress: ProgressCallback
+        self,
+        owner: Owner,
+        graph: ParsedGraph,
+        actor: str | None,
+        kind: StatedKind | None,
+        progress: ProgressCallback,
     ) -> ImportResult:
         """Store the episodes of a graph, save its facts, which rest on them, and describe its entities."""
         messages = sum(len(batch.messages) for batch in graph.batches)
@@ -154,12 +174,12 @@ class ImportService:
         if messages:
             new = 0
             for batch in graph.batches:
-                accepted = await self._messages.add(owner, batch)
+                accepted = await self._messages.add(owner, batch, sent_as=kind or "user")
                 assert not isinstance(accepted, Job), "a batch without `wait` is accepted at once"
                 new += len(accepted.new_ids)
                 counter.add(len(batch.messages))
             result.imported["messages"], result.unchanged["messages"] = new, messages - new
-        await self._save_statements(owner, ready, result, actor, counter)
+        await self._save_statements(owner, ready, result, actor, kind, counter)
         allowed = []
         for details in graph.details:
             if refused := self._memory_writer.refused_classes(owner, [details.summary, details.attributes]):
@@ -171,16 +191,22 @@ class ImportService:
         return _sorted(result)
 
     async def _import_records(
-        self, owner: Owner, parsed: ParsedRecords, actor: str | None, progress: ProgressCallback
+        self,
+        owner: Owner,
+        parsed: ParsedRecords,
+        actor: str | None,
+        kind: StatedKind | None,
+        progress: ProgressCallback,
     ) -> ImportResult:
         """Save the records that are new, change the memories whose records were edited, and relate them."""
         ready, result = await self._check_statements(owner, ImportFormat.RECORDS, parsed.statements)
         existing = await self._records.find_existing(owner, parsed)
         counter = ProgressCounter(progress, len(ready))
         new = [statement for statement in ready if statement.id not in existing]
-        await self._save_statements(owner, await self._records.with_free_ids(owner, new), result, actor, counter)
+        free = await self._records.with_free_ids(owner, new)
+        await self._save_statements(owner, free, result, actor, kind, counter)
         known = [statement for statement in ready if statement.id in existing]
-        await self._records.update(owner, known, parsed, existing, result, actor=actor, counter=counter)
+        await self._records.update(owner, known, parsed, existing, result, actor=actor, kind=kind, counter=counter)
         await self._records.relate(owner, ready, parsed, existing, result)
         return _sorted(result)
 
@@ -213,6 +239,7 @@ class ImportService:
         ready: Sequence[ImportedStatement],
         result: ImportResult,
         actor: str | None,
+        kind: StatedKind | None,
         counter: ProgressCounter,
     ) -> None:
         for start in range(0, len(ready), self._max_memories_per_save):
@@ -221,13 +248,15 @@ class ImportService:
                 owner,
                 [statement.memory for statement in batch],
                 actor=actor,
-                kind=result.format.value,
+                kind="import" if kind in (None, "user", "operator") else kind,
                 provenance=[statement.provenance for statement in batch],
             )
             _add_results(result, batch, saved)
             counter.add(len(batch))
 
-    async def _import_chat(self, owner: Owner, document: Any, progress: ProgressCallback) -> ImportResult:
+    async def _import_chat(
+        self, owner: Owner, document: Any, kind: StatedKind | None, progress: ProgressCallback
+    ) -> ImportResult:
         """Store the messages of a chat log and queue their extraction, as if they had been sent."""
         chat_log = await asyncio.to_thread(parse_chat_log, document)
         total, new = sum(len(batch.messages) for batch in chat_log.batches), 0
@@ -235,7 +264,7 @@ class ImportService:
         counter = ProgressCounter(progress, total)
         jobs: dict[str, None] = {}
         for batch in chat_log.batches:
-            accepted = await self._messages.add(owner, batch)
+            accepted = await self._messages.add(owner, batch, sent_as=kind or "user")
             assert not isinstance(accepted, Job), "a batch without `wait` is accepted at once"
             new += len(accepted.new_ids)
             if accepted.job_id:

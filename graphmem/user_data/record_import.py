@@ -12,10 +12,11 @@ from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn, MemoryPatch
 from graphmem.memories.service import MemoryService
 from graphmem.memories.versioning import FIXED_ASSOCIATIONS_REASON
-from graphmem.runtime.errors import Conflict, InvalidInput, NotFound
+from graphmem.runtime.errors import Conflict, Forbidden, InvalidInput, NotFound
 from graphmem.runtime.progress import ProgressCounter
 from graphmem.runtime.validation import validate_input
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.trust import StatedKind
 from graphmem.user_data.models import ImportedStatement, ImportResult, RejectedEntry
 from graphmem.user_data.records import ParsedRecords, Record, RecordMetadata
 
@@ -54,19 +55,21 @@ class RecordImporter:
         result: ImportResult,
         *,
         actor: str | None,
+        kind: StatedKind | None,
         counter: ProgressCounter,
     ) -> None:
         """Give memories that the user has already what their records say, each in a version of its own.
 
-        One whose record is no longer active is deleted.
+        One whose record is no longer active is deleted. What a memory of a more trusted source than `kind` says stays:
+        the edit becomes a contested memory beside it, and a deletion is refused.
         """
         imported = Counter({"versions": 0})
         for statement in statements:
             fact, record = existing[statement.id], parsed.records[statement.id]
             result.ids[statement.id] = fact.memory_id
             try:
-                written = await self._update_one(owner, statement.memory, record, fact, actor)
-            except (Conflict, InvalidInput, NotFound) as error:
+                written = await self._update_one(owner, statement.memory, record, fact, actor, kind)
+            except (Conflict, Forbidden, InvalidInput, NotFound) as error:
                 result.refused.append(_rejected(statement, error.detail))
             else:
                 if written is None:
@@ -77,8 +80,14 @@ class RecordImporter:
         result.imported |= imported
 
     async def _update_one(
-        self, owner: Owner, memory: MemoryIn, record: Record, fact: Fact, actor: str | None
-    ) -> Literal["versions", "deletions"] | None:
+        self,
+        owner: Owner,
+        memory: MemoryIn,
+        record: Record,
+        fact: Fact,
+        actor: str | None,
+        kind: StatedKind | None,
+    ) -> Literal["versions", "deletions", "contested"] | None:
         """Bring one memory to what its record says; return what was written, if anything."""
         if fact.expired_at is not None:
             if record.active and record.metadata.superseded_by is None:
@@ -94,11 +103,13 @@ class RecordImporter:
         if _is_stale(record, fact):
             raise Conflict(f"It has changed since the export, to version {fact.version}: export it again.")
         if is_deleted:
-            await self._memories.delete(owner, fact.memory_id, actor=actor)
+            await self._memories.delete(owner, fact.memory_id, actor=actor, kind=kind)
             return "deletions"
         patch = validate_input(MemoryPatch, changes)
-        await self._memories.patch(owner, fact.memory_id, patch, if_version=fact.version, actor=actor)
-        return "versions"
+        changed = await self._memories.patch(
+            owner, fact.memory_id, patch, if_version=fact.version, actor=actor, kind=kind
+        )
+        return "contested" if changed.id != fact.memory_id else "versions"
 
     async def relate(
         self,

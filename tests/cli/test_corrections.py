@@ -121,3 +121,41 @@ async def test_a_running_server_ingests_consolidates_and_forgets(
     assert (await cli_with_models("types", "set", "-", *own, stdin=declared)).out == "entity type Boat: A boat.\n"
     assert "no declared types" in (await cli_with_models("types", "clear", *own)).out
     assert (await cli_with_models("forget", "--user", "mara", "--yes", *own, "--json")).json["residue"] == 0
+
+
+async def test_a_contested_memory_is_listed_resolved_and_reverted(cli_with_models: Cli, user: str) -> None:
+    await save(cli_with_models, user, "Mara lives in Lund.", *LIVES_IN, "--object", "Lund")
+    other = await save(
+        cli_with_models,
+        user,
+        "Mara lives in Oslo.",
+        *LIVES_IN,
+        "--object",
+        "Oslo",
+        "--said-by",
+        "web",
+        "--speaker",
+        "a page",
+    )
+    assert await list_contents(cli_with_models, user) == ["Mara lives in Lund."]
+    assert len(await list_contents(cli_with_models, user, "--include-contested")) == 2
+    assert await list_contents(cli_with_models, user, "--include-contested", "--min-trust", "document") == [
+        "Mara lives in Lund."
+    ]
+    assert "web (a page)" in (await cli_with_models("get", other, "--user", user)).out
+    assert "contested" in (await cli_with_models("contradictions", "--user", user)).out
+    resolved = await cli_with_models("resolve", other, "--user", user, "--holds")
+    assert (resolved.code, "It holds" in resolved.out) == (0, True), resolved.err
+    assert await list_contents(cli_with_models, user) == ["Mara lives in Oslo."]
+    assert (await cli_with_models("revert", other, "--user", user)).code == 0
+    assert await list_contents(cli_with_models, user) == ["Mara lives in Lund."]
+
+
+async def test_the_order_of_trust_is_shown_set_and_reset(cli_with_models: Cli) -> None:
+    tenant = ("--tenant", "trusting")
+    assert "user > operator, import > document" in (await cli_with_models("trust", "show", *tenant)).out
+    changed = await cli_with_models("trust", "set", "operator", "user,import", *tenant)
+    assert "operator > user, import > document" in changed.out
+    refused = await cli_with_models("trust", "set", "gossip", *tenant)
+    assert refused.code == 2
+    assert "user > operator" in (await cli_with_models("trust", "reset", *tenant)).out

@@ -26,7 +26,7 @@ def memory(services: Services, tenant: str) -> GraphMemory:
 async def test_memories_are_saved_found_updated_and_read_back(memory: GraphMemory) -> None:
     [saved] = await memory.add("mara", "Mara likes oolong tea")
     assert saved.memory
-    assert saved.memory.source.kind == "python"
+    assert saved.memory.source.kind == "user"
     found = await memory.search("mara", "tea", limit=3)
     assert [hit.memory.id for hit in found.results] == [saved.memory.id]
     assert (await memory.lookup("mara", "mara")).entities
@@ -97,9 +97,11 @@ async def test_tenants_share_nothing(memory: GraphMemory) -> None:
 
 
 async def test_what_a_named_actor_writes_is_from_that_actor(services: Services, tenant: str) -> None:
-    [saved] = await GraphMemory(services, tenant, actor="crm").add("mara", "Mara likes oolong tea")
+    memory = GraphMemory(services, tenant, actor="crm")
+    [saved] = await memory.add("mara", "Mara likes oolong tea")
     assert saved.memory
-    assert saved.memory.source.kind == "crm"
+    [version] = await memory.history("mara", saved.memory.id)
+    assert version.actor == "crm"
 
 
 async def test_the_default_tenant_needs_no_name(services: Services) -> None:

@@ -46,6 +46,8 @@ SAMPLE_ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "update": (("x", "x"), {"content": "x"}),
     "add_messages": (("x", [{"role": "user", "content": "x"}]), {}),
     "feedback": (("x", "x"), {"score": 5}),
+    "resolve": (("x", "x"), {"holds": True}),
+    "set_trust": ((["user"],), {}),
     "rate_context": (("x", "x", 5), {}),
     "create_key": (("x",), {"role": "agent"}),
     "create_webhook": (("https://example.com",), {}),

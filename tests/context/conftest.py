@@ -70,7 +70,7 @@ class ContextHarness:
     async def save_memories(self, *memories: MemoryIn | str, owner: Owner | None = None) -> list[Memory]:
         """Save memories; texts are facts."""
         given = [memory if isinstance(memory, MemoryIn) else MemoryIn(content=memory) for memory in memories]
-        results = await self.memory_writer.save(owner or self.owner, given, actor="test", kind="api")
+        results = await self.memory_writer.save(owner or self.owner, given, actor="test", kind="user")
         return [result.memory for result in results if result.memory]
 
     async def build_context(self, question: str | None = None, **fields: Any) -> ContextResponse:

@@ -16,7 +16,7 @@ from graphmem.client.async_client import DEFAULT_SERVER_URL
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.documentation.test_reference import ROOT
 
-GUIDES = ["tutorial", "agent-loop", "tenants", "spaces", "from-mem0", "from-graphiti", "instructions"]
+GUIDES = ["tutorial", "agent-loop", "tenants", "spaces", "trust", "from-mem0", "from-graphiti", "instructions"]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
 

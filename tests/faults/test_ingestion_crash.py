@@ -77,7 +77,7 @@ async def test_a_new_worker_resumes_at_the_step_where_the_first_was_killed(
     entities, episodes = EntityStore(graph), EpisodeStore(graph, utc_now)
     facts, policy = FactStore(graph, entities, utc_now), SecretPolicy()
     await MemoryWriter(facts, embedder, policy, TenantProfiles()).save(
-        owner, [MemoryIn(content="User loves coffee")], actor=None, kind="api"
+        owner, [MemoryIn(content="User loves coffee")], actor=None, kind="user"
     )
     with ScriptedServer(answer_by_prompt) as server:
         async with await JobRunner.open(Settings(data_dir=tmp_path)) as jobs:

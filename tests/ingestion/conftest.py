@@ -42,6 +42,7 @@ from graphmem.runtime.settings import Settings
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
+from graphmem.tenants.trust_store import TrustService, TrustStore
 from graphmem.tenants.users import InstructionStore
 from tests.conftest import FakeClock
 from tests.models.scripted_server import ScriptedServer, Step, replies
@@ -222,6 +223,7 @@ def harness(
             entities,
             clock,
             500,
+            TrustService(TrustStore(graph), clock),
         ),
         conversations=MessageService(inbox, episodes, jobs, JobWaiting(graph, jobs)),
         inbox=inbox,

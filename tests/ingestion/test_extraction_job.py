@@ -45,7 +45,7 @@ async def test_one_model_call_saves_a_memory_when_nothing_related_is_known(harne
     assert memory.object
     assert memory.object.name == "Lisbon"
     assert memory.valid_at == midnight("2021-01-01")
-    assert memory.source.kind == "extraction"
+    assert memory.source.kind == "user"
     assert memory.source.session_id == "s1"
     assert job.actions == [{"action": "insert", "memory_id": memory.id, "type": "fact"}]
 

@@ -75,7 +75,7 @@ async def test_two_calls_of_upsert_memories_make_two_memories(services: Services
     assert set(rows) == {"Mara prefers index funds", "Mara and Tom have two children"}
     assert rows["Mara prefers index funds"].tags == ["RISK_TOLERANCE"]
     assert {entity.name for entity in rows["Mara and Tom have two children"].entities} >= {"Tom"}
-    assert {memory.source.kind for memory in rows.values()} == {"mcp"}
+    assert {memory.source.kind for memory in rows.values()} == {"user"}
 
 
 async def test_a_memory_supersedes_the_one_it_names(services: Services, owner: Owner) -> None:

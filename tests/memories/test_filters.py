@@ -41,7 +41,7 @@ def test_list_options_have_the_fields_of_list_filters() -> None:
 def test_query_strings_differ_from_the_model_only_in_types_tags_and_metadata() -> None:
     assert SharedFilters.model_fields.keys() == without(MemoryFilters.model_fields, "types", "tags", "metadata")
     assert ListFilters.model_fields.keys() - SharedFilters.model_fields.keys() == {
-        "type", "tag", "not_tag", "metadata", "keyword", "session_id", "sort", "limit", "cursor",
+        "type", "tag", "not_tag", "metadata", "keyword", "sort", "limit", "cursor",
         "spaces",
     }  # fmt: skip
 

@@ -75,7 +75,8 @@ async def filled_graph(graph: Graph) -> AsyncIterator[Graph]:
     """The database with data of every label, so that the planner knows what a scan costs."""
     tenant = f"t{uuid.uuid4().hex[:12]}"
     labels = sorted(
-        RESERVED_LABELS - {"EmbeddingSchema", "Erasure", "Migration", "TenantInstructions", "TenantTypes", "Webhook"}
+        RESERVED_LABELS
+        - {"EmbeddingSchema", "Erasure", "Migration", "TenantInstructions", "TenantTrust", "TenantTypes", "Webhook"}
     )
 
     async def run(text: str, **parameters: Any) -> None:

@@ -122,7 +122,7 @@ def test_every_statement_is_applied_or_refused_whatever_is_decided(
     for end in plan.ends:
         ledger.amend(end.memory_id, MemoryPatch(invalid_at=end.at))
     for save in plan.saves:
-        memory = NewMemory(save.memory, [], "extraction", save.reason, ends=save.ends)
+        memory = NewMemory(save.memory, [], "user", save.reason, ends=save.ends)
         by_key = {name_key(ref.name): ref for ref in refs.values()} | {"": refs["me"]}
         for entity in memory.entities:
             key = name_key(entity.name)

@@ -15,6 +15,7 @@ from graphmem.memories.memory import MemoryIn, MemoryPatch
 from graphmem.runtime.errors import Conflict, InvalidInput, NotFound
 from graphmem.runtime.times import utc_now
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.trust import STATED_KINDS
 from tests.search.sources import compare_sources, open_copies
 
 PEOPLE = ("Ines", "Fred", "Tomasz Nowak", "Bo")
@@ -37,7 +38,7 @@ class RandomUser:
     async def write(self) -> None:
         """Do one thing; what the state forbids is not done."""
         verbs = [self._save] * 6 + [self._say] * 2 + [self._read] * 2
-        verbs += [self._correct, self._delete, self._revert, self._erase, self._rename]
+        verbs += [self._correct, self._delete, self._revert, self._erase, self._rename, self._resolve]
         with suppress(Conflict, NotFound, InvalidInput):
             await self._random.choice(verbs)()
 
@@ -69,6 +70,8 @@ class RandomUser:
         if self._random.random() < 0.3:
             given |= {"content": f"{person} lives in {place}", "predicate": "LIVES_IN", "single_valued": True}
             given["object"] = {"name": place, "type": "Place"}
+        if self._random.random() < 0.6:
+            given["source"] = {"kind": choose(STATED_KINDS), "speaker": choose(PEOPLE), "session_id": choose("ab")}
         if self._random.random() < 0.2:
             given["domain"] = choose(["travel", "music"])
         elif self._random.random() < 0.2:
@@ -103,6 +106,12 @@ class RandomUser:
 
     async def _revert(self) -> None:
         await self._services.memories.revert(self._owner, self._some_memory())
+
+    async def _resolve(self) -> None:
+        holds = self._random.random() < 0.5
+        for fact in await self._services.memories.list_contested(self._owner):
+            await self._services.memories.resolve(self._owner, fact.memory_id, holds=holds)
+            return
 
     async def _erase(self) -> None:
         await self._services.forgetting.erase_memory(self._owner, self._some_memory())

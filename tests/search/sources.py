@@ -49,7 +49,7 @@ async def compare_sources(
     database = DatabaseSource(graph, StoredVectors(graph), memory.state)
     names = await database.list_entity_names(ALL)
     assert _by_id(await memory.list_entity_names(ALL)) == _by_id(names)
-    everything = FactFilters(valid_at=utc_now(), any_validity=True)
+    everything = FactFilters(valid_at=utc_now(), any_validity=True, includes_contested=True)
     everyone = await database.load_entities_with_facts([entity.id for entity in names], everything, utc_now(), ALL)
     known = [stored for entity in everyone for stored in entity.memories]
     for filters in [everything, *_random_filters(random, known, [entity.id for entity in names])]:
@@ -142,10 +142,14 @@ def _random_filters(random: Random, known: Sequence[Memory], entity_ids: Sequenc
                 "created_after": one.created_at,
                 "created_before": one.created_at + timedelta(microseconds=1),
                 "metadata": dict(list(one.metadata.items())[:1]),
+                "source_kind": one.source.kind,
+                "min_trust": one.source.kind,
+                "speaker": one.source.speaker,
+                "session_id": one.source.session_id,
             }
             chosen = random.sample(sorted(options), random.randint(0, 2))
             given = {name: options[name] for name in chosen if options[name] is not None}
-        filters = MemoryFilters.model_validate(given)
+        filters = MemoryFilters.model_validate({**given, "include_contested": random.random() < 0.4})
         if times and random.random() < 0.5:
             filters = filters.model_copy(update={"valid_as_of": random.choice(times)})
         if times and random.random() < 0.5:

@@ -63,7 +63,7 @@ async def test_imported_graphiti_facts_keep_their_as_of_answers(memory: Services
     assert (believed.created_at, believed.expired_at, believed.invalid_at) == (at(2023, 1, 10), at(2024, 3, 10), None)
     assert (closed.created_at, closed.expired_at, closed.invalid_at) == (at(2024, 3, 10), None, at(2024, 3))
     assert (closed.subject.name, closed.object and closed.object.name) == ("Ada", "Turin")
-    assert (closed.source.kind, closed.source.message_ids, closed.actor) == ("graphiti", ["ep1"], "mover")
+    assert (closed.source.kind, closed.source.message_ids, closed.actor) == ("import", ["ep1"], "mover")
     [paris] = await memory.memories.history(owner, result.ids["e3"])
     assert (paris.status, paris.expired_at) == ("deleted", at(2023, 2))
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from graphmem.consolidation.models import UserContradiction
+from graphmem.consolidation.models import UserContradiction, contested_pairs
 from graphmem.context.models import (
     BehaviorPattern,
     ContextFeedbackIn,
@@ -108,9 +108,10 @@ async def patterns(owner: OwnerInPath, services: ServicesDep) -> Page[BehaviorPa
 async def contradictions(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[PlaceQuery, Query()]
 ) -> Page[UserContradiction]:
-    """List the memories that cannot all be true, as consolidation runs reported them, the latest first."""
+    """List the memories that cannot all be true: contested ones first, then what consolidation runs reported."""
     place = await services.rights.find_place(owner, caller, query.space)
-    return Page(items=await services.consolidations.list_contradictions(place))
+    contested = contested_pairs(await services.memories.list_contested(place))
+    return Page(items=[*contested, *await services.consolidations.list_contradictions(place)])
 
 
 @router.get(USER_PATH + "/intents", summary="List learned intents", operation_id="intents_list")

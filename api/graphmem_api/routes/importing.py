@@ -46,4 +46,6 @@ async def import_(
             "The body is not JSON.", errors=[{"loc": ["body"], "msg": "must be a JSON object, a JSON array or JSONL"}]
         )
     place = await services.rights.find_place(owner, caller, query.space, SpaceRole.WRITER)
-    return await services.imports.import_(place, body, source_format=query.format, actor=caller.id)
+    return await services.imports.import_(
+        place, body, source_format=query.format, actor=caller.id, kind=caller.changes_as
+    )

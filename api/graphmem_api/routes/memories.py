@@ -15,6 +15,7 @@ from graphmem.memories.memory import (
     Memory,
     MemoryPatch,
     MemoryVersion,
+    ResolutionIn,
     SaveIn,
     SaveOut,
     Scope,
@@ -29,6 +30,7 @@ from graphmem.tenants.tokens import COMMAND_LINE
 from graphmem_api import headers, route_classes
 from graphmem_api.auth import Caller, OwnerInPath, require_admin
 from graphmem_api.dependencies import USER_PATH, IdempotentRequestDep, ServicesDep
+from graphmem_api.openapi import openapi_problem
 
 read_router = APIRouter(route_class=route_classes.ReadRoute, tags=["memories"])
 write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["memories"])
@@ -39,7 +41,11 @@ MEMORY_PATH = MEMORIES_PATH + "/{memory_id:segment}"
 _IF_MATCH = re.compile(headers.IF_MATCH_PATTERN)
 
 
-@write_router.post(MEMORIES_PATH, summary="Save memories without a language model")
+@write_router.post(
+    MEMORIES_PATH,
+    summary="Save memories without a language model",
+    responses={501: openapi_problem(501, "No language model is configured, which `infer` needs.")},
+)
 async def save(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, body: SaveIn, request: IdempotentRequestDep
 ) -> SaveOut:
@@ -48,6 +54,7 @@ async def save(
         require_admin(caller, "Writing what all users of the tenant read (scope global)")
     named = {memory.space for memory in body.memories if memory.space is not None}
     spaces = await services.rights.find_places(owner, caller, named, SpaceRole.WRITER)
+    await services.trust.check_claims(caller, [memory.source.kind for memory in body.memories if memory.source])
     return SaveOut(
         results=await services.memories.save(
             owner,
@@ -92,11 +99,15 @@ async def patch(
     response: Response,
     if_match: Annotated[str | None, Header(description="The version to change: 409 when it is not the latest.")] = None,
 ) -> Memory:
-    """Make a new version with the fields given; the earlier version stays in history."""
+    """Make a new version with the fields given; the earlier version stays in history.
+
+    A key that is trusted less than the source of the memory does not change what it says: the change is stored, and
+    returned, as a contested memory beside it.
+    """
     version = _parse_if_match(if_match)
     scope = await _scope_of_change(services, owner, caller, memory_id)
     changed = await services.memories.patch(
-        scope, memory_id, body, if_version=version, actor=caller.id, request=request
+        scope, memory_id, body, if_version=version, actor=caller.id, kind=caller.changes_as, request=request
     )
     response.headers["ETag"] = f'"{changed.version}"'
     return changed
@@ -116,7 +127,7 @@ async def delete(
         scope = await services.rights.read_scope(owner, caller)
         return ErasedMemory(id=memory_id, erased=await services.forgetting.erase_memory(scope, memory_id))
     scope = await _scope_of_change(services, owner, caller, memory_id)
-    return await services.memories.delete(scope, memory_id, actor=caller.id)
+    return await services.memories.delete(scope, memory_id, actor=caller.id, kind=caller.changes_as)
 
 
 @read_router.get(MEMORY_PATH + "/history", summary="List the versions of a memory")
@@ -126,13 +137,29 @@ async def history(owner: OwnerInPath, memory_id: str, caller: Caller, services: 
     return Page(items=await services.memories.history(scope, memory_id))
 
 
-@write_router.post(MEMORY_PATH + "/revert", summary="Undo one supersession")
+@write_router.post(MEMORY_PATH + "/resolve", summary="Say whether a contested memory holds")
+async def resolve(
+    owner: OwnerInPath,
+    memory_id: str,
+    caller: Caller,
+    services: ServicesDep,
+    body: ResolutionIn,
+    request: IdempotentRequestDep,
+) -> Memory:
+    """Let a contested memory take the place of what it contests, or retire it; a revert undoes either."""
+    scope = await _scope_of_change(services, owner, caller, memory_id)
+    return await services.memories.resolve(
+        scope, memory_id, holds=body.holds, actor=caller.id, kind=caller.changes_as, request=request
+    )
+
+
+@write_router.post(MEMORY_PATH + "/revert", summary="Undo one supersession, or a resolution")
 async def revert(
     owner: OwnerInPath, memory_id: str, caller: Caller, services: ServicesDep, request: IdempotentRequestDep
 ) -> Memory:
-    """Reopen a superseded memory and close the one that replaced it."""
+    """Reopen a superseded memory and close the one that replaced it; a resolved memory is contested again."""
     scope = await _scope_of_change(services, owner, caller, memory_id)
-    return await services.memories.revert(scope, memory_id, actor=caller.id, request=request)
+    return await services.memories.revert(scope, memory_id, actor=caller.id, kind=caller.changes_as, request=request)
 
 
 async def _scope_of_change(services: Services, owner: Owner, caller: ApiKey, memory_id: str) -> ReadScope:

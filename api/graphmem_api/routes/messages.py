@@ -180,7 +180,10 @@ async def _add(
 ) -> Response:
     """Store messages of a user in the user's own memory or in a space, where the user is their author."""
     place = await services.rights.find_place(owner, caller, batch.space, SpaceRole.WRITER)
-    return _to_response(await services.messages.add(place, batch, author=_author_in(place, owner), request=request))
+    stored = await services.messages.add(
+        place, batch, author=_author_in(place, owner), sent_as=caller.source_kind, request=request
+    )
+    return _to_response(stored)
 
 
 def _author_in(place: Owner, user: Owner) -> str | None:

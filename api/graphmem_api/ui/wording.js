@@ -45,6 +45,7 @@ export function actorName(actor, keyNames) {
 export function stateOf(version) {
   if (version.status === "deleted") return "deleted";
   if (version.status === "archived") return "archived";
+  if (version.status === "contested" && !version.expired_at) return "contested";
   if (version.superseded_by || version.ended_reason || version.expired_at || version.status === "superseded") return "replaced";
   if (version.invalid_at && new Date(version.invalid_at) <= new Date()) return "ended";
   if (version.valid_at && new Date(version.valid_at) > new Date()) return "not yet true";

@@ -171,13 +171,13 @@ SET s.summary = $summary, s.title = $title, s.summarized_through = $through, s.u
 // name: list_summary_facts(group_id, session_id)
 // Fetch the believed summaries of a session.
 MATCH ()-[r:RELATES_TO {group_id: $group_id, session_id: $session_id}]->()
-WHERE r.expired_at IS NULL AND r.source_kind = 'summary'
+WHERE r.expired_at IS NULL AND r.source_kind IN ['summary', 'consolidation'] AND r.metadata CONTAINS '"summary_of":'
 RETURN {{fact_version}}
 
 // name: list_remembered(group_id, session_id, limit)
 // List the contents of the latest believed memories of a session, but its summaries, the latest last.
 MATCH ()-[r:RELATES_TO {group_id: $group_id, session_id: $session_id}]->()
-WHERE r.expired_at IS NULL AND r.type <> 'conversation_summary'
+WHERE r.expired_at IS NULL AND r.type <> 'conversation_summary' AND r.status <> 'contested'
 WITH r ORDER BY r.known_from DESC, r.fact LIMIT $limit
 WITH r.fact AS content, r.known_from AS known_from ORDER BY known_from, content
 RETURN content

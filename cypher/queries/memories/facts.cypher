@@ -83,6 +83,12 @@ MATCH (u:User {group_id: $group_id}) SET u.last_write_at = $at
 // Make the references of memories those of their versions.
 {{rebuild_references}}
 
+// name: list_contested(group_id)
+// Fetch the contested memories of a group, the latest first.
+MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() WHERE r.status = 'contested' AND r.expired_at IS NULL
+RETURN {{fact_version}}
+ORDER BY r.known_from DESC, r.memory_id
+
 // name: list_versions(group_ids, memory_id)
 // Fetch every version of one memory, oldest first.
 MATCH ()-[r:RELATES_TO {memory_id: $memory_id}]->() WHERE r.group_id IN $group_ids
@@ -99,13 +105,12 @@ CALL (id, group_id) {
 }
 RETURN {{fact_version}}
 
-// name: list_page(group_ids, {{as_of_params}}, {{matches_filters}}, keyword, session_id, sort, direction, after_key, after_id, limit)
+// name: list_page(group_ids, {{as_of_params}}, {{readable_filter}}, {{matches_filters}}, keyword, sort, direction, after_key, after_id, limit)
 // List one page of memories as of two times, filtered by attributes, in a stable order.
 {{as_of_params}}
 MATCH ()-[r:RELATES_TO]->()
-WHERE {{as_of_filter}} AND {{matches_filters}}
+WHERE {{readable_filter}} AND {{matches_filters}}
   AND ($keyword IS NULL OR toLower(r.fact) CONTAINS $keyword)
-  AND ($session_id IS NULL OR r.session_id = $session_id)
 WITH r, $direction * CASE $sort
     WHEN 'importance' THEN r.importance
     WHEN 'valid_at' THEN r.valid_from.epochSeconds * 1000000 + r.valid_from.microsecond
@@ -148,11 +153,12 @@ CALL () {
   MATCH (u:User {group_id: $group_id})
   MATCH ()-[r:RELATES_TO]->()
   WHERE r.group_id = $group_id AND (r.superseded_by = $memory_id OR r.ended_by = $memory_id
-    OR $memory_id IN r.supersedes OR $memory_id IN r.associations)
+    OR $memory_id IN r.supersedes OR $memory_id IN r.associations OR $memory_id IN r.contests)
   SET r.superseded_by = CASE WHEN r.superseded_by = $memory_id THEN null ELSE r.superseded_by END,
       r.ended_by = CASE WHEN r.ended_by = $memory_id THEN null ELSE r.ended_by END,
       r.supersedes = [id IN r.supersedes WHERE id <> $memory_id],
       r.associations = [id IN r.associations WHERE id <> $memory_id],
+      r.contests = [id IN r.contests WHERE id <> $memory_id],
       r.revision = u.revision
 }
 CALL () {

@@ -96,7 +96,8 @@ RETURN DISTINCT id, type(r) AS type, CASE type(r) WHEN 'RELATES_TO' THEN r.uuid 
 // Find the facts that refer to memories that a rollback removes.
 MATCH ()-[r:RELATES_TO]->()
 WHERE r.group_id = $group_id AND (r.superseded_by IN $memory_ids OR r.ended_by IN $memory_ids
-  OR any(id IN r.supersedes WHERE id IN $memory_ids) OR any(id IN r.associations WHERE id IN $memory_ids))
+  OR any(id IN r.supersedes WHERE id IN $memory_ids)
+  OR any(id IN r.contests WHERE id IN $memory_ids) OR any(id IN r.associations WHERE id IN $memory_ids))
 RETURN r.uuid AS id
 
 // name: remove_facts(group_id, ids)

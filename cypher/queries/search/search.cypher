@@ -27,25 +27,25 @@ SEARCH r IN (
 WITH r, score, 2 * score - 1 AS similarity ORDER BY score DESC LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
-// name: scan_facts_by_vector(group_ids, vector, limit, {{as_of_params}}, {{matches_filters}})
+// name: scan_facts_by_vector(group_ids, vector, limit, {{as_of_params}}, {{readable_filter}}, {{matches_filters}})
 // Find facts by meaning with filters that the index cannot apply: scan all facts of the user.
 {{as_of_params}}
 MATCH ()-[r:RELATES_TO]->()
-WHERE {{as_of_filter}} AND {{matches_filters}}
+WHERE {{readable_filter}} AND {{matches_filters}}
 WITH r, vector.similarity.cosine(r.fact_embedding, $vector) AS score ORDER BY score DESC LIMIT $limit
 WITH r, score, 2 * score - 1 AS similarity
 RETURN collect({{fact_candidate}}) AS found
 
-// name: find_facts_by_text(words, limit, group_ids, {{as_of_params}}, {{matches_filters}})
+// name: find_facts_by_text(words, limit, group_ids, {{as_of_params}}, {{readable_filter}}, {{matches_filters}})
 // Find facts by full text. All hits are filtered before the limit, so that past facts cannot displace valid ones.
 {{await_fulltext}}
 {{as_of_params}}
 CALL db.index.fulltext.queryRelationships('graphmem_fact_words', $words) YIELD relationship AS r, score
-WHERE score > 0 AND {{as_of_filter}} AND {{matches_filters}}
+WHERE score > 0 AND {{readable_filter}} AND {{matches_filters}}
 WITH r, score, null AS similarity LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
-// name: find_facts_around_entities(named_entity_ids, vector, max_degree, max_start, max_outgoing, max_incoming, max_followed, max_computed, limit, group_ids, {{as_of_params}}, {{matches_filters}})
+// name: find_facts_around_entities(named_entity_ids, vector, max_degree, max_start, max_outgoing, max_incoming, max_followed, max_computed, limit, group_ids, {{as_of_params}}, {{readable_filter}}, {{matches_filters}})
 // Find facts up to three steps around entities, the nearest to the question and its way first. The ways that are most similar to the question are followed: at the second step along outgoing facts and, from
 // an entity that few facts lead to, along these; at the third along outgoing facts only. Many facts lead to none of them
 // in particular, so that more than `max_start` facts and the user's own entity are not followed.
@@ -55,7 +55,7 @@ OPTIONAL MATCH (e:Entity) WHERE e.uuid IN $named_entity_ids AND e.group_id IN $g
 WITH valid_at, valid_after, known_at, collect(e) AS named
 CALL (valid_at, valid_after, known_at, named) {
   UNWIND named AS e
-  MATCH (e)-[r:RELATES_TO]-() WHERE {{as_of_filter}}
+  MATCH (e)-[r:RELATES_TO]-() WHERE {{readable_filter}}
   WITH DISTINCT named, r, {{matches_filters}} AS matches
   ORDER BY matches DESC, r.importance DESC, r.known_from DESC, r.uuid LIMIT $limit
   WITH named, r, {{question_similarity}} AS similarity
@@ -75,7 +75,7 @@ CALL (valid_at, valid_after, known_at, named, first_steps) {
     MATCH (n)<-[r:RELATES_TO]-() RETURN r
   }
   WITH valid_at, valid_after, known_at, named, n, r, way
-  WHERE {{as_of_filter}} AND NOT startNode(r) IN named AND NOT endNode(r) IN named
+  WHERE {{readable_filter}} AND NOT startNode(r) IN named AND NOT endNode(r) IN named
   WITH r, max(way) AS way, collect(DISTINCT n) AS from ORDER BY way DESC LIMIT $max_computed
   WITH r, way, from, {{question_similarity}} AS similarity
   RETURN collect([r, similarity, coalesce(similarity, -0.1) + 0.3 * way,
@@ -89,7 +89,7 @@ CALL (valid_at, valid_after, known_at, named, first_steps, second_steps) {
   WITH valid_at, valid_after, known_at, seen, before, step[3] AS n, max((step[2] + 0.7 * step[4]) / 2) AS way
   WHERE n IS NOT NULL AND NOT n IN before AND COUNT { (n)-[:RELATES_TO]->() } <= $max_outgoing
   WITH * ORDER BY way DESC LIMIT $max_followed
-  MATCH (n)-[r:RELATES_TO]->() WHERE {{as_of_filter}} AND NOT r IN seen
+  MATCH (n)-[r:RELATES_TO]->() WHERE {{readable_filter}} AND NOT r IN seen
   WITH r, max(way) AS way ORDER BY way DESC LIMIT $max_computed
   WITH r, way, {{question_similarity}} AS similarity
   RETURN collect([r, similarity, coalesce(similarity, -0.2) + 0.6 * way]) AS third_steps
@@ -161,14 +161,14 @@ WHERE e.group_id IN $group_ids
 WITH e LIMIT $limit
 RETURN collect([e.uuid, e.name, e.type, e.aliases, coalesce(e.is_user, false)]) AS found
 
-// name: load_entities_with_facts(group_ids, named_entity_ids, limit, {{as_of_params}}, {{matches_filters}})
+// name: load_entities_with_facts(group_ids, named_entity_ids, limit, {{as_of_params}}, {{readable_filter}}, {{matches_filters}})
 // Fetch entities with the facts about each that pass the filters, the most important first.
 {{as_of_params}}
 UNWIND $named_entity_ids AS id
 MATCH (e:Entity {uuid: id}) WHERE e.group_id IN $group_ids
 CALL (e, valid_at, valid_after, known_at) {
   {{facts_of_entity}}
-  WITH * WHERE {{as_of_filter}} AND {{matches_filters}}
+  WITH * WHERE {{readable_filter}} AND {{matches_filters}}
   WITH r ORDER BY r.importance DESC, r.known_from DESC, r.uuid LIMIT $limit
   RETURN collect({{memory_columns}}) AS facts
 }

@@ -56,9 +56,10 @@ CALL () {
   RETURN m.group_id AS group_id, collect(m.role) AS roles
 }
 MATCH (u:User {group_id: group_id})
-WITH u, roles ORDER BY u.group_id
+OPTIONAL MATCH (t:TenantTrust {tenant: u.tenant})
+WITH u, roles, t ORDER BY u.group_id
 RETURN collect([u.group_id, coalesce(u.life, u.group_id), u.write_version, coalesce(u.revision, 0),
-  coalesce(u.removal_revision, 0), u.persona, u.last_write_at.epochSeconds * 1000000 + u.last_write_at.microsecond, roles, u.title])
+  coalesce(u.removal_revision, 0), u.persona, u.last_write_at.epochSeconds * 1000000 + u.last_write_at.microsecond, roles, u.title, t.order])
   AS found
 
 // name: list_owners(tenant, after, limit)

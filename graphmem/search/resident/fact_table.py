@@ -16,12 +16,13 @@ from graphmem.memories.entity import EntityRef
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_mapping import TIME_FIELDS, fact_from_row, memory_at, memory_from_fact
 from graphmem.memories.filters import FactFilters
-from graphmem.memories.memory import Memory
+from graphmem.memories.memory import Memory, MemoryStatus
 from graphmem.runtime.times import MAX_TIME, to_micros
 from graphmem.search.models import FactCandidate
 from graphmem.search.resident.columns import Column, Members, Words, cosines, unit_vector
 from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
 from graphmem.tenants.owners import message_key
+from graphmem.tenants.trust import parse_source_kind
 
 FACT_BYTES = 3_700
 """Memory of a version beside its vector, its texts and its postings, measured over conversations."""
@@ -33,6 +34,14 @@ FOREVER = to_micros(MAX_TIME)
 """The end of an interval that is open."""
 
 _ACCESSED, _CREATED = TIME_FIELDS.index("last_accessed_at"), TIME_FIELDS.index("first_created_at")
+_INVALID, _EXPIRED, _EXPIRES = (TIME_FIELDS.index(name) for name in ("invalid_at", "expired_at", "expires_at"))
+
+
+_WORD_COLUMNS = (
+    *("type", "subtype", "subtype_key", "domain", "scope"),
+    *("source_kind", "trust_kind", "speaker", "agent", "session_id"),
+)
+"""Columns of words that filters compare."""
 
 
 class ShownFact(NamedTuple):
@@ -109,10 +118,14 @@ class FactTable:
         self._vectors = Column(np.float32, dimension)
         self._alive, self._has_vector = Column(np.bool_), Column(np.bool_)
         self._times = {
-            name: Column(np.int64) for name in ("valid_from", "valid_to", "known_from", "known_to", "first_created_at")
+            name: Column(np.int64)
+            for name in (
+                *("valid_from", "valid_to", "known_from", "known_to", "first_created_at"),
+                *("contested_valid_to", "contested_known_to"),
+            )
         }
         self._numbers = {name: Column(np.float64) for name in ("importance", "confidence")}
-        self._words = {name: Words() for name in ("type", "subtype", "subtype_key", "domain", "scope")}
+        self._words = {name: Words() for name in _WORD_COLUMNS}
         self._tags, self._entities = Members(), Members()
         self._masked: tuple[FactFilters, Mask] | None = None
 
@@ -180,6 +193,9 @@ class FactTable:
         for name, value in zip(("valid_from", "valid_to", "known_from", "known_to"), bounds, strict=True):
             self._times[name].set(row, value)
         self._times["first_created_at"].set(row, fact.times[_CREATED])
+        valid_to, known_to = _ends_of_contested(properties, fact.times)
+        self._times["contested_valid_to"].set(row, valid_to)
+        self._times["contested_known_to"].set(row, known_to)
         for name, column in self._numbers.items():
             column.set(row, properties[name])
         subtype = properties["subtype"]
@@ -189,6 +205,11 @@ class FactTable:
             "subtype_key": (subtype or properties["type"]).replace("-", "_").replace(" ", "_").lower(),
             "domain": properties["domain"],
             "scope": properties["scope"],
+            "source_kind": parse_source_kind(properties["source_kind"]),
+            "trust_kind": properties["trusted_as"] or parse_source_kind(properties["source_kind"]),
+            "speaker": properties["speaker"],
+            "agent": properties["actor"],
+            "session_id": properties["session_id"],
         }
         for name, words in self._words.items():
             words.column.set(row, words.code(values[name]))
@@ -222,12 +243,16 @@ class FactTable:
         """Return which rows pass both times."""
         at = {name: seconds * 1_000_000 + micros for name, (seconds, micros) in filters.as_of_params.items()}
         values = {name: column.values for name, column in self._times.items()}
+        held: Mask = (values["known_to"] > at["known_at"]) & (values["valid_to"] >= at["valid_after"])
+        if filters.includes_contested:
+            held |= (values["contested_known_to"] > at["known_at"]) & (
+                values["contested_valid_to"] >= at["valid_after"]
+            )
         mask: Mask = (
             self._alive.values
             & (values["known_from"] <= at["known_at"])
-            & (values["known_to"] > at["known_at"])
             & (values["valid_from"] <= at["valid_at"])
-            & (values["valid_to"] >= at["valid_after"])
+            & held
         )
         return mask
 
@@ -237,9 +262,13 @@ class FactTable:
         mask: Mask = np.ones(size, dtype=bool)
         if given["types"]:
             mask &= self._words["type"].matches(given["types"]) | self._words["subtype"].matches(given["types"])
-        for name, filter_name in (("subtype_key", "subtype"), ("domain", "domain"), ("scope", "scope")):
-            if given[filter_name] is not None:
-                mask &= self._words[name].matches([given[filter_name]])
+        for name in ("domain", "scope", "source_kind", "speaker", "agent", "session_id"):
+            if given[name] is not None:
+                mask &= self._words[name].matches([given[name]])
+        if given["subtype"] is not None:
+            mask &= self._words["subtype_key"].matches([given["subtype"]])
+        if given["trust_kinds"] is not None:
+            mask &= self._words["trust_kind"].matches(given["trust_kinds"])
         if given["tags_any"]:
             mask &= np.logical_or.reduce([self._tags.matches(tag, size) for tag in given["tags_any"]])
         for tag in given["tags_all"]:
@@ -267,10 +296,9 @@ class FactTable:
         return self._by_uuid.get(uuid)
 
     def believed(self, memory_id: str) -> ResidentFact | None:
-        """Return the version of a memory that is believed."""
+        """Return the latest version of a memory that was not deleted."""
         versions = self._by_memory.get(memory_id, {}).values()
-        known_to = self._times["known_to"].values
-        return next((fact for fact in versions if known_to[fact.row] == FOREVER), None)
+        return next((fact for fact in versions if fact.times[_EXPIRED] is None), None)
 
     def outgoing(self, entity_id: str) -> Mapping[str, ResidentFact]:
         """Return every version whose subject an entity is, by uuid."""
@@ -333,6 +361,15 @@ class FactTable:
         return mask if domain is None else mask | self._words["domain"].matches([domain])
 
 
+def _ends_of_contested(properties: Mapping[str, Any], times: Sequence[int | None]) -> tuple[int, int]:
+    """Return the ends of the valid and of the known time that a contested version would have; 0 for another one."""
+    if properties["status"] != MemoryStatus.CONTESTED:
+        return 0, 0
+    ends = [end for end in (times[_INVALID], times[_EXPIRES]) if end is not None]
+    expired = times[_EXPIRED]
+    return min(ends, default=FOREVER), FOREVER if expired is None else expired
+
+
 def _to_candidate(
     properties: Mapping[str, Any], times: Sequence[int | None], search_text: str, bounds: Sequence[int]
 ) -> FactCandidate:
@@ -355,4 +392,5 @@ def _to_candidate(
         message_ids=[message_key(properties["group_id"], key) for key in properties["message_ids"]],
         entity_ids=properties["entity_ids"],
         similarity=None,
+        trust_kind=properties["trusted_as"] or properties["source_kind"],
     )

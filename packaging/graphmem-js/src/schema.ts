@@ -381,6 +381,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/admin/trust": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the order of trust
+         * @description Read which sources the tenant trusts more than others, the most trusted first.
+         */
+        get: operations["trust_get"];
+        /**
+         * Set the order of trust
+         * @description Set which sources the tenant trusts more than others; an empty order sets the default one again.
+         *
+         *     It applies to every later read and write. What is contested stays so until it is resolved.
+         */
+        put: operations["trust_set"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/admin/types": {
         parameters: {
             query?: never;
@@ -799,7 +825,7 @@ export interface paths {
         };
         /**
          * List reported contradictions
-         * @description List the memories that cannot all be true, as consolidation runs reported them, the latest first.
+         * @description List the memories that cannot all be true: contested ones first, then what consolidation runs reported.
          */
         get: operations["contradictions_list"];
         put?: never;
@@ -1020,6 +1046,9 @@ export interface paths {
         /**
          * Correct a memory in a new version
          * @description Make a new version with the fields given; the earlier version stays in history.
+         *
+         *     A key that is trusted less than the source of the memory does not change what it says: the change is stored, and
+         *     returned, as a contested memory beside it.
          */
         patch: operations["memories_patch"];
         trace?: never;
@@ -1044,6 +1073,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/users/{user_id}/memories/{memory_id}/resolve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Say whether a contested memory holds
+         * @description Let a contested memory take the place of what it contests, or retire it; a revert undoes either.
+         */
+        post: operations["memories_resolve"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/users/{user_id}/memories/{memory_id}/revert": {
         parameters: {
             query?: never;
@@ -1054,8 +1103,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Undo one supersession
-         * @description Reopen a superseded memory and close the one that replaced it.
+         * Undo one supersession, or a resolution
+         * @description Reopen a superseded memory and close the one that replaced it; a resolved memory is contested again.
          */
         post: operations["memories_revert"];
         delete?: never;
@@ -1426,6 +1475,13 @@ export interface components {
             /** @description The role. */
             role: components["schemas"]["KeyRole"];
             /**
+             * Source Kind
+             * @description Whose word it is what the key saves.
+             * @default user
+             * @enum {string}
+             */
+            source_kind?: "user" | "operator" | "import" | "document" | "assistant" | "tool" | "web";
+            /**
              * Spaces
              * @description The spaces that it reaches, of those of its users; absent: all of them.
              */
@@ -1440,7 +1496,8 @@ export interface components {
          * ApiKeyIn
          * @description A key to create; without `users` it gives access to every user of its tenant.
          *
-         *     With `spaces`, of the spaces of the users it reads and writes those alone.
+         *     With `spaces`, of the spaces of the users it reads and writes those alone. What it saves counts as the word of
+         *     `source_kind`, and nothing that it sends as that of a source that is trusted more.
          */
         ApiKeyIn: {
             /**
@@ -1450,6 +1507,13 @@ export interface components {
             name: string;
             /** @description The role. */
             role: components["schemas"]["KeyRole"];
+            /**
+             * Source Kind
+             * @description Whose word it is what the key saves.
+             * @default user
+             * @enum {string}
+             */
+            source_kind?: "user" | "operator" | "import" | "document" | "assistant" | "tool" | "web";
             /**
              * Spaces
              * @description The spaces that it reaches, of those of its users; absent: all of them.
@@ -2094,6 +2158,11 @@ export interface components {
              */
             known_as_of?: string | null;
             /**
+             * Min Trust
+             * @description Only memories and messages of sources that are trusted as much as this one.
+             */
+            min_trust?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web") | null;
+            /**
              * Profile Pack
              * @description What the caller knows about the user; `name` and `goals` are used.
              */
@@ -2283,6 +2352,13 @@ export interface components {
             name: string;
             /** @description The role. */
             role: components["schemas"]["KeyRole"];
+            /**
+             * Source Kind
+             * @description Whose word it is what the key saves.
+             * @default user
+             * @enum {string}
+             */
+            source_kind?: "user" | "operator" | "import" | "document" | "assistant" | "tool" | "web";
             /**
              * Spaces
              * @description The spaces that it reaches, of those of its users; absent: all of them.
@@ -2903,7 +2979,8 @@ export interface components {
          *     answers: it is computed from `similarity` (cosine), `words` (share of the question's words), `named` (how specific a
          *     named entity is), `bm25` (words shared with the memory and its messages) and `is_later` (starts after the past time
          *     that is asked about), unless a cross-encoder has given it (`rerank`). The odds of the score are those of the fit,
-         *     `fit / (1 - fit)`, times `persona · decay · importance · time`, but it differs from the fit by less than 0.05.
+         *     `fit / (1 - fit)`, times `persona · decay · importance · time · trust`, but it differs from the fit by less than
+         *     0.05.
          */
         Explanation: {
             /**
@@ -2976,6 +3053,12 @@ export interface components {
              * @description Factor for how well the memory's time fits the time asked for.
              */
             time: number;
+            /**
+             * Trust
+             * @description Factor of how much the source is trusted; 1 for the most trusted ones.
+             * @default 1
+             */
+            trust: number;
             /**
              * Words
              * @description Share of the query's words that the memory contains, rare ones weighted more, from 0 to 1.
@@ -3820,6 +3903,11 @@ export interface components {
              */
             content_hash: string;
             /**
+             * Contests
+             * @description The more trusted memories that it contradicts; it says so while its status is contested.
+             */
+            contests: string[];
+            /**
              * Created At
              * Format: date-time
              * @description When it was created; of a version, from when on it was believed.
@@ -3910,7 +3998,7 @@ export interface components {
              * @description The space that the memory belongs to; null: it is the user's.
              */
             space: string | null;
-            /** @description active, superseded (replaced), deleted or archived. */
+            /** @description active, superseded (replaced), deleted, archived or contested (a more trusted memory contradicts it). */
             status: components["schemas"]["MemoryStatus"];
             /**
              * Strength
@@ -4234,18 +4322,18 @@ export interface components {
         };
         /**
          * MemorySource
-         * @description The source of a memory: the kind of writer, the session and the messages that state it.
+         * @description The source of a memory: whose word it is, the session and the messages that state it.
          *
-         *     `quote` is what the first of them said, without secrets; it stays when the messages are archived. In a space,
-         *     `speaker` is the member who stated it.
+         *     `quote` is what the first of them said, without secrets; it stays when the messages are archived.
          */
         MemorySource: {
             /**
              * Kind
              * @description What kind of item it is.
-             * @default api
+             * @default user
+             * @enum {string}
              */
-            kind: string;
+            kind: "user" | "operator" | "import" | "document" | "assistant" | "tool" | "web" | "consolidation";
             /**
              * Message Ids
              * @description Ids of the messages.
@@ -4263,15 +4351,25 @@ export interface components {
             session_id: string | null;
             /**
              * Speaker
-             * @description The user who stated it in a space.
+             * @description Who stated it: in a space the user, else the name that a message or a save gave.
              */
             speaker?: string | null;
+            /**
+             * Trusted As
+             * @description The kind whose trust it has, where that is not its own: that of what it was merged from or ended.
+             */
+            trusted_as?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web" | "consolidation") | null;
         };
         /**
          * MemorySourceIn
-         * @description The session and the messages that a caller gives as the source of a memory; `quote` is what was said there.
+         * @description Whose word a memory is, and the session and the messages that state it; `quote` is what was said there.
          */
         MemorySourceIn: {
+            /**
+             * Kind
+             * @description Whose word it is; absent: that of the key, which is the user unless the key was bound.
+             */
+            kind?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web") | null;
             /**
              * Message Ids
              * @description Ids of the messages.
@@ -4287,13 +4385,20 @@ export interface components {
              * @description Id of the session.
              */
             session_id?: string | null;
+            /**
+             * Speaker
+             * @description The name of who said it.
+             */
+            speaker?: string | null;
         };
         /**
          * MemoryStatus
-         * @description Whether a memory is in force, and if not, why; `archived` if maintenance ended it because its time was over.
+         * @description Whether a memory is in force, and if not, why.
+         *
+         *     Maintenance has `archived` what is over; `contested` is what a less trusted source said against another memory.
          * @enum {string}
          */
-        MemoryStatus: "active" | "superseded" | "deleted" | "archived";
+        MemoryStatus: "active" | "superseded" | "deleted" | "archived" | "contested";
         /**
          * MemoryType
          * @description What kind of statement a memory is.
@@ -4376,6 +4481,11 @@ export interface components {
              * @description Hash of the normalised statement.
              */
             content_hash: string;
+            /**
+             * Contests
+             * @description The more trusted memories that it contradicts; it says so while its status is contested.
+             */
+            contests: string[];
             /**
              * Created At
              * Format: date-time
@@ -4477,7 +4587,7 @@ export interface components {
              * @description The space that the memory belongs to; null: it is the user's.
              */
             space: string | null;
-            /** @description active, superseded (replaced), deleted or archived. */
+            /** @description active, superseded (replaced), deleted, archived or contested (a more trusted memory contradicts it). */
             status: components["schemas"]["MemoryStatus"];
             /**
              * Strength
@@ -4679,6 +4789,11 @@ export interface components {
             } | null;
             /** @description The role. */
             role: components["schemas"]["MessageRole"];
+            /**
+             * Sent As
+             * @description The source that the key which sent it speaks as, where that is not the user.
+             */
+            sent_as?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web") | null;
             /**
              * Session Id
              * @description Id of the session.
@@ -5703,6 +5818,17 @@ export interface components {
             type: "urn:graphmem:problem:request-timeout";
         };
         /**
+         * ResolutionIn
+         * @description Whether a contested memory holds: then it takes the place of what it contests, else it is retired.
+         */
+        ResolutionIn: {
+            /**
+             * Holds
+             * @description Whether it takes the place of what it contests; false: it is retired.
+             */
+            holds: boolean;
+        };
+        /**
          * ReviewedProposal
          * @description A proposal, the versions it was made from, and its verdict.
          *
@@ -5911,7 +6037,7 @@ export interface components {
          * @description What a save did with a statement.
          * @enum {string}
          */
-        SaveAction: "insert" | "reinforce" | "supersede" | "skip";
+        SaveAction: "insert" | "reinforce" | "supersede" | "skip" | "contest";
         /**
          * SaveIn
          * @description Statements to save together.
@@ -5978,7 +6104,7 @@ export interface components {
          * @description A memory found and its score; `explain` is set when the query asks for it.
          *
          *     The score, from 0 to 1, says how well this memory answers the query, and compares between queries: memories that fit
-         *     score 0.5 or more. Strength, importance, persona and time change it by at most 0.05.
+         *     score 0.5 or more. Strength, importance, persona, time and trust change it by at most 0.05.
          */
         SearchHit: {
             /** @description Whether hits say how they were scored. */
@@ -5998,6 +6124,11 @@ export interface components {
          *     `min_score` and `cut` withhold memories that do not fit the query; `limit` only bounds their number.
          */
         SearchQuery: {
+            /**
+             * Agent
+             * @description Only versions that this key, or part of graphmem, wrote.
+             */
+            agent?: string | null;
             /**
              * Created After
              * @description Learned after this time, RFC 3339 with offset.
@@ -6037,6 +6168,12 @@ export interface components {
              * @default true
              */
             graph?: boolean;
+            /**
+             * Include Contested
+             * @description Also what a more trusted source contradicts.
+             * @default false
+             */
+            include_contested?: boolean;
             /**
              * Include Messages
              * @description Whether messages are searched too.
@@ -6089,6 +6226,11 @@ export interface components {
              */
             min_score?: number | null;
             /**
+             * Min Trust
+             * @description Only of sources that are trusted as much as this one.
+             */
+            min_trust?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web") | null;
+            /**
              * Persona
              * @description Weights by memory type or tag, 1 is neutral; they order memories that fit about equally well.
              */
@@ -6121,11 +6263,26 @@ export interface components {
              */
             semantic?: boolean;
             /**
+             * Session Id
+             * @description Only what was said in this session.
+             */
+            session_id?: string | null;
+            /**
+             * Source Kind
+             * @description Whose word it is: user, operator, import, document ….
+             */
+            source_kind?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web" | "consolidation") | null;
+            /**
              * Spaces
              * @description The spaces to read beside the user's own memory: ids, `all` or `none`.
              * @default all
              */
             spaces?: ("all" | "none") | string[];
+            /**
+             * Speaker
+             * @description Only what this person or agent said.
+             */
+            speaker?: string | null;
             /**
              * Subtype
              * @description The type as it was given, such as persona.
@@ -6605,6 +6762,49 @@ export interface components {
             user_id?: string | null;
         };
         /**
+         * Trust
+         * @description The order of trust of a tenant, with who set it and when; both are null for the default order.
+         */
+        Trust: {
+            /**
+             * Order
+             * @description Sources in groups of equal trust, the most trusted first.
+             */
+            order: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web")[][];
+            /**
+             * Updated At
+             * @description When it was last changed.
+             */
+            updated_at: string | null;
+            /**
+             * Updated By
+             * @description Id of the API key that made the last change; null: none.
+             */
+            updated_by: string | null;
+        };
+        /**
+         * TrustIn
+         * @description The order of trust to set, the most trusted source first; an empty one sets the default order again.
+         */
+        TrustIn: {
+            /**
+             * Order
+             * @description Sources, or lists of sources that are trusted alike; those left out follow in the default order.
+             * @example [
+             *       "user",
+             *       [
+             *         "operator",
+             *         "import"
+             *       ],
+             *       "document",
+             *       "assistant",
+             *       "tool",
+             *       "web"
+             *     ]
+             */
+            order: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web")[][];
+        };
+        /**
          * UnauthenticatedProblem
          * @description The key is missing, unknown or revoked.
          */
@@ -6765,8 +6965,15 @@ export interface components {
         /**
          * UserContradiction
          * @description A contradiction with the run that reported it, and when.
+         *
+         *     One of a contested memory comes from no run; `contested` is the memory to resolve.
          */
         UserContradiction: {
+            /**
+             * Contested
+             * @description The contested memory, to resolve; null: a run reported the contradiction.
+             */
+            contested: string | null;
             /**
              * Memory Ids
              * @description Ids of the memories.
@@ -6786,9 +6993,9 @@ export interface components {
             reported_at: string;
             /**
              * Run Id
-             * @description Id of the consolidation run.
+             * @description The consolidation run that reported it; null: a memory is contested.
              */
-            run_id: string;
+            run_id: string | null;
         };
         /**
          * UserProfile
@@ -7782,7 +7989,7 @@ export interface operations {
                      *             "scope": "profile",
                      *             "search_text": "states ada",
                      *             "single_valued": false,
-                     *             "source_kind": "api",
+                     *             "source_kind": "user",
                      *             "status": "active",
                      *             "strength": 0.6499985708351065,
                      *             "supersedes": [],
@@ -7828,7 +8035,7 @@ export interface operations {
                      *             "scope": "profile",
                      *             "search_text": "states ada",
                      *             "single_valued": false,
-                     *             "source_kind": "api",
+                     *             "source_kind": "user",
                      *             "status": "active",
                      *             "strength": 0.6499985708351065,
                      *             "supersedes": [],
@@ -7877,7 +8084,7 @@ export interface operations {
                      *             "scope": "profile",
                      *             "search_text": "states ada",
                      *             "single_valued": false,
-                     *             "source_kind": "api",
+                     *             "source_kind": "user",
                      *             "status": "active",
                      *             "strength": 0.5499987002331709,
                      *             "supersedes": [],
@@ -7923,7 +8130,7 @@ export interface operations {
                      *             "scope": "profile",
                      *             "search_text": "states ada",
                      *             "single_valued": false,
-                     *             "source_kind": "api",
+                     *             "source_kind": "user",
                      *             "status": "active",
                      *             "strength": 0.5499987002331709,
                      *             "supersedes": [],
@@ -8064,7 +8271,7 @@ export interface operations {
                      *             "scope": "profile",
                      *             "search_text": "states ada",
                      *             "single_valued": false,
-                     *             "source_kind": "api",
+                     *             "source_kind": "user",
                      *             "status": "active",
                      *             "strength": 0.6499985708351065,
                      *             "supersedes": [],
@@ -8110,7 +8317,7 @@ export interface operations {
                      *             "scope": "profile",
                      *             "search_text": "states ada",
                      *             "single_valued": false,
-                     *             "source_kind": "api",
+                     *             "source_kind": "user",
                      *             "status": "active",
                      *             "strength": 0.6499985708351065,
                      *             "supersedes": [],
@@ -8159,7 +8366,7 @@ export interface operations {
                      *             "scope": "profile",
                      *             "search_text": "states ada",
                      *             "single_valued": false,
-                     *             "source_kind": "api",
+                     *             "source_kind": "user",
                      *             "status": "active",
                      *             "strength": 0.5499987002331709,
                      *             "supersedes": [],
@@ -8205,7 +8412,7 @@ export interface operations {
                      *             "scope": "profile",
                      *             "search_text": "states ada",
                      *             "single_valued": false,
-                     *             "source_kind": "api",
+                     *             "source_kind": "user",
                      *             "status": "active",
                      *             "strength": 0.5499987002331709,
                      *             "supersedes": [],
@@ -8613,6 +8820,124 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Job"];
+                };
+            };
+        };
+    };
+    trust_get: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "order": [
+                     *         [
+                     *           "user"
+                     *         ],
+                     *         [
+                     *           "operator",
+                     *           "import"
+                     *         ],
+                     *         [
+                     *           "document"
+                     *         ],
+                     *         [
+                     *           "assistant"
+                     *         ],
+                     *         [
+                     *           "tool"
+                     *         ],
+                     *         [
+                     *           "web"
+                     *         ]
+                     *       ],
+                     *       "updated_at": null,
+                     *       "updated_by": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Trust"];
+                };
+            };
+        };
+    };
+    trust_set: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key and request again returns the first response. */
+                "Idempotency-Key"?: string;
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "order": [
+                 *         "operator",
+                 *         [
+                 *           "user",
+                 *           "import"
+                 *         ],
+                 *         "document"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["TrustIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "order": [
+                     *         [
+                     *           "operator"
+                     *         ],
+                     *         [
+                     *           "user",
+                     *           "import"
+                     *         ],
+                     *         [
+                     *           "document"
+                     *         ],
+                     *         [
+                     *           "assistant"
+                     *         ],
+                     *         [
+                     *           "tool"
+                     *         ],
+                     *         [
+                     *           "web"
+                     *         ]
+                     *       ],
+                     *       "updated_at": "2026-11-26T09:00:00Z",
+                     *       "updated_by": "first"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Trust"];
                 };
             };
         };
@@ -9696,9 +10021,10 @@ export interface operations {
                      *             "status": "active",
                      *             "superseded_by": null,
                      *             "supersedes": [],
+                     *             "contests": [],
                      *             "associations": [],
                      *             "source": {
-                     *               "kind": "api",
+                     *               "kind": "user",
                      *               "session_id": null,
                      *               "message_ids": [],
                      *               "quote": null
@@ -9771,9 +10097,10 @@ export interface operations {
                      *             "supersedes": [
                      *               "74e48b43-2939-49f4-b4b5-816f8e67543a"
                      *             ],
+                     *             "contests": [],
                      *             "associations": [],
                      *             "source": {
-                     *               "kind": "api",
+                     *               "kind": "user",
                      *               "session_id": "s1",
                      *               "message_ids": [
                      *                 "m1"
@@ -9936,9 +10263,10 @@ export interface operations {
                      *           "status": "active",
                      *           "superseded_by": null,
                      *           "supersedes": [],
+                     *           "contests": [],
                      *           "associations": [],
                      *           "source": {
-                     *             "kind": "api",
+                     *             "kind": "user",
                      *             "session_id": null,
                      *             "message_ids": [],
                      *             "quote": null
@@ -9990,9 +10318,10 @@ export interface operations {
                      *           "status": "active",
                      *           "superseded_by": null,
                      *           "supersedes": [],
+                     *           "contests": [],
                      *           "associations": [],
                      *           "source": {
-                     *             "kind": "api",
+                     *             "kind": "user",
                      *             "session_id": null,
                      *             "message_ids": [],
                      *             "quote": null
@@ -10470,9 +10799,10 @@ export interface operations {
                      *           "supersedes": [
                      *             "74e48b43-2939-49f4-b4b5-816f8e67543a"
                      *           ],
+                     *           "contests": [],
                      *           "associations": [],
                      *           "source": {
-                     *             "kind": "api",
+                     *             "kind": "user",
                      *             "session_id": "s1",
                      *             "message_ids": [
                      *               "m1"
@@ -10593,9 +10923,10 @@ export interface operations {
                      *           "supersedes": [
                      *             "74e48b43-2939-49f4-b4b5-816f8e67543a"
                      *           ],
+                     *           "contests": [],
                      *           "associations": [],
                      *           "source": {
-                     *             "kind": "api",
+                     *             "kind": "user",
                      *             "session_id": "s1",
                      *             "message_ids": [
                      *               "m1"
@@ -10621,6 +10952,8 @@ export interface operations {
     entities_lookup: {
         parameters: {
             query: {
+                /** @description Only versions that this key, or part of graphmem, wrote. */
+                agent?: string | null;
                 /** @description Learned after this time, RFC 3339 with offset. */
                 created_after?: string | null;
                 /** @description Learned before this time. */
@@ -10629,6 +10962,8 @@ export interface operations {
                 domain?: string | null;
                 /** @description Name, alias or id of an entity that the memory is about. */
                 entity?: string | null;
+                /** @description Also what a more trusted source contradicts. */
+                include_contested?: boolean;
                 /** @description Also what no longer holds. */
                 include_superseded?: boolean;
                 /** @description What was known at this time; absent: now. */
@@ -10646,6 +10981,8 @@ export interface operations {
                 min_confidence?: number | null;
                 /** @description Least importance, from 0 to 1. */
                 min_importance?: number | null;
+                /** @description Only of sources that are trusted as much as this one. */
+                min_trust?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web") | null;
                 /** @description Only memories without this tag; repeatable. */
                 not_tag?: string[];
                 /**
@@ -10657,8 +10994,14 @@ export interface operations {
                 reinforce?: boolean;
                 /** @description Only memories of this scope: profile, domain, episodic or global. */
                 scope?: components["schemas"]["Scope"] | null;
+                /** @description Only what was said in this session. */
+                session_id?: string | null;
+                /** @description Whose word it is: user, operator, import, document …. */
+                source_kind?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web" | "consolidation") | null;
                 /** @description A space to read beside the user's own memory, repeatable; or `all`, or `none`. */
                 spaces?: string[];
+                /** @description Only what this person or agent said. */
+                speaker?: string | null;
                 /** @description The type as it was given, such as persona. */
                 subtype?: string | null;
                 /** @description Only memories with this tag; repeatable. */
@@ -10759,9 +11102,10 @@ export interface operations {
                      *               "supersedes": [
                      *                 "74e48b43-2939-49f4-b4b5-816f8e67543a"
                      *               ],
+                     *               "contests": [],
                      *               "associations": [],
                      *               "source": {
-                     *                 "kind": "api",
+                     *                 "kind": "user",
                      *                 "session_id": "s1",
                      *                 "message_ids": [
                      *                   "m1"
@@ -10949,6 +11293,8 @@ export interface operations {
     memories_list: {
         parameters: {
             query?: {
+                /** @description Only versions that this key, or part of graphmem, wrote. */
+                agent?: string | null;
                 /** @description Learned after this time, RFC 3339 with offset. */
                 created_after?: string | null;
                 /** @description Learned before this time. */
@@ -10959,6 +11305,8 @@ export interface operations {
                 domain?: string | null;
                 /** @description Name, alias or id of an entity that the memory is about. */
                 entity?: string | null;
+                /** @description Also what a more trusted source contradicts. */
+                include_contested?: boolean;
                 /** @description Also what no longer holds. */
                 include_superseded?: boolean;
                 /** @description Only statements that contain this text. */
@@ -10978,16 +11326,22 @@ export interface operations {
                 min_confidence?: number | null;
                 /** @description Least importance, from 0 to 1. */
                 min_importance?: number | null;
+                /** @description Only of sources that are trusted as much as this one. */
+                min_trust?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web") | null;
                 /** @description Only memories without this tag; repeatable. */
                 not_tag?: string[];
                 /** @description Only memories of this scope: profile, domain, episodic or global. */
                 scope?: components["schemas"]["Scope"] | null;
-                /** @description Id of the session. */
+                /** @description Only what was said in this session. */
                 session_id?: string | null;
                 /** @description Order of the list; `-` reverses it. */
                 sort?: components["schemas"]["SortOrder"];
+                /** @description Whose word it is: user, operator, import, document …. */
+                source_kind?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web" | "consolidation") | null;
                 /** @description A space to read beside the user's own memory, repeatable; or `all`, or `none`. */
                 spaces?: string[];
+                /** @description Only what this person or agent said. */
+                speaker?: string | null;
                 /** @description The type as it was given, such as persona. */
                 subtype?: string | null;
                 /**
@@ -11077,9 +11431,10 @@ export interface operations {
                      *           "supersedes": [
                      *             "74e48b43-2939-49f4-b4b5-816f8e67543a"
                      *           ],
+                     *           "contests": [],
                      *           "associations": [],
                      *           "source": {
-                     *             "kind": "api",
+                     *             "kind": "user",
                      *             "session_id": "s1",
                      *             "message_ids": [
                      *               "m1"
@@ -11215,9 +11570,10 @@ export interface operations {
                      *             "supersedes": [
                      *               "74e48b43-2939-49f4-b4b5-816f8e67543a"
                      *             ],
+                     *             "contests": [],
                      *             "associations": [],
                      *             "source": {
-                     *               "kind": "api",
+                     *               "kind": "user",
                      *               "session_id": "s1",
                      *               "message_ids": [
                      *                 "m1"
@@ -11327,9 +11683,10 @@ export interface operations {
                      *       "supersedes": [
                      *         "74e48b43-2939-49f4-b4b5-816f8e67543a"
                      *       ],
+                     *       "contests": [],
                      *       "associations": [],
                      *       "source": {
-                     *         "kind": "api",
+                     *         "kind": "user",
                      *         "session_id": "s1",
                      *         "message_ids": [
                      *           "m1"
@@ -11424,9 +11781,10 @@ export interface operations {
                      *       "status": "deleted",
                      *       "superseded_by": null,
                      *       "supersedes": [],
+                     *       "contests": [],
                      *       "associations": [],
                      *       "source": {
-                     *         "kind": "api",
+                     *         "kind": "user",
                      *         "session_id": null,
                      *         "message_ids": [],
                      *         "quote": null
@@ -11528,9 +11886,10 @@ export interface operations {
                      *       "status": "active",
                      *       "superseded_by": null,
                      *       "supersedes": [],
+                     *       "contests": [],
                      *       "associations": [],
                      *       "source": {
-                     *         "kind": "api",
+                     *         "kind": "user",
                      *         "session_id": null,
                      *         "message_ids": [],
                      *         "quote": null
@@ -11620,9 +11979,10 @@ export interface operations {
                      *           "status": "active",
                      *           "superseded_by": null,
                      *           "supersedes": [],
+                     *           "contests": [],
                      *           "associations": [],
                      *           "source": {
-                     *             "kind": "api",
+                     *             "kind": "user",
                      *             "session_id": null,
                      *             "message_ids": [],
                      *             "quote": null
@@ -11677,9 +12037,10 @@ export interface operations {
                      *           "status": "active",
                      *           "superseded_by": null,
                      *           "supersedes": [],
+                     *           "contests": [],
                      *           "associations": [],
                      *           "source": {
-                     *             "kind": "api",
+                     *             "kind": "user",
                      *             "session_id": null,
                      *             "message_ids": [],
                      *             "quote": null
@@ -11699,6 +12060,115 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Page_MemoryVersion_"];
+                };
+            };
+        };
+    };
+    memories_resolve: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key and request again returns the first response. */
+                "Idempotency-Key"?: string;
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path: {
+                /** @description Id of the memory. */
+                memory_id: string;
+                /**
+                 * @description Whose memory it is: an id of the caller's own.
+                 * @example ada
+                 */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "holds": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["ResolutionIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "74e48b43-2939-49f4-b4b5-816f8e67543a",
+                     *       "version": 2,
+                     *       "user_id": "ada",
+                     *       "space": null,
+                     *       "content": "Ada lives in Lisbon",
+                     *       "content_data": null,
+                     *       "type": "fact",
+                     *       "subtype": null,
+                     *       "scope": "profile",
+                     *       "domain": null,
+                     *       "subject": {
+                     *         "id": "9c90bacc-78b8-4571-9136-b219be26127c",
+                     *         "name": "ada",
+                     *         "type": "Person"
+                     *       },
+                     *       "predicate": "LIVES_IN",
+                     *       "object": {
+                     *         "id": "72422212-c0b6-4e1d-9fec-1e01dc8d92d7",
+                     *         "name": "Lisbon",
+                     *         "type": "Place"
+                     *       },
+                     *       "entities": [
+                     *         {
+                     *           "id": "9c90bacc-78b8-4571-9136-b219be26127c",
+                     *           "name": "ada",
+                     *           "type": "Person"
+                     *         },
+                     *         {
+                     *           "id": "72422212-c0b6-4e1d-9fec-1e01dc8d92d7",
+                     *           "name": "Lisbon",
+                     *           "type": "Place"
+                     *         }
+                     *       ],
+                     *       "tags": [],
+                     *       "confidence": 0.92,
+                     *       "importance": 0.5,
+                     *       "strength": 0.55,
+                     *       "decay_rate": 0.01,
+                     *       "access_count": 1,
+                     *       "last_accessed_at": "2026-11-23T00:18:35.544876Z",
+                     *       "valid_at": "2021-03-01T00:00:00Z",
+                     *       "invalid_at": null,
+                     *       "created_at": "2026-11-23T00:18:58.976856Z",
+                     *       "expired_at": null,
+                     *       "updated_at": "2026-11-23T00:18:58.976856Z",
+                     *       "status": "active",
+                     *       "superseded_by": null,
+                     *       "supersedes": [],
+                     *       "contests": [],
+                     *       "associations": [],
+                     *       "source": {
+                     *         "kind": "web",
+                     *         "session_id": null,
+                     *         "message_ids": [],
+                     *         "quote": null,
+                     *         "trusted_as": "user"
+                     *       },
+                     *       "immutable": false,
+                     *       "single_valued": true,
+                     *       "expires_at": null,
+                     *       "metadata": {},
+                     *       "content_hash": "373987fc97b24e2e0d1f02fd58d6df4e1cfcddcfe882dc8e5ad7edbd513d21e0",
+                     *       "schema_version": "1.0"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Memory"];
                 };
             };
         };
@@ -11784,9 +12254,10 @@ export interface operations {
                      *       "status": "active",
                      *       "superseded_by": null,
                      *       "supersedes": [],
+                     *       "contests": [],
                      *       "associations": [],
                      *       "source": {
-                     *         "kind": "api",
+                     *         "kind": "user",
                      *         "session_id": null,
                      *         "message_ids": [],
                      *         "quote": null
@@ -12320,9 +12791,10 @@ export interface operations {
                      *             "status": "active",
                      *             "superseded_by": null,
                      *             "supersedes": [],
+                     *             "contests": [],
                      *             "associations": [],
                      *             "source": {
-                     *               "kind": "api",
+                     *               "kind": "user",
                      *               "session_id": null,
                      *               "message_ids": [],
                      *               "quote": null
@@ -12374,9 +12846,10 @@ export interface operations {
                      *             "status": "active",
                      *             "superseded_by": null,
                      *             "supersedes": [],
+                     *             "contests": [],
                      *             "associations": [],
                      *             "source": {
-                     *               "kind": "api",
+                     *               "kind": "user",
                      *               "session_id": null,
                      *               "message_ids": [],
                      *               "quote": null
@@ -12491,9 +12964,10 @@ export interface operations {
                      *             "supersedes": [
                      *               "74e48b43-2939-49f4-b4b5-816f8e67543a"
                      *             ],
+                     *             "contests": [],
                      *             "associations": [],
                      *             "source": {
-                     *               "kind": "api",
+                     *               "kind": "user",
                      *               "session_id": "s1",
                      *               "message_ids": [
                      *                 "m1"
@@ -12533,6 +13007,7 @@ export interface operations {
                      *             "decay": 1,
                      *             "importance": 1,
                      *             "time": 1,
+                     *             "trust": 1,
                      *             "rerank": null
                      *           }
                      *         },
@@ -12577,9 +13052,10 @@ export interface operations {
                      *             "status": "active",
                      *             "superseded_by": null,
                      *             "supersedes": [],
+                     *             "contests": [],
                      *             "associations": [],
                      *             "source": {
-                     *               "kind": "api",
+                     *               "kind": "user",
                      *               "session_id": null,
                      *               "message_ids": [],
                      *               "quote": null
@@ -12617,6 +13093,7 @@ export interface operations {
                      *             "decay": 1,
                      *             "importance": 1,
                      *             "time": 1,
+                     *             "trust": 1,
                      *             "rerank": null
                      *           }
                      *         }

@@ -54,7 +54,7 @@ function ignoreMissing(error) {
   return null;
 }
 
-const neighboursOf = (versions) => versions.flatMap((version) => [version.superseded_by, ...version.supersedes]).filter(Boolean);
+const neighboursOf = (versions) => versions.flatMap((version) => [version.superseded_by, ...version.supersedes, ...version.contests]).filter(Boolean);
 
 /** Return the ids of memories that state the same relation of the same subject. */
 async function loadRivals(context, memory) {
@@ -76,6 +76,8 @@ function versionItem(context, version, messages, contents) {
       ["Source", sourceElement(context, version)],
       ["True in the world", formatInterval(version.valid_at, version.invalid_at, "always")],
       ["Known to graphmem", formatInterval(version.created_at, version.expired_at, "always")],
+      ["Contests", version.status === "contested" && element("span", {}, ...version.contests.flatMap((id, index) => [index ? ", " : "",
+        element("a", { href: context.link("memories", id) }, contents.get(id) ?? "a more trusted memory")]))],
       ["Why it ended", reasonWords(version.ended_reason)],
       ["Replaced by", replacement && element("a", { href: context.link("memories", replacement) }, contents.get(replacement) ?? "the memory that replaced it")],
     ]),
@@ -84,7 +86,8 @@ function versionItem(context, version, messages, contents) {
 
 function sourceElement(context, version) {
   const session = version.source.session_id;
-  return element("span", {}, `${toWords(version.source.kind)}, by ${actorName(version.actor, context.keyNames)}`,
+  return element("span", {}, `the word of: ${toWords(version.source.kind)}, by ${actorName(version.actor, context.keyNames)}`,
+    version.source.speaker && `, said by ${version.source.speaker}`,
     session && ", in ", session && element("a", { href: context.link("sessions", session) }, "this session"));
 }
 

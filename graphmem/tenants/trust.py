@@ -1,0 +1,144 @@
+"""Whose word a statement is, and how much each source is trusted in a tenant. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from itertools import chain
+from typing import Annotated, Literal, Self, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
+
+StatedKind = Literal["user", "operator", "import", "document", "assistant", "tool", "web"]
+"""Whose word a statement can be: the kinds that have a place in an order of trust."""
+
+SourceKind = Literal["user", "operator", "import", "document", "assistant", "tool", "web", "consolidation"]
+"""Whose word a memory is; `consolidation`: graphmem derived it from other memories or from a conversation."""
+
+STATED_KINDS: tuple[StatedKind, ...] = get_args(StatedKind)
+"""The kinds in an order of trust, in the default order."""
+
+CONSOLIDATION: SourceKind = "consolidation"
+"""The kind of what graphmem derived."""
+
+_KINDS = frozenset(get_args(SourceKind))
+
+_IMPORT_FORMATS = frozenset({"records", "graphmem", "graphiti", "mem0", "chat"})
+_SUMMARY = "summary"
+
+
+def parse_source_kind(stored: str | None) -> SourceKind:
+    """Return the kind that a stored word means.
+
+    Earlier versions stored who wrote a memory (`api`, `extraction`, the format of an import, the name of a program) and
+    trusted all alike: what was no import and no summary counts as the user's word. The fragment `source_kind` does the
+    same.
+    """
+    if stored in _KINDS:
+        return stored  # type: ignore[return-value] # it is one of the literals
+    if stored in _IMPORT_FORMATS:
+        return "import"
+    return CONSOLIDATION if stored == _SUMMARY else "user"
+
+
+def kind_of_message(role: str, *, is_document: bool) -> StatedKind:
+    """Return whose word a message is, by its role; a part of a document is that of the document."""
+    if role in ("assistant", "tool"):
+        return role  # type: ignore[return-value] # it is one of the literals
+    if is_document:
+        return "document"
+    return "operator" if role == "system" else "user"
+
+
+@dataclass(frozen=True, slots=True)
+class TrustOrder:
+    """The sources of a tenant in groups of equal trust, the most trusted group first."""
+
+    groups: tuple[tuple[StatedKind, ...], ...]
+
+    def level(self, kind: SourceKind) -> int:
+        """Return how much a source is trusted: 0 for the most, more for less.
+
+        What graphmem derived before it kept the trust of its sources is trusted the most, as everything was then.
+        """
+        return next((level for level, group in enumerate(self.groups) if kind in group), 0)
+
+    def is_less(self, kind: SourceKind, than: SourceKind) -> bool:
+        """Return whether a source is trusted less than another one."""
+        return self.level(kind) > self.level(than)
+
+    def most_trusted(self, kinds: Iterable[SourceKind]) -> SourceKind:
+        """Return the kind that is trusted the most, the first of several."""
+        return min(kinds, key=self.level)
+
+    def least_trusted(self, kinds: Iterable[SourceKind]) -> SourceKind:
+        """Return the kind that is trusted the least, the first of several."""
+        return max(kinds, key=self.level)
+
+    def trusted_as_much_as(self, kind: SourceKind) -> list[str]:
+        """Return the kinds that are trusted as much as one or more."""
+        return [other for other in get_args(SourceKind) if not self.is_less(other, kind)]
+
+    def distance(self, kind: SourceKind) -> float:
+        """Return how far a source is from the most trusted one, from 0 to 1."""
+        return self.level(kind) / max(1, len(self.groups) - 1)
+
+
+DEFAULT_ORDER = TrustOrder((("user",), ("operator", "import"), ("document",), ("assistant",), ("tool",), ("web",)))
+"""The order of a tenant that has set none."""
+
+_GROUPS: TypeAdapter[tuple[tuple[StatedKind, ...], ...]] = TypeAdapter(tuple[tuple[StatedKind, ...], ...])
+
+
+@lru_cache(maxsize=1024)
+def parse_order(stored: str | None) -> TrustOrder:
+    """Return the order that is stored as JSON; the default one where none is."""
+    return TrustOrder(_GROUPS.validate_json(stored)) if stored else DEFAULT_ORDER
+
+
+def dump_order(order: TrustOrder) -> str:
+    """Return an order as JSON."""
+    return _GROUPS.dump_json(order.groups).decode()
+
+
+def _as_group(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+TrustGroup = Annotated[list[StatedKind], Field(min_length=1), BeforeValidator(_as_group)]
+"""Sources of equal trust; one of them may stand for a list of one."""
+
+
+class TrustIn(BaseModel):
+    """The order of trust to set, the most trusted source first; an empty one sets the default order again."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    order: list[TrustGroup] = Field(
+        max_length=len(STATED_KINDS),
+        description="Sources, or lists of sources that are trusted alike; those left out follow in the default order.",
+        examples=[["user", ["operator", "import"], "document", "assistant", "tool", "web"]],
+    )
+
+    @model_validator(mode="after")
+    def _check_kinds(self) -> Self:
+        named = list(chain.from_iterable(self.order))
+        if repeated := sorted({kind for kind in named if named.count(kind) > 1}):
+            raise ValueError(f"order names {', '.join(repeated)} twice: name each source once")
+        return self
+
+    def to_order(self) -> TrustOrder:
+        """Return the whole order: what is left out follows in the default order."""
+        named = set(chain.from_iterable(self.order))
+        rest = [tuple(kind for kind in group if kind not in named) for group in DEFAULT_ORDER.groups]
+        return TrustOrder((*map(tuple, self.order), *filter(None, rest)))
+
+
+class Trust(BaseModel):
+    """The order of trust of a tenant, with who set it and when; both are null for the default order."""
+
+    order: list[list[StatedKind]] = Field(description="Sources in groups of equal trust, the most trusted first.")
+    updated_at: datetime | None = None
+    updated_by: str | None = None
