@@ -32,7 +32,8 @@ class Fact:
 
     Valid time is `[valid_at, invalid_at)`, known time `[created_at, expired_at)`; None is open. A `retired` version
     was merged or reverted: it is valid at no time and stays readable by id. `claimed_invalid_at` is the end
-    that its writer gave, with which a reverted supersession restores it.
+    that its writer gave, with which a reverted supersession restores it. A profile `rests_on` the memories that it was
+    written from.
     """
 
     uuid: str
@@ -70,6 +71,7 @@ class Fact:
     superseded_by: str | None = None
     supersedes: tuple[str, ...] = ()
     associations: tuple[str, ...] = ()
+    rests_on: tuple[str, ...] | None = None
     source_kind: str = "api"
     source_quote: str | None = None
     speaker: str | None = None

@@ -241,7 +241,8 @@ class FactProperties(Properties):
     """One version of a memory."""
 
     id_fields = (
-        "memory_id", "uuid", "entity_ids", "episodes", "supersedes", "superseded_by", "associations", "ended_by",
+        "memory_id", "uuid", "entity_ids", "episodes", "supersedes", "superseded_by", "associations", "rests_on",
+        "ended_by",
     )  # fmt: skip
 
     memory_id: Id = Field(description="The memory; all its versions have the same.")
@@ -289,6 +290,7 @@ class FactProperties(Properties):
     supersedes: list[Id] | None = None
     superseded_by: Id | None = None
     associations: list[Id] | None = None
+    rests_on: list[Id] | None = Field(None, description="Of a profile, the memories that it was written from.")
     end_status: Annotated[MemoryStatus | None, Field(strict=False)] = None
     ended_reason: StorableText | None = None
     ended_by: Id | None = None

@@ -36,9 +36,9 @@ def make_fact() -> Fact:
         last_accessed_at=NOW + timedelta(days=2), valid_at=NOW - timedelta(days=3), invalid_at=NOW + timedelta(days=3),
         claimed_invalid_at=NOW + timedelta(days=4), expired_at=NOW + timedelta(days=5),
         expires_at=NOW + timedelta(days=6), status=MemoryStatus.SUPERSEDED, retired=True, superseded_by="n",
-        supersedes=("p",), associations=("q",), source_kind="extraction", source_quote="I like tea", speaker="mara",
-        session_id="z", message_ids=("1", "2"),
-        episodes=("e",), immutable=True, single_valued=True, metadata={"k": ["v", 1]}, active_hash="h:s",
+        supersedes=("p",), associations=("q",), rests_on=("w",), source_kind="extraction",
+        source_quote="I like tea", speaker="mara", session_id="z", message_ids=("1", "2"), episodes=("e",),
+        immutable=True, single_valued=True, metadata={"k": ["v", 1]}, active_hash="h:s",
         search_text="likes", end_status=MemoryStatus.DELETED, ended_reason="deleted", ended_by="r",
         ended_actor="key:2", actor="key:1", subtype="goal", content_data={"drink": "tea"},
     )  # fmt: skip
