@@ -32,8 +32,7 @@ m.redacted IS NULL AND NOT EXISTS {
 r.type <> 'profile'
 
 // fragment: matches_filters
-// True for a version `r` whose attributes match the filters; null and empty lists filter nothing. A profile is found
-// only where its type is asked for.
+// True for a version `r` whose attributes match the filters; null and empty lists filter nothing, but a profile is found only by its type.
 ($types IS NULL AND {{is_statement}} OR r.type IN $types OR r.subtype IN $types)
   AND ($subtype IS NULL OR toLower(replace(replace(coalesce(r.subtype, r.type), '-', '_'), ' ', '_')) = $subtype)
   AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
@@ -167,9 +166,7 @@ r.expired_at IS NULL AND r.valid_from <= $now AND r.valid_to > $now AND r.expire
   AND NOT r.type IN ['profile', 'conversation_topic', 'conversation_summary']
 
 // fragment: due_profile
-// Keep the entities `e` with enough facts of which there is no profile, or one that rests on what has changed, or that
-// lacks several newer facts. One that was deleted is written again for these reasons only, and one that could not be
-// written once there is another fact.
+// Keep the entities `e` with enough facts whose profile is missing, rests on what has changed or lacks newer facts, but for one that could not be written from these facts.
 WHERE COUNT { (e)-[:RELATES_TO]-() } + COUNT { (e)<-[:REFERS_TO]-() } >= $min_facts
 CALL (e) {
   {{facts_of_entity}}

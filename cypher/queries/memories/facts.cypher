@@ -165,7 +165,7 @@ CALL () {
 
 // name: list_resting_profiles(group_id, memory_id)
 // List the profiles of which a version was written from a memory.
-MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() WHERE r.profile_of IS NOT NULL AND $memory_id IN r.rests_on
+MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() WHERE r.profile_of > '' AND $memory_id IN r.rests_on
 RETURN DISTINCT r.memory_id AS id
 
 // name: find_memory_ids(group_ids, prefix, limit)
