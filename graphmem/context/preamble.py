@@ -229,16 +229,15 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
 
     Lines are added in this order: profiles of named entities, the most important memory of the profile, style
     instructions, answers, the profile, relevant memories, the instruction on citing, earlier sessions, the newest
-    messages up to the first that does not fit, a digest of the omitted messages (below 80 % use), the remaining
-    answers and memories. Where not all memories fit beside profiles of entities, answers that these tell are among the
-    remaining ones, and other memories that they tell are left out. Raises InvalidInput when the question alone exceeds
-    the budget.
+    messages up to the first that does not fit, a digest of the omitted messages (below 80 % use), the remaining answers
+    and memories. Where not all memories fit, those that the profiles tell are left out. Raises InvalidInput when the
+    question alone exceeds the budget.
     """
     asked = ensure_question_fits(question, budget)
     packer = _PreamblePacker(budget - asked)
     heads = {profile.line.key: profile for profile in content.profiles}
     _add_lines(packer, PreambleSection.MEMORIES, _before_all(content.profiles), PROFILES_SHARE)
-    every_answer, content = content.answers, _without(content, _told_by(packer, content, heads))
+    content = _without(content, _told_by(packer, content, heads))
     answers = content.answers
     profile: list[PlacedLine] = list(enumerate(content.profile, len(answers)))
     relevant: list[PlacedLine] = list(enumerate(content.relevant, len(answers) + len(profile)))
@@ -258,7 +257,7 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
     digest = content.summarize_omitted(shown)
     if digest and asked + packer.used < SUMMARY_USAGE_LIMIT * budget:
         packer.add_truncated(PreambleSection.OMITTED_MESSAGES, 0, PreambleLine("omitted", digest))
-    _add_answers(packer, every_answer)
+    _add_answers(packer, answers)
     _add_lines(packer, PreambleSection.MEMORIES, relevant, 1.0, left)
     _add_lines(packer, PreambleSection.MEMORIES, profile)
     preamble = packer.render()
