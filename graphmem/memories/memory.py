@@ -320,7 +320,10 @@ class MemoryIn(_GivenMemory):
     """One statement to save."""
 
     content: Content = Field(max_length=MAX_CONTENT_LENGTH)
-    type: MemoryTypeInput = Field(MemoryType.FACT, description="One of these, an alias or a declared type.")
+    type: MemoryTypeInput = Field(
+        MemoryType.FACT,
+        description="One of these but profile, an alias or a declared type.",
+    )
     subject: EntityIn | None = None
     predicate: Predicate | None = None
     object: EntityIn | None = None
@@ -362,7 +365,7 @@ class MemoryPatch(_GivenMemory):
     """The changes of a correction; fields that are left out stay as they are."""
 
     content: Content | None = Field(None, max_length=MAX_CONTENT_LENGTH)
-    type: MemoryTypeInput | None = Field(None, description="One of these, an alias or a declared type.")
+    type: MemoryTypeInput | None = Field(None, description="One of these but profile, an alias or a declared type.")
     tags: Tags | None = None
     importance: UnitInterval | None = None
     confidence: UnitInterval | None = None

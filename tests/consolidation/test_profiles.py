@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -17,9 +18,11 @@ from graphmem.app.bootstrap import Services
 from graphmem.consolidation.models import ConsolidationRun, RunStatus
 from graphmem.context.models import ContextRequest, ContextResponse
 from graphmem.memories.entity_profile import EntityProfile
-from graphmem.memories.filters import MemoryFilters
+from graphmem.memories.filters import FactFilters, MemoryFilters
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import Memory, MemoryIn, MemoryPatch, MemoryStatus
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import Conflict, InvalidInput, NotFound
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import utc_now
@@ -28,6 +31,7 @@ from graphmem.tenants.owners import Owner
 from graphmem.tenants.space_store import SpaceStore
 from graphmem.tenants.spaces import SpaceIn
 from tests.models.scripted_server import Exchange, ScriptedServer, fails, replies
+from tests.search.sources import compare_sources, open_copies, open_resident
 
 ANNA = {"name": "Anna Berger", "type": "Person"}
 FACTS = [
@@ -53,7 +57,6 @@ class ProfileModel:
         self.prompts: list[str] = []
         self.extra: list[dict[str, Any]] = []
         self.is_away = False
-        self.before_answer: Callable[[], None] = lambda: None
 
     def answer(self, exchange: Exchange) -> None:
         system, user = (message["content"] for message in exchange.body["messages"])
@@ -141,6 +144,9 @@ class Subject:
         profile = await self.profile()
         assert profile is not None
         return profile
+
+    async def entity_ids(self) -> list[str]:
+        return [(await self.look_up()).entity.id]
 
     async def context(self, question: str, **fields: Any) -> ContextResponse:
         request = ContextRequest(question=question, **fields)
@@ -375,6 +381,26 @@ async def test_search_and_lists_find_a_profile_only_by_its_type(mara: Subject) -
     assert (await mara.look_up()).entity.memory_count == 6
     core = await mara.services.retrieval.load_profile(mara.owner)
     assert "profile" not in {kind.value for kind in core.memories}
+
+
+async def test_a_copy_in_memory_has_the_profile_that_the_database_has(
+    mara: Subject, model: ProfileModel, graph: Graph, embedder: Embedder
+) -> None:
+    copies, questions = open_copies(graph), ["Where does Anna Berger live?"]
+    await mara.consolidate()
+    assert (await (await open_resident(copies, mara.owner)).load_profiles(await mara.entity_ids(), now())).keys()
+    await compare_sources(copies, graph, embedder, mara.owner, questions, Random(1))
+    cited = memory_about((await mara.look_up()).memories, "Graz")
+    await mara.services.memories.patch(mara.owner, cited.id, MemoryPatch(invalid_at=utc_now() + timedelta(days=1)))
+    await mara.save("Anna Berger likes hiking.")
+    model.sentences = [(SISTER, ["sister", "Lumen"]), ("She likes hiking.", ["hiking"])]
+    await mara.consolidate()
+    await compare_sources(copies, graph, embedder, mara.owner, questions, Random(2))
+    assert (await (await open_resident(copies, mara.owner)).load_profiles(await mara.entity_ids(), now())).keys()
+
+
+def now() -> FactFilters:
+    return FactFilters(valid_at=utc_now())
 
 
 async def test_filters_hide_a_profile_that_may_tell_of_what_does_not_pass_them(mara: Subject) -> None:
