@@ -523,7 +523,9 @@ class ContextResponse(BaseModel):
     personalization_hints: PersonalizationHints
     memories: list[Memory]
     profiles: list[EntityProfile] = Field(
-        default_factory=list, description="Profiles of entities that the question names, as the preamble has them."
+        default_factory=list,
+        exclude_if=lambda profiles: not profiles,
+        description="Profiles of entities that the question names, as the preamble has them; absent: none.",
     )
 
 
