@@ -147,8 +147,8 @@ class ConsolidationJob:
             receipt = sum((draft.receipt for draft in drafts), receipt)
             if drafts:
                 store = partial(self._profiles.store, owner, run_id, drafts)
-                written = await steps.run("store profiles", store, int)
-                actions.append(ProfilesAction(run_id=run_id, asked=len(drafts), written=written))
+                written = await steps.run("store profiles", store, list[str])
+                actions.append(ProfilesAction(run_id=run_id, asked=len(drafts), written=len(written)))
         return JobOutcome(status=status, reason=done.reason, actions=actions, receipt=receipt)
 
     async def _discover(self, owner: Owner, run_id: str) -> list[MemoryBatch]:

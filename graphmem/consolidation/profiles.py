@@ -170,8 +170,8 @@ class ProfileWriter:
 
     # Storing
 
-    async def store(self, owner: Owner, run_id: str, drafts: Sequence[ProfileDraft]) -> int:
-        """Store profiles as changes of a run that has succeeded, and return how many; done again, it changes nothing.
+    async def store(self, owner: Owner, run_id: str, drafts: Sequence[ProfileDraft]) -> list[str]:
+        """Store profiles as changes of a run that has succeeded, and return their ids; done again, it changes nothing.
 
         One that rests on what has changed since it was written is left out: it is due again.
         """
@@ -179,11 +179,13 @@ class ProfileWriter:
         texts = [draft.content for draft in written]
         vectors = dict(zip(texts, await self._embedder.embed(texts), strict=True)) if texts else {}
 
-        async def work(transaction: Transaction) -> int:
+        async def work(transaction: Transaction) -> list[str]:
             now = await self._facts.lock_user(transaction, owner)
             run = await self._runs.get(owner.tenant, run_id, with_changes=False, transaction=transaction)
-            if run.status is not RunStatus.SUCCEEDED or run.profiled_at is not None:
-                return run.profiles
+            if run.status is not RunStatus.SUCCEEDED:
+                return []
+            if run.profiled_at is not None:
+                return await _list_written(transaction, owner, run_id, drafts)
             recorder = ChangeRecorder(transaction, run_id, owner.group_id, now)
             profiles = await self._write_all(transaction, owner, run_id, written, vectors, recorder, now)
             update = RunUpdate(
@@ -194,7 +196,7 @@ class ProfileWriter:
                 receipt=sum((draft.receipt for draft in drafts), run.receipt),
             )
             await self._runs.update(run_id, update, transaction)
-            return len(profiles)
+            return [profile.memory_id for profile in profiles]
 
         return await self._graph.write(work)
 
@@ -217,7 +219,7 @@ class ProfileWriter:
             hashes=[content_hash(draft.content) for draft in drafts],
             memory_ids=[memory_id for draft in drafts for memory_id in draft.versions],
         )
-        ledger = Ledger([*found.values(), *earlier.values()], now, f"consolidation:{run_id}")
+        ledger = Ledger([*found.values(), *earlier.values()], now, _actor(run_id))
         profiles: list[Fact] = []
         for draft in drafts:
             facts = [found[key] for key in draft.versions if key in found and found[key].is_valid_at(now)]
@@ -234,6 +236,19 @@ class ProfileWriter:
         contents = {profile.uuid: vectors[profile.content] for profile in profiles}
         await FactWrite(owner, transaction, now, ledger, contents).commit()
         return profiles
+
+
+def _actor(run_id: str) -> str:
+    return f"consolidation:{run_id}"
+
+
+async def _list_written(
+    transaction: Transaction, owner: Owner, run_id: str, drafts: Sequence[ProfileDraft]
+) -> list[str]:
+    """Return the ids of the profiles that a run has stored."""
+    entity_ids = [draft.entity_id for draft in drafts]
+    rows = await transaction.run("profiles.fetch_latest", group_id=owner.group_id, entity_ids=entity_ids)
+    return [fact.memory_id for fact in map(fact_from_row, rows) if fact.actor == _actor(run_id)]
 
 
 def _to_fact(
