@@ -12,6 +12,9 @@ _SCHEMAS = "#/components/schemas/"
 _SOMETIMES_SENT = {
     ("SearchHit", "explain"),
     ("MemorySource", "speaker"),
+    ("Memory", "rests_on"),
+    ("MemoryVersion", "rests_on"),
+    ("ContextResponse", "profiles"),
     ("ApiKey", "spaces"),
     ("CreatedApiKey", "spaces"),
     ("Citation", "space"),

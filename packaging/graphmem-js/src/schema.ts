@@ -2209,9 +2209,9 @@ export interface components {
             preamble: string;
             /**
              * Profiles
-             * @description Profiles of entities that the question names, as the preamble has them.
+             * @description Profiles of entities that the question names, as the preamble has them; absent: none.
              */
-            profiles: components["schemas"]["EntityProfile"][];
+            profiles?: components["schemas"]["EntityProfile"][];
             /**
              * Recent Messages
              * @description The last messages of the session; in a request, whether they are added: false for a caller that sends them anyway.
@@ -2790,6 +2790,7 @@ export interface components {
              * @description Memories.
              */
             memories: components["schemas"]["Memory"][];
+            /** @description What is known of it in a few sentences; null: there is no profile that holds. */
             profile: components["schemas"]["EntityProfile"] | null;
         };
         /**
@@ -2815,7 +2816,10 @@ export interface components {
              * @description Its id.
              */
             id: string;
-            /** Sentences */
+            /**
+             * Sentences
+             * @description The sentences in order, each with the memories that say so.
+             */
             sentences: components["schemas"]["ProfileSentence"][];
             /**
              * Space
@@ -2835,6 +2839,7 @@ export interface components {
             /**
              * Written At
              * Format: date-time
+             * @description When this version was written.
              */
             written_at: string;
         };
@@ -3966,7 +3971,7 @@ export interface components {
              * Rests On
              * @description Of a profile, the memories that it was written from.
              */
-            rests_on: string[] | null;
+            rests_on?: string[] | null;
             /**
              * Schema Version
              * @description Version of the model of a memory.
@@ -4226,7 +4231,7 @@ export interface components {
              */
             tags?: string[];
             /**
-             * @description One of these, an alias or a declared type.
+             * @description One of these but profile, an alias or a declared type.
              * @default fact
              */
             type?: components["schemas"]["MemoryType"];
@@ -4302,7 +4307,7 @@ export interface components {
              * @description Tags, in lower case with `-` or `_`.
              */
             tags?: string[] | null;
-            /** @description One of these, an alias or a declared type. */
+            /** @description One of these but profile, an alias or a declared type. */
             type?: components["schemas"]["MemoryType"] | null;
             /**
              * Valid At
@@ -4538,7 +4543,7 @@ export interface components {
              * Rests On
              * @description Of a profile, the memories that it was written from.
              */
-            rests_on: string[] | null;
+            rests_on?: string[] | null;
             /**
              * Schema Version
              * @description Version of the model of a memory.
@@ -5548,6 +5553,7 @@ export interface components {
              * @description The name.
              */
             name: string;
+            /** @description What is known of it in a few sentences; null: there is no profile that holds. */
             profile: components["schemas"]["EntityProfile"] | null;
             /**
              * Summary
