@@ -236,9 +236,9 @@ def test_an_entity_shows_its_profile_with_links_to_the_memories_that_say_so(
     page.wait_for("#profile", "Mara lives in Porto. [1] Mara works at Arbor as a botanist. [2]")
     page.click("#profile a", "[2]")
     page.wait_for("h1", "Mara works at Arbor as a botanist")
-    page.driver.back()
+    explorer_user.open(page, f"entities/{entity_id}")
     page.click("#profile a", "Earlier versions")
-    page.wait_for("#memory", "profile")
+    page.wait_for("h1", "Mara lives in Porto. Mara works at Arbor as a botanist.")
     page.wait_for("#versions", "Mara lives in Porto. Mara works at Arbor as a botanist.")
 
 

@@ -230,8 +230,8 @@ async def test_what_rests_on_a_changed_memory_is_not_served(mara: Subject, chang
     if change == "deleted":
         await mara.services.memories.delete(mara.owner, cited.id)
     else:
-        patch = {"content": "Anna Berger has lived in Linz since 2019."} if change == "corrected" else {}
-        patch |= {"invalid_at": utc_now()} if change == "ended" else {}
+        content = "Anna Berger has lived in Linz since 2019."
+        patch: dict[str, Any] = {"content": content} if change == "corrected" else {"invalid_at": utc_now()}
         await mara.services.memories.patch(mara.owner, cited.id, MemoryPatch.model_validate(patch))
     assert await mara.profile() is None
     assert (await mara.context("What does Anna Berger do?")).profiles == []
