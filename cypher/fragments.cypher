@@ -40,9 +40,13 @@ m.redacted IS NULL AND NOT EXISTS {
     }
 }
 
+// fragment: is_statement
+// True for a version `r` of a memory that states something: a profile only says what others state.
+r.type <> 'profile'
+
 // fragment: matches_filters
-// True for a version `r` whose attributes match the filters; null and empty lists filter nothing.
-($types IS NULL OR r.type IN $types OR r.subtype IN $types)
+// True for a version `r` whose attributes match the filters; null and empty lists filter nothing, but a profile is found only by its type.
+($types IS NULL AND {{is_statement}} OR r.type IN $types OR r.subtype IN $types)
   AND ($subtype IS NULL OR toLower(replace(replace(coalesce(r.subtype, r.type), '-', '_'), ' ', '_')) = $subtype)
   AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
   AND all(tag IN $tags_all WHERE tag IN r.tags)
@@ -65,7 +69,7 @@ m.redacted IS NULL AND NOT EXISTS {
 // The fact that says best who or what `e` is: one that names a relationship, then one with the user, then the oldest.
 CASE WHEN NOT e.type IN ['Person', 'Animal', 'Organization'] OR coalesce(e.is_user, false) THEN null ELSE head(COLLECT {
   MATCH (e)-[about:RELATES_TO]-(other:Entity)
-  WHERE about.expired_at IS NULL AND about.valid_from < about.valid_to
+  WHERE about.expired_at IS NULL AND about.valid_from < about.valid_to AND about.type <> 'profile'
   RETURN about.fact
   ORDER BY about.name ENDS WITH '_OF' OR about.name IN ['MARRIED_TO', 'IN_RELATIONSHIP_WITH', 'REPORTS_TO', 'LIVES_WITH'] DESC,
     coalesce(other.is_user, false) DESC, about.first_created_at, about.fact
@@ -121,7 +125,7 @@ RETURN collect([p {.*, first_detected: null, last_detected: null},
 // fragment: fact_version
 // A version `r` with all its properties but the vector and the shadow bounds.
 r {.*, fact_embedding: null, next_vector: null, revision: null, valid_from: null, valid_to: null, known_from: null, known_to: null,
-   created_at: null, first_created_at: null, updated_at: null, last_accessed_at: null, valid_at: null, invalid_at: null,
+   profile_of: null, created_at: null, first_created_at: null, updated_at: null, last_accessed_at: null, valid_at: null, invalid_at: null,
    claimed_invalid_at: null, expired_at: null, expires_at: null} AS fact,
 {{fact_times}} AS times, startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
 
@@ -148,7 +152,7 @@ CASE WHEN split(r.group_id, ':')[1] STARTS WITH ' ' THEN [id IN r.message_ids | 
 r {.memory_id, .uuid, .version, .fact, .name, .content_data, .type, .subtype, .scope, .status, .domain, .tags, .metadata, .confidence,
    .importance, .strength, .decay_rate, .access_count, .immutable, .single_valued, .retired, .content_hash,
    .source_kind, .trusted_as, .source_quote, .speaker, .actor, .session_id, .message_ids, .entity_ids, .supersedes, .superseded_by, .contests,
-   .associations, .end_status, .group_id},
+   .associations, .rests_on, .end_status, .group_id},
 {{fact_times}}, startNode(r).uuid, endNode(r).uuid
 
 // fragment: session_columns
@@ -173,6 +177,34 @@ CALL (e) {
   MATCH ()-[r:RELATES_TO {group_id: reference.group_id, memory_id: reference.memory_id}]->() RETURN r
 }
 
+// fragment: can_be_profiled
+// True for a version `r` that a profile may be written from: what holds now, in every conversation and without an expiry.
+r.expired_at IS NULL AND r.valid_from <= $now AND r.valid_to > $now AND r.expires_at IS NULL AND NOT r.retired
+  AND r.scope IN ['profile', 'domain'] AND r.status IN ['active', 'superseded']
+  AND NOT r.type IN ['profile', 'conversation_topic', 'conversation_summary']
+
+// fragment: due_profile
+// Keep the entities `e` with enough facts whose profile is missing, rests on what has changed or lacks newer facts, but for one that could not be written from these facts.
+WHERE COUNT { (e)-[:RELATES_TO]-() } + COUNT { (e)<-[:REFERS_TO]-() } >= $min_facts
+CALL (e) {
+  {{facts_of_entity}}
+  WITH r WHERE {{can_be_profiled}}
+  RETURN collect([r.memory_id, r.created_at, r.first_created_at]) AS facts
+}
+CALL (e) {
+  MATCH ()-[r:RELATES_TO {group_id: e.group_id, profile_of: e.uuid}]->()
+  WITH r ORDER BY r.created_at DESC, r.version DESC LIMIT 1
+  RETURN collect(CASE WHEN r.end_status = 'archived' THEN null ELSE r END) AS profiles
+}
+WITH e, facts, head(profiles) AS p
+WHERE size(facts) >= $min_facts AND (p IS NULL
+    OR any(id IN p.rests_on WHERE NOT any(fact IN facts WHERE fact[0] = id AND fact[1] <= p.created_at))
+    OR size([fact IN facts WHERE fact[2] > p.created_at]) >= $min_new)
+  AND NOT EXISTS {
+    MATCH (run:ConsolidationRun {group_id: e.group_id})
+    WHERE e.uuid IN run.unprofiled AND all(fact IN facts WHERE fact[1] <= run.profiled_at)
+  }
+
 // fragment: entity_node
 // An entity `e` without its vector.
 e {.*, name_embedding: null, next_vector: null, revision: null}
@@ -183,7 +215,8 @@ e {.uuid, .name, .name_key, .type, .aliases, .alias_keys, .attributes, .is_user}
 
 // fragment: memory_count
 // How many facts at the edges of the entity `e` are believed and valid now.
-COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL AND r.valid_from <= datetime() AND r.valid_to > datetime() }
+COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL AND r.valid_from <= datetime() AND r.valid_to > datetime()
+  AND {{is_statement}} }
 
 // fragment: entity_properties
 // An entity `e` and its times.

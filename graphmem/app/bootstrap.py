@@ -38,6 +38,7 @@ from graphmem.ingestion.inferred_save import InferredSave
 from graphmem.jobs.runner import JobRunner, JobWaiting
 from graphmem.jobs.store import DEMO_QUEUE, JOB_QUEUE
 from graphmem.memories.declarations import DeclaredTypeService, DeclaredTypeStore
+from graphmem.memories.profile_store import ProfileStore
 from graphmem.memories.reembedding import ReembeddingService
 from graphmem.memories.service import MemoryService
 from graphmem.memories.vectors import VectorStore
@@ -120,7 +121,7 @@ class Services:
             settings.max_memories_per_save,
             self.trust,
         )
-        self.entities = EntityService(entities, facts, EntityGraphStore(graph), clock)
+        self.entities = EntityService(entities, ProfileStore(graph), facts, EntityGraphStore(graph), clock)
         self.retrieval = RetrievalService(
             retrieval.search,
             retrieval.lookup,

@@ -44,5 +44,6 @@ class ConsolidationComponents:
             cold_policy=ColdMemoryPolicy(
                 timedelta(days=settings.consolidation_old_days), settings.consolidation_seldom
             ),
+            max_profiles=settings.consolidation_max_profiles if components.model else 0,
         )
         return cls(runs, discovery, executor)

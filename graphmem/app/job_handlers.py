@@ -13,6 +13,7 @@ from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.consolidation_job import ConsolidationJob
 from graphmem.consolidation.jobs import CONSOLIDATION_JOB, NIGHTLY_STAGE_JOB
 from graphmem.consolidation.maintenance import ARCHIVE_JOB, MAINTENANCE_JOB, MaintenanceJob, MaintenanceTasks
+from graphmem.consolidation.profiles import ProfileWriter
 from graphmem.consolidation.run_store import RunStore
 from graphmem.context.learning import OBSERVATION_JOB, ContextLearner, queue_observation
 from graphmem.context.usage import ContextUsage
@@ -80,6 +81,7 @@ def build_job_handlers(services: Services, consolidation: ConsolidationComponent
         consolidation.executor,
         components.clock,
         jobs,
+        _build_profile_writer(components, consolidation),
     )
     maintenance = build_maintenance_job(components, jobs, consolidation.runs, services.learner, services.context_usage)
     embedder = components.embedder
@@ -103,6 +105,22 @@ def build_job_handlers(services: Services, consolidation: ConsolidationComponent
         JobHandler(WEBHOOK_JOB, services.webhook_delivery.handle),
         JobHandler(ERASURE_JOB, services.forgetting.handle_erasure_job),
     ]
+
+
+def _build_profile_writer(components: Components, consolidation: ConsolidationComponents) -> ProfileWriter | None:
+    if components.model is None:
+        return None
+    return ProfileWriter(
+        components.graph,
+        components.facts,
+        consolidation.runs,
+        components.embedder,
+        components.policy,
+        components.model,
+        load_prompts()["profile"],
+        components.clock,
+        components.settings.timezone,
+    )
 
 
 def build_maintenance_job(

@@ -47,6 +47,7 @@ class AskRequest(BaseModel):
             session_id=self.session_id,
             token_budget=self.token_budget,
             top=ASK_TOP,
+            profiles=False,
             valid_as_of=self.valid_as_of,
             known_as_of=self.known_as_of,
             spaces=self.spaces,

@@ -260,11 +260,13 @@ def intents(learned: Sequence[LearnedIntent]) -> Renderable:
 
 
 def lookup_response(response: LookupResponse) -> list[Renderable]:
-    """Return one table for each entity found, with what is known about it."""
+    """Return what is known about each entity found: its profile, and a table of memories."""
     if not response.entities:
         return [Text("No matching entity.")]
     tables: list[Renderable] = []
     for match in response.entities:
+        if match.profile:
+            tables.append(Text(match.profile.content))
         table = make_table("memory", "statement", "type", "valid", title=format_entity(match.entity))
         for memory in match.memories:
             add_row(table, shorten_id(memory.id), memory.content, memory.type, format_validity(memory))

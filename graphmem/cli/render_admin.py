@@ -113,6 +113,7 @@ def runs(listed: Sequence[ConsolidationRun]) -> Renderable:
     for run in listed:
         status = f"{run.trigger}, {run.status}{', dry run' if run.dry_run else ''}".replace("_", " ")
         done = f"{run.executed} executed, {run.refused} refused, {run.change_count} changes"
+        done += f", {run.profiles} profiles" if run.profiles else ""
         user = run.user_id or "all"
         add_row(table, shorten_id(run.id), format_time(run.created_at), user, status, done, run.reason)
     return table

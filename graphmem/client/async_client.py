@@ -129,6 +129,7 @@ from graphmem.search.models import (
     MessageSearchQuery,
     MessageSearchResponse,
     Persona,
+    ProfiledEntity,
     SearchQuery,
     SearchResponse,
     UserProfile,
@@ -416,9 +417,11 @@ class AsyncClient:
         )
 
     @about_user
-    async def entity(self, user_id: str, entity_id: str) -> Entity:
-        """Read an entity with its aliases and attributes."""
-        return await self._send(get(make_path("/v1/users/{}/entities/{}", user_id, entity_id), parse_model(Entity)))
+    async def entity(self, user_id: str, entity_id: str) -> ProfiledEntity:
+        """Read an entity with its aliases, its attributes and its profile: what is known of it in a few sentences."""
+        return await self._send(
+            get(make_path("/v1/users/{}/entities/{}", user_id, entity_id), parse_model(ProfiledEntity))
+        )
 
     @about_user
     async def entity_memories(

@@ -26,7 +26,7 @@ from graphmem.consolidation.statements import Restated, find_changed_numbers, fi
 from graphmem.memories.entity import Entity, EntityIn
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact, join_sources
-from graphmem.memories.fact_mapping import fact_to_properties
+from graphmem.memories.fact_mapping import fact_from_row, fact_to_properties, profile_of
 from graphmem.memories.memory import MemoryStatus
 from graphmem.memories.saving import FactWrite
 from graphmem.memories.snapshot import ElementImage, ElementKind, diff_properties
@@ -236,6 +236,9 @@ async def retire_duplicates(
     return ledger.now
 
 
+LINKED_REASON = "its entity was linked with another one"
+"""Reason in the history of a profile that a link ended."""
+
 SAME_ENTITY_REASON = "said of the same entity under another name"
 """Reason in the history of a memory that a link made a duplicate."""
 
@@ -262,8 +265,9 @@ class EntityLinker:
 
         Returns the facts that ended as duplicates, and the time reached.
         """
+        now = await self._archive_profiles(keep, merge, now)
         ended, now = await self._retire_duplicates(keep, merge, now)
-        versions = await fetch_facts_of_entity(self.transaction, self.owner, merge.id)
+        versions = await fetch_facts_of_entity(self.transaction, self.owner, merge.id, with_profiles=True)
         messages = await self.transaction.run(
             "consolidation.find_mentioning_messages", group_id=self.owner.group_id, entity_id=merge.id
         )
@@ -281,6 +285,21 @@ class EntityLinker:
             referring=deduplicate(fact.memory_id for fact in reattached),
         )
         return ended, now + MICROSECOND
+
+    async def _archive_profiles(self, keep: Entity, merge: Entity, now: datetime) -> datetime:
+        """End the profiles of two entities, neither of which tells of both; return the time reached."""
+        rows = await self.transaction.run(
+            "profiles.fetch_latest", group_id=self.owner.group_id, entity_ids=[keep.id, merge.id]
+        )
+        profiles = [fact for fact in map(fact_from_row, rows) if fact.expired_at is None]
+        if not profiles:
+            return now
+        ledger = Ledger(profiles, now, self.actor)
+        for profile in profiles:
+            ledger.archive(profile.memory_id, LINKED_REASON)
+        await self.recorder.record_before(ElementKind.FACT, ledger.changed)
+        await FactWrite(self.owner, self.transaction, now, ledger).commit()
+        return ledger.now + MICROSECOND
 
     async def _retire_duplicates(self, keep: Entity, merge: Entity, now: datetime) -> tuple[list[Fact], datetime]:
         """End the statements about `merge` that are also current about `keep`, which takes over their sources."""
@@ -323,7 +342,11 @@ class EntityLinker:
                 "id": fact.uuid,
                 "source": fact.subject_id,
                 "target": fact.object_id or fact.subject_id,
-                "properties": {"entity_ids": list(fact.entity_ids), "active_hash": fact.active_hash},
+                "properties": {
+                    "entity_ids": list(fact.entity_ids),
+                    "active_hash": fact.active_hash,
+                    "profile_of": profile_of(fact),
+                },
             }
             for fact in facts
         ]

@@ -24,6 +24,7 @@ from graphmem.consolidation.models import (
     RunStatus,
     RunTrigger,
 )
+from graphmem.consolidation.profiles import ProfileDraft, ProfileWriter
 from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.jobs.job import JobAction, JobOutcome, JobStatus
@@ -69,6 +70,15 @@ class RunAction(JobAction):
         return self.model_dump(mode="json")
 
 
+class ProfilesAction(JobAction):
+    """The profiles that a run wrote, and of how many entities it asked the model for one."""
+
+    action: Literal["profile"] = "profile"
+    run_id: str
+    asked: int
+    written: int
+
+
 class NightlyStageAction(JobAction):
     """The number of runs for which a stage was queued."""
 
@@ -77,7 +87,10 @@ class NightlyStageAction(JobAction):
 
 
 class ConsolidationJob:
-    """Handles the jobs of consolidation; `jobs` is the queue for the stages of nightly runs."""
+    """Handles the jobs of consolidation; `jobs` is the queue for the stages of nightly runs.
+
+    Without `profiles`, which need a model, no profiles of entities are written.
+    """
 
     def __init__(
         self,
@@ -88,6 +101,7 @@ class ConsolidationJob:
         executor: RunExecutor,
         clock: Clock,
         jobs: JobRunner,
+        profiles: ProfileWriter | None = None,
     ) -> None:
         self._graph = graph
         self._runs = runs
@@ -96,6 +110,7 @@ class ConsolidationJob:
         self._executor = executor
         self._clock = clock
         self._jobs = jobs
+        self._profiles = profiles
 
     async def handle(self, payload: ConsolidationPayload, steps: Steps) -> JobOutcome:
         """Handle a job of kind `consolidate`."""
@@ -103,7 +118,7 @@ class ConsolidationJob:
             return await self._run(payload.owner, payload.run_id, payload.stage, steps)
         except GraphmemError as error:
             # Not a step: a retried job continues with the step that failed.
-            await self._mark_failed(payload.run_id, error.detail)
+            await self._mark_failed(payload.owner, payload.run_id, error.detail)
             raise
 
     # One run
@@ -126,7 +141,15 @@ class ConsolidationJob:
             return JobOutcome(actions=[BatchesAction(action="analyse", batches=len(batches))], receipt=receipt)
         done = await steps.run("execute", partial(self._execute, owner, run_id), RunAction)
         status = JobStatus.SUCCEEDED if done.status is not RunStatus.ABORTED else JobStatus.SKIPPED
-        return JobOutcome(status=status, reason=done.reason, actions=[done], receipt=receipt)
+        actions: list[JobAction] = [done]
+        if self._profiles is not None and done.status is RunStatus.SUCCEEDED:
+            drafts = await self._draft_profiles(owner, run_id, self._profiles, steps)
+            receipt = sum((draft.receipt for draft in drafts), receipt)
+            if drafts:
+                store = partial(self._profiles.store, owner, run_id, drafts)
+                written = await steps.run("store profiles", store, list[str])
+                actions.append(ProfilesAction(run_id=run_id, asked=len(drafts), written=len(written)))
+        return JobOutcome(status=status, reason=done.reason, actions=actions, receipt=receipt)
 
     async def _discover(self, owner: Owner, run_id: str) -> list[MemoryBatch]:
         """Find the batches of a new run and store them; return those of the run."""
@@ -231,7 +254,30 @@ class ConsolidationJob:
             changes=run.change_count,
         )
 
-    async def _mark_failed(self, run_id: str, reason: str) -> None:
+    async def _draft_profiles(
+        self, owner: Owner, run_id: str, writer: ProfileWriter, steps: Steps
+    ) -> list[ProfileDraft]:
+        """Return the profiles that are due after a run; after one by hand or without consequences none are."""
+        due = await steps.run("find profiles", partial(self._find_due_profiles, owner, run_id), list[str])
+        drafts: list[ProfileDraft] = []
+        for number, entity_id in enumerate(due, 1):
+            write = partial(writer.write, owner, entity_id)
+            drafts.append(await steps.run(f"profile {number}", write, ProfileDraft))
+            if not drafts[-1].is_answered:
+                break  # the model is away: the next run asks again
+        return drafts
+
+    async def _find_due_profiles(self, owner: Owner, run_id: str) -> list[str]:
+        run = await self._load_run(owner, run_id)
+        if run.dry_run or run.trigger is RunTrigger.CURATED or run.profiled_at is not None:
+            return []
+        return await self._discovery.find_due_profiles(owner, self._clock())
+
+    async def _mark_failed(self, owner: Owner, run_id: str, reason: str) -> None:
+        """Mark a run as failed unless it has been executed: then only its profiles are missing."""
+        with suppress(NotFound):
+            if (await self._load_run(owner, run_id)).phase is RunPhase.DONE:
+                return
         failed = RunUpdate(status=RunStatus.FAILED, reason=reason, finished_at=self._clock())
         await self._runs.update(run_id, failed)
 

@@ -55,7 +55,7 @@ from graphmem.memories.entity import (
     parse_entity_type,
 )
 from graphmem.memories.fact import Fact
-from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryStatus, Scope
+from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryStatus, MemoryType, Scope
 from graphmem.runtime.field_types import content_hash, name_key
 from graphmem.runtime.stored_values import stored_values
 from graphmem.tenants.trust import DEFAULT_ORDER, TrustOrder
@@ -185,6 +185,8 @@ def _check_usable(memory_ids: Sequence[str], context: GuardContext) -> str | Non
         fact = context.facts.get(memory_id)
         if fact is None:
             return f"there is no current memory {memory_id} of this user"
+        if fact.type is MemoryType.PROFILE:
+            return f"{memory_id} is a profile, which says what other memories state"
         if fact.immutable:
             return f"{memory_id} is immutable"
         if fact.scope is Scope.GLOBAL:

@@ -358,6 +358,8 @@ class ConsolidationRun(BaseModel):
     batches_done: int = 0
     executed: int = 0
     refused: int = 0
+    profiles: int = Field(0, description="Profiles of entities that it wrote.")
+    profiled_at: datetime | None = Field(None, description="When its profiles were stored; null: it wrote none.")
     change_count: int = 0
     receipt: Receipt = Field(default_factory=Receipt)
     proposals: list[ReviewedProposal] = Field(default_factory=list)

@@ -19,7 +19,7 @@ from graphmem.consolidation.models import (
 from graphmem.consolidation.rollback_plan import ElementKey, RollbackPlan
 from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.memories import snapshot_store
-from graphmem.memories.fact_mapping import fact_from_image
+from graphmem.memories.fact_mapping import fact_from_image, fact_from_row
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.saving import FactLoader
 from graphmem.memories.snapshot import ElementImage, ElementKind
@@ -224,6 +224,11 @@ async def load_plan(transaction: Transaction, owner: Owner, run_id: str) -> Roll
     if versions := [{"memory_id": key, "version": version} for key, version in plan.last_versions().items()]:
         rows = await transaction.run("snapshots.find_later_versions", group_id=group_id, rows=versions)
         plan.add_later_versions(await _fetch_fact_images(transaction, group_id, rows))
+    if profiles := plan.restored_profiles():
+        rows = await transaction.run("profiles.fetch_latest", group_id=group_id, entity_ids=list(profiles))
+        for latest in map(fact_from_row, rows):
+            if latest.expired_at is None and latest.memory_id != profiles[latest.subject_id]:
+                plan.keep_ended(profiles[latest.subject_id])
     if hashes := plan.restored_hashes():
         rows = await transaction.run("snapshots.find_active_hash_holders", group_id=group_id, keys=list(hashes))
         plan.add_duplicates(rows)

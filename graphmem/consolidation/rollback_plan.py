@@ -8,6 +8,7 @@ from typing import Any
 
 from graphmem.consolidation.models import RollbackConflict, RollbackElement, RollbackPreview
 from graphmem.memories.fact import Fact
+from graphmem.memories.memory import MemoryType
 from graphmem.memories.snapshot import (
     EXISTENCE_FIELD,
     ElementChange,
@@ -59,6 +60,12 @@ class RollbackPlan:
 
     def _add_change(self, change: ElementChange, current: ElementImage | None) -> None:
         restored = restore_element(change, current)
+        if _is_profile(change.before) or _is_profile(change.after):
+            # Later runs write a profile anew: that is no conflict, and what another rollback removed stays away.
+            is_removed = current is None and change.after is not None
+            target = None if is_removed else restored.image
+            self._set(PlannedElement(change.kind, change.id, current, target))
+            return
         self._set(PlannedElement(change.kind, change.id, current, restored.image))
         if restored.conflicts:
             fields = list(restored.conflicts)
@@ -132,18 +139,38 @@ class RollbackPlan:
         versions: dict[str, int] = {}
         for change in self._changes:
             if change.kind is ElementKind.FACT and change.memory_id and change.before is None and change.after:
+                if _is_profile(change.after) and self._elements[change.kind, change.id].current is None:
+                    continue
                 version = change.after.properties["version"]
                 versions[change.memory_id] = max(version, versions.get(change.memory_id, 0))
         return versions
 
     def add_later_versions(self, images: Mapping[str, ElementImage]) -> None:
-        """Plan to remove the versions that follow those the run wrote; each is a conflict."""
+        """Plan to remove the versions that follow those the run wrote; each but those of profiles is a conflict."""
         for uuid, image in images.items():
             if (ElementKind.FACT, uuid) in self._elements:
                 continue
             self._set(PlannedElement(ElementKind.FACT, uuid, current=image, target=None))
+            if _is_profile(image):
+                continue
             detail = f"version {image.properties['version']} was written after the run"
             self._add_conflict(ElementKind.FACT, uuid, image.properties["memory_id"], detail, [EXISTENCE_FIELD])
+
+    # Profiles
+
+    def restored_profiles(self) -> dict[str, str]:
+        """Return the ids of the profiles that become current again, by the ids of their entities."""
+        return {
+            target.properties["profile_of"]: target.properties["memory_id"]
+            for _, target in self.restored_facts()
+            if _is_profile(target) and "expired_at" not in target.properties
+        }
+
+    def keep_ended(self, memory_id: str) -> None:
+        """Plan to leave a profile as it is, because its entity has another one by now."""
+        for key, element in self._elements.items():
+            if _memory_id(element) == memory_id:
+                self._elements[key] = replace(element, target=element.current)
 
     # Statements saved again after the run
 
@@ -276,6 +303,10 @@ class RollbackPlan:
                 }
             )
         return rows
+
+
+def _is_profile(image: ElementImage | None) -> bool:
+    return image is not None and image.properties.get("type") == MemoryType.PROFILE
 
 
 def _memory_id(element: PlannedElement) -> str | None:

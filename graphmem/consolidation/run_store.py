@@ -42,8 +42,9 @@ from graphmem.tenants.users import lock_user
 _CHANGE_LIST = TypeAdapter(list[ElementChange])
 _BATCH_LIST = TypeAdapter(list[MemoryBatch])
 
-_SCALARS = ("id", "phase", "trigger", "dry_run", "actor", "reason", "created_at", "finished_at", "undoes", "undone_by")
-_COUNTS = ("candidates", "batches", "batches_done", "executed", "refused", "change_count")
+_SCALARS = ("id", "phase", "trigger", "dry_run", "actor", "reason", "created_at", "finished_at", "undoes", "undone_by",
+            "profiled_at")  # fmt: skip
+_COUNTS = ("candidates", "batches", "batches_done", "executed", "refused", "profiles", "change_count")
 
 MAX_REPORTING_RUNS = 200
 """Latest runs whose contradictions are listed."""
@@ -53,7 +54,10 @@ MAX_RETURNED_CHANGES = 5000
 
 
 class RunUpdate(BaseModel):
-    """The fields of a run to set. A field that is not given keeps its value; None removes it."""
+    """The fields of a run to set. A field that is not given keeps its value; None removes it.
+
+    `unprofiled` are the ids of entities of which no profile could be written.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_enum_values=True)
 
@@ -68,6 +72,9 @@ class RunUpdate(BaseModel):
     contradictions: list[ReportedContradiction] | None = None
     receipt: Receipt | None = None
     change_count: int | None = None
+    profiles: int | None = None
+    profiled_at: datetime | None = None
+    unprofiled: list[str] | None = None
     preview: list[ElementChange] | None = None
 
     def to_properties(self) -> dict[str, Any]:
@@ -270,6 +277,7 @@ class RunStore:
                 "proposals": to_json(proposals),
                 "contradictions": ReportedContradiction.list_to_json(contradictions),
                 "batch_ids": _BATCH_LIST.dump_json(batches).decode(),
+                "unprofiled": [key for key in row["unprofiled"] or () if key not in entity_ids] or None,
                 "preview": None,
             }
             await transaction.run("runs.update", run_id=row["id"], properties=properties)
@@ -362,7 +370,11 @@ async def fetch_entities(transaction: Transaction, owner: Owner, ids: Iterable[s
     return {row["entity"]["uuid"]: entity_from_node(row["entity"]) for row in rows}
 
 
-async def fetch_facts_of_entity(transaction: Transaction, owner: Owner, entity_id: str) -> list[Fact]:
-    """Return every version of the facts at an entity's edges and of those that mention it."""
-    rows = await transaction.run("consolidation.fetch_entity_facts", group_id=owner.group_id, entity_id=entity_id)
+async def fetch_facts_of_entity(
+    transaction: Transaction, owner: Owner, entity_id: str, *, with_profiles: bool = False
+) -> list[Fact]:
+    """Return every version of the facts at an entity's edges and of those that mention it, and of its profiles too."""
+    rows = await transaction.run(
+        "consolidation.fetch_entity_facts", group_id=owner.group_id, entity_id=entity_id, with_profiles=with_profiles
+    )
     return [fact_from_row(row) for row in rows]

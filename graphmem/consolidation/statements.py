@@ -478,6 +478,30 @@ def find_changed_names(
     return None
 
 
+MAX_UNTOLD_SHARE = 0.5
+"""Largest share of the words of a sentence that its sources lack: those of another way to say the same."""
+
+
+def find_untold(sources: Iterable[str], sentence: str, names: Iterable[str] = ()) -> str | None:
+    """Return which number or name of a sentence its sources lack, or that they lack most of its words, or None.
+
+    `names` are those of its subject, which it may have anyway. Neutral words do not count.
+    """
+    sources, own = list(sources), _words(names)
+    told = {token.key for text in sources for token in split_statement(text)} | own
+    words = [token.key for token in split_statement(sentence) if not token.is_mark]
+    if numbers := [key for key in dict.fromkeys(words) if is_number(key) and key not in told]:
+        return f"no source has {', '.join(numbers[:5])}"
+    if unnamed := sorted(name for name in _capitalised(sentence) - own if not is_like_any(name, told)):
+        return f"no source names {', '.join(unnamed[:5])}"
+    neutral = neutral_words(known_languages(" ".join([*sources, sentence])))
+    meaningful = [key for key in words if key not in neutral and key not in own]
+    untold = [key for key in meaningful if not is_like_any(key, told)]
+    if len(untold) > MAX_UNTOLD_SHARE * len(meaningful):
+        return f"no source has most of its words: {', '.join(untold[:5])}"
+    return None
+
+
 def find_misattributed_numbers(sources: Iterable[str], result: str) -> list[str]:
     """Return the numbers that share a clause of the result with the words of another number of the sources."""
     words_by_number: dict[str, set[str]] = defaultdict(set)

@@ -18,6 +18,7 @@ from graphmem.context.hints import format_date, last_said_at
 from graphmem.context.preamble import AnswerLine, PreambleLine
 from graphmem.context.relevance import ExcerptWords, content_words
 from graphmem.conversations.session import Message, MessageRole
+from graphmem.memories.entity_profile import EntityProfile
 from graphmem.memories.memory import Memory, MemoryType, Scope
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
 from graphmem.tenants.owners import MessageName
@@ -155,6 +156,11 @@ def memory_bullets(
         )
         for key, memory in {memory.id: memory for memory in memories}.items()
     }
+
+
+def profile_bullet(profile: EntityProfile, titles: Mapping[str, str]) -> PreambleLine:
+    """Return a profile as one `- ` bullet, whose key is the id of the profile; `titles` are those of spaces, by id."""
+    return PreambleLine(profile.id, f"- {to_single_line(profile.content)}", _origin(profile.space, titles))
 
 
 def quote_line(message: Message, text: str, titles: Mapping[str, str]) -> PreambleLine:

@@ -28,6 +28,8 @@ from graphmem.context.relevance import (
 )
 from graphmem.context.store import ContextStore
 from graphmem.context.surroundings import SessionSearch, SurroundingsStore
+from graphmem.memories.entity_profile import EntityProfile
+from graphmem.memories.filters import FactFilters, known_at_or_now
 from graphmem.runtime.metrics import SEMANTIC_SEARCH_LATENCY, HitRate
 from graphmem.runtime.times import Clock
 from graphmem.search.hybrid_search import HybridSearch
@@ -133,6 +135,12 @@ TICKET_WEIGHT = 3.0
 MIN_SOURCE_SCORE = 0.5
 """Similarity above which a memory points to the session it was extracted from."""
 
+MAX_PROFILES = 2
+"""Profiles of entities that a context has at most."""
+
+MAX_PROFILED_ENTITIES = 10
+"""Named entities whose profiles are looked for at most, the surest ones."""
+
 MIN_MESSAGES = 60
 MAX_MESSAGES = 1_000
 """Bounds of the number of messages that are loaded."""
@@ -167,10 +175,11 @@ class ContextBuilder:
         scope = scope_of(reader)
         product = self._profiles.for_tenant(scope.owner.tenant)
         source = await self._searcher.open(reader)
-        snapshot, found, ticket_sessions = await asyncio.gather(
+        snapshot, found, ticket_sessions, profiles = await asyncio.gather(
             self._load_snapshot(source.state, request, message_limit),
             self._search(source, request),
             self._find_ticket_sessions(scope.owner, request),
+            self._load_profiles(source, request),
         )
         order = source.state.trust_order
         snapshot = snapshot.trusted_as_much_as(request.min_trust, order)
@@ -189,7 +198,7 @@ class ContextBuilder:
             valid_as_of=request.valid_as_of,
             known_as_of=request.known_as_of,
         )
-        material = ContextMaterial(snapshot, hits, quotes, surroundings, refers_to_past, scope.titles)
+        material = ContextMaterial(snapshot, hits, quotes, surroundings, refers_to_past, scope.titles, profiles)
         packed = pack_context(request, material, product)
         return await self._complete(source, request, material, packed)
 
@@ -234,6 +243,20 @@ class ContextBuilder:
         with SEMANTIC_SEARCH_LATENCY.time():
             query = _to_query(request, request.question, include_messages=True)
             return await self._searcher.search(source.state.scope, query, source=source, with_evidence=False)
+
+    async def _load_profiles(self, source: CandidateSource, request: ContextRequest) -> list[EntityProfile]:
+        """Return the profiles of the entities that the question names, of the surest first.
+
+        With a least trust there are none: a profile tells what several sources say.
+        """
+        if request.question is None or not request.profiles or request.min_trust is not None:
+            return []
+        named = [mention.id for mention in await self._searcher.find_named(source, request.question)]
+        times = FactFilters(
+            valid_at=request.valid_as_of or self._clock(), known_at=known_at_or_now(request.known_as_of)
+        )
+        found = await source.load_profiles(named[:MAX_PROFILED_ENTITIES], times) if named else {}
+        return [found[entity_id] for entity_id in named if entity_id in found][:MAX_PROFILES]
 
     async def _add_hits_of_domains(
         self, source: CandidateSource, request: ContextRequest, found: Sequence[SearchHit]

@@ -15,6 +15,7 @@ from graphmem.context.answer_lines import (
     limit_memories,
     memory_bullets,
     order_answers,
+    profile_bullet,
     quote_line,
     repeats_question,
     says_something,
@@ -43,6 +44,7 @@ from graphmem.context.preamble import (
     PreambleContent,
     PreambleLine,
     PreambleSection,
+    ProfileLine,
     pack_preamble,
 )
 from graphmem.context.relevance import (
@@ -54,6 +56,7 @@ from graphmem.context.relevance import (
     semantic_score,
 )
 from graphmem.conversations.session import MessageRole
+from graphmem.memories.entity_profile import EntityProfile
 from graphmem.memories.memory import Memory, MemoryType, Scope
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
 from graphmem.tenants.owners import MessageName
@@ -99,7 +102,7 @@ class BuiltContext:
 class ContextMaterial:
     """What a context is composed from; `quotes` are messages that may say something about the question.
 
-    `titles` are those of the spaces that are read, by their ids.
+    `titles` are those of the spaces that are read, by their ids; `profiles` those of entities that the question names.
     """
 
     snapshot: ContextSnapshot
@@ -108,11 +111,12 @@ class ContextMaterial:
     surroundings: Surroundings
     refers_to_past: bool
     titles: Mapping[str, str] = field(default_factory=dict)
+    profiles: Sequence[EntityProfile] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PackedContext:
-    """The preamble, the memories in it, and the hits among these.
+    """The preamble, the memories and the profiles in it, and the hits among the memories.
 
     `named` are the memories that hints name, `left_out` those that the user contradicts.
     """
@@ -122,6 +126,7 @@ class PackedContext:
     recalled: Sequence[SearchHit]
     named: NamedMemories
     left_out: Sequence[Memory]
+    profiles: Sequence[EntityProfile] = ()
 
 
 def select_quotes(
@@ -167,6 +172,11 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
     )
     answers = _answer_lines(request, material, fitting, contradicted, bullets)
     content = PreambleContent(
+        profiles=[
+            ProfileLine(profile_bullet(profile, material.titles), profile.memory_ids)
+            for profile in material.profiles
+            if contradicted_ids.isdisjoint(profile.memory_ids)
+        ],
         answers=answers,
         profile=[bullets[memory.id] for memory in profile_memories],
         relevant=[bullets[hit.memory.id] for hit in fitting],
@@ -185,6 +195,7 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
         recalled=recalled,
         named=NamedMemories.select([hit for hit in recalled if hit.memory.space is None]),
         left_out=contradicted,
+        profiles=[profile for profile in material.profiles if profile.id in set(preamble.profile_keys)],
     )
 
 
@@ -217,6 +228,7 @@ def complete_context(
         related_sessions=list(related),
         personalization_hints=build_hints(request, snapshot, hint_sources),
         memories=list(packed.memories),
+        profiles=list(packed.profiles),
     )
     answering = [hit.memory for hit in packed.recalled if hit.score >= FIT_SCORE]
     return BuiltContext(context, answering[: request.top], packed.preamble.quotes, packed.preamble.messages)

@@ -16,6 +16,7 @@ from graphmem.conversations.session import (
     MessageRole,
     Session,
 )
+from graphmem.memories.entity_profile import EntityProfile
 from graphmem.memories.memory import Memory
 from graphmem.runtime.field_types import (
     MAX_METADATA_DEPTH,
@@ -296,6 +297,7 @@ class ContextRequest(BaseModel):
     top: int = Field(10, ge=0, le=50)
     sources: bool = False
     recent_messages: bool = True
+    profiles: bool = Field(True, description="Whether profiles of the entities that the question names come first.")
     profile_pack: Metadata = Field(default_factory=dict)
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
@@ -524,6 +526,11 @@ class ContextResponse(BaseModel):
     related_sessions: list[RelatedSession]
     personalization_hints: PersonalizationHints
     memories: list[Memory]
+    profiles: list[EntityProfile] = Field(
+        default_factory=list,
+        exclude_if=lambda profiles: not profiles,
+        description="Profiles of entities that the question names, as the preamble has them; absent: none.",
+    )
 
 
 EnhancementStep = Literal["continuity", "style", "example", "followups", "sources"]

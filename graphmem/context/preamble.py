@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import groupby
@@ -12,6 +12,9 @@ from graphmem.text.token_counts import count_tokens, truncate_to_tokens
 
 MEMORIES_HEADING = "## Information about this user from past conversations:"
 """Heading of the memories, which follow as `- ` bullets."""
+
+PROFILES_SHARE = 0.25
+"""Share of the capacity up to which profiles of entities that the question names are added, before everything else."""
 
 STYLE_SHARE = 0.2
 """Share of the capacity up to which style instructions are added first, after the most important of the profile."""
@@ -84,14 +87,23 @@ class AnswerLine:
 
 
 @dataclass(frozen=True, slots=True)
-class PreambleContent:
-    """The candidate lines: answers best first, profile by importance, relevant memories, messages oldest first.
+class ProfileLine:
+    """The profile of an entity, and the keys of the memories whose content it tells."""
 
-    A memory may be in several lists; `top` limits those of `relevant` that the others have not contributed. `citation`
-    asks to mention what is remembered. `summarize_omitted` returns a digest of the messages that are not among so many
-    of the newest, empty for none.
+    line: PreambleLine
+    told: Set[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PreambleContent:
+    """The candidate lines: profiles of named entities, answers best first, profile by importance, relevant memories.
+
+    A memory may be in several lists; `top` limits those of `relevant` that the others have not contributed. Messages
+    are oldest first. `citation` asks to mention what is remembered. `summarize_omitted` returns a digest of the
+    messages that are not among so many of the newest, empty for none.
     """
 
+    profiles: Sequence[ProfileLine] = ()
     answers: Sequence[AnswerLine] = ()
     profile: Sequence[PreambleLine] = ()
     relevant: Sequence[PreambleLine] = ()
@@ -107,12 +119,15 @@ class PreambleContent:
 class PackedPreamble:
     """The preamble, and what it has of memories and of messages in order; `token_count` counts preamble and question.
 
+    `profile_keys` are those of profiles of entities.
+
     `quotes` are of messages that answer the question, `messages` those of the session.
     """
 
     preamble: str
     token_count: int
     memory_keys: list[str]
+    profile_keys: list[str]
     quotes: list[PreambleLine]
     messages: list[PreambleLine]
     has_summary: bool
@@ -212,13 +227,17 @@ def ensure_question_fits(question: str, budget: int) -> int:
 def pack_preamble(question: str, content: PreambleContent, budget: int) -> PackedPreamble:
     """Return the fullest preamble that has, with the question, at most `budget` tokens.
 
-    Lines are added in this order: the most important memory of the profile, style instructions, answers, the profile,
-    relevant memories, the instruction on citing, earlier sessions, the newest messages up to the first that does not
-    fit, a digest of the omitted messages (below 80 % use), the remaining answers and memories. Raises InvalidInput when
-    the question alone exceeds the budget.
+    Lines are added in this order: profiles of named entities, the most important memory of the profile, style
+    instructions, answers, the profile, relevant memories, the instruction on citing, earlier sessions, the newest
+    messages up to the first that does not fit, a digest of the omitted messages (below 80 % use), the remaining answers
+    and memories. Where not all memories fit, those that the profiles tell are left out. Raises InvalidInput when the
+    question alone exceeds the budget.
     """
     asked = ensure_question_fits(question, budget)
     packer = _PreamblePacker(budget - asked)
+    heads = {profile.line.key: profile for profile in content.profiles}
+    _add_lines(packer, PreambleSection.MEMORIES, _before_all(content.profiles), PROFILES_SHARE)
+    content = _without(content, _told_by(packer, content, heads))
     answers = content.answers
     profile: list[PlacedLine] = list(enumerate(content.profile, len(answers)))
     relevant: list[PlacedLine] = list(enumerate(content.relevant, len(answers) + len(profile)))
@@ -245,13 +264,44 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
     while packer.chosen and asked + packer.count(preamble) > budget:
         packer.chosen.pop()
         preamble = packer.render()
+    keys = [line.key for line in packer.lines_in(PreambleSection.MEMORIES)]
     return PackedPreamble(
         preamble=preamble,
         token_count=asked + packer.count(preamble),
-        memory_keys=[line.key for line in packer.lines_in(PreambleSection.MEMORIES)],
+        memory_keys=[key for key in keys if key not in heads],
+        profile_keys=[key for key in keys if key in heads],
         quotes=packer.lines_in(PreambleSection.QUOTES),
         messages=packer.lines_in(PreambleSection.MESSAGES),
         has_summary=bool(packer.lines_in(PreambleSection.OMITTED_MESSAGES)),
+    )
+
+
+def _before_all(profiles: Sequence[ProfileLine]) -> list[PlacedLine]:
+    """Return the lines of profiles with places before those of all memories."""
+    return [(place - len(profiles), profile.line) for place, profile in enumerate(profiles)]
+
+
+def _told_by(packer: _PreamblePacker, content: PreambleContent, heads: Mapping[str, ProfileLine]) -> frozenset[str]:
+    """Return the keys of the memories that the profiles added tell, where not all memories fit beside these."""
+    added = [heads[line.key] for line in packer.lines_in(PreambleSection.MEMORIES)]
+    if not added:
+        return frozenset()
+    lines = [*(answer.line for answer in content.answers), *content.profile, *content.relevant]
+    needed = sum(packer.count(line.text) + 1 for line in {line.key: line for line in lines}.values())
+    if packer.used + needed <= packer.capacity:
+        return frozenset()
+    return frozenset(key for profile in added for key in profile.told)
+
+
+def _without(content: PreambleContent, keys: Set[str]) -> PreambleContent:
+    """Return the content without the lines of some memories."""
+    if not keys:
+        return content
+    return replace(
+        content,
+        answers=[answer for answer in content.answers if answer.line.key not in keys],
+        profile=[line for line in content.profile if line.key not in keys],
+        relevant=[line for line in content.relevant if line.key not in keys],
     )
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from datetime import datetime, tzinfo
 from enum import StrEnum
-from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, Field
 
-from graphmem.memories.memory import MemoryType, parse_memory_type
+from graphmem.memories.memory import StatedType
 
 # The first call
 
@@ -35,7 +34,7 @@ class Candidate(BaseModel):
     """One statement that may become a memory; dates are the speaker's local ones, without an offset."""
 
     content: str = Field(description="one self-contained sentence in the third person")
-    type: Annotated[MemoryType, BeforeValidator(parse_memory_type)]
+    type: StatedType
     subject: Named
     predicate: str = Field(description="UPPER_SNAKE_CASE, in English")
     object: Named | None
@@ -126,7 +125,7 @@ class Reconciliation(BaseModel):
 class UpsertMemory(BaseModel):
     """The arguments of the tool `upsert_memories`."""
 
-    type: Annotated[MemoryType, BeforeValidator(parse_memory_type)]
+    type: StatedType
     content: str
     confidence: float
     topic_tags: list[str] = Field(default_factory=list)

@@ -12,8 +12,8 @@ from pydantic.json_schema import SkipJsonSchema
 from graphmem.memories.filters import MemoryFilters
 from graphmem.memories.memory import (
     MAX_CONTENT_LENGTH,
-    MemoryTypeInput,
     Scope,
+    StatedType,
     Tags,
 )
 from graphmem.runtime.errors import Forbidden, InvalidInput
@@ -35,7 +35,7 @@ Content = Annotated[
         description="One self-contained sentence in the third person, with names, not 'I'.",
     ),
 ]
-TypeArgument = Annotated[MemoryTypeInput, Field(description="What kind of statement it is.")]
+TypeArgument = Annotated[StatedType, Field(description="What kind of statement it is.")]
 Confidence = Annotated[
     UnitInterval,
     Field(description="How sure it is, 0 to 1: 1 when the user said so, less when you infer. Below 0.5: not saved."),
@@ -87,7 +87,7 @@ Limit = Annotated[int, Field(ge=1, le=50, description="Most memories to return."
 class SearchFilters(MemoryFilters):
     """What a memory must be to be found; leave out what does not matter."""
 
-    types: list[MemoryTypeInput] | None = None  # type: ignore[assignment] # a model chooses among the built-in ones
+    types: list[StatedType] | None = None  # type: ignore[assignment] # a model chooses among the built-in ones
     entity: (
         Annotated[str, Field(max_length=300, description="Name or id of somebody or something it is about.")] | None
     ) = None

@@ -151,6 +151,7 @@ class EntityResult(_CompactModel):
     name: str
     type: str
     aliases: list[str] = Field(default_factory=list)
+    profile: str | None = Field(None, description="what is known of it in a few sentences")
     memories: list[MemoryResult] = Field(default_factory=list)
 
     @classmethod
@@ -162,6 +163,7 @@ class EntityResult(_CompactModel):
             name=entity.name,
             type=entity.type,
             aliases=entity.aliases,
+            profile=match.profile.content if match.profile else None,
             memories=[MemoryResult.from_memory(memory) for memory in match.memories],
         )
 

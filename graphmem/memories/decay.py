@@ -19,6 +19,7 @@ DECAY_RATES: dict[MemoryType, float] = {
     MemoryType.RECOMMENDATION: 0.03,
     MemoryType.INFERRED_INTEREST: 0.03,
     MemoryType.OPEN_LOOP: 0.03,
+    MemoryType.PROFILE: 0.01,
     MemoryType.CONVERSATION_TOPIC: 0.04,
     MemoryType.CONVERSATION_SUMMARY: 0.04,
     MemoryType.FEELING: 0.05,

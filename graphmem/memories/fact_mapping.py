@@ -56,8 +56,8 @@ FACT_FIELDS = tuple(
 TIME_FIELDS = tuple(field.name for field in FACT_FIELDS if field.is_time)
 """The times of a version in the order of the fragment `fact_times`."""
 
-SHADOW_PROPERTIES = ("valid_from", "valid_to", "known_from", "known_to")
-"""Properties that repeat the bounds of both intervals without null, so that indexes can filter by them."""
+SHADOW_PROPERTIES = ("valid_from", "valid_to", "known_from", "known_to", "profile_of")
+"""Properties that repeat others for an index: the bounds of both intervals without null, the entity of a profile."""
 
 VECTOR_PROPERTY = "fact_embedding"
 """The property that holds the embedding of the statement."""
@@ -68,6 +68,7 @@ NEXT_VECTOR_PROPERTY = "next_vector"
 
 _ENCODERS: dict[Any, Callable[[Any], Any]] = {
     tuple[str, ...]: list,
+    tuple[str, ...] | None: lambda items: list(items) if items else None,
     dict[str, Any]: to_json,
     dict[str, Any] | None: lambda value: to_json(value) if value else None,
     MemoryType: lambda kind: kind.value,
@@ -79,6 +80,7 @@ _ENCODERS: dict[Any, Callable[[Any], Any]] = {
 
 _DECODERS: dict[Any, Callable[[Any], Any]] = {
     tuple[str, ...]: lambda items: tuple(items or ()),
+    tuple[str, ...] | None: lambda items: tuple(items) if items else None,
     dict[str, Any]: lambda text: json.loads(text or "{}"),
     dict[str, Any] | None: lambda text: json.loads(text) if text else None,
     MemoryType: MemoryType,
@@ -112,7 +114,13 @@ def fact_to_properties(fact: Fact) -> dict[str, Any]:
         "valid_to": fact.valid_to,
         "known_from": fact.created_at,
         "known_to": fact.known_to,
+        "profile_of": profile_of(fact),
     }
+
+
+def profile_of(fact: Fact) -> str | None:
+    """Return the id of the entity that a profile is about; None for another memory."""
+    return fact.subject_id if fact.type is MemoryType.PROFILE else None
 
 
 def fact_from_row(row: Mapping[str, Any]) -> Fact:

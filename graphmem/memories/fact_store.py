@@ -270,6 +270,11 @@ class FactStore:
         entity_ids = await self._entities.erase_unreferenced(transaction, owner, row["entity_ids"])
         return ErasedFacts(row["erased"], entity_ids)
 
+    async def list_resting_profiles(self, transaction: Transaction, owner: Owner, memory_id: str) -> list[str]:
+        """Return the ids of the profiles of which a version was written from a memory."""
+        rows = await transaction.run("facts.list_resting_profiles", group_id=owner.group_id, memory_id=memory_id)
+        return [row["id"] for row in rows]
+
     # Reading
 
     async def get(self, reader: Reader, memory_id: str) -> Memory:

@@ -183,6 +183,11 @@ class FactFilters:
         return self.said_until == MAX_TIME and self.known_at == AS_OF_NOW
 
     @property
+    def compares_attributes(self) -> bool:
+        """Whether a memory must pass more than the two times."""
+        return any(value is not None and value != [] for value in self.attribute_params.values())
+
+    @property
     def is_fully_indexable(self) -> bool:
         """Whether the vector index can apply every filter: it filters times and the domain only.
 

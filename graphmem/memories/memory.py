@@ -9,7 +9,18 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from graphmem.memories.entity import EntityIn, EntityRef
 from graphmem.runtime.field_types import (
@@ -98,6 +109,7 @@ class MemoryType(StrEnum):
     BEHAVIORAL_PATTERN = "behavioral_pattern"
     CONVERSATION_SUMMARY = "conversation_summary"
     OPEN_LOOP = "open_loop"
+    PROFILE = "profile"
 
 
 TYPE_ALIASES = {
@@ -120,6 +132,7 @@ DEFAULT_PREDICATES = {
     MemoryType.BEHAVIORAL_PATTERN: "TENDS_TO",
     MemoryType.CONVERSATION_SUMMARY: "SUMMARIZES",
     MemoryType.OPEN_LOOP: "INTENDS",
+    MemoryType.PROFILE: "IS_DESCRIBED_AS",
 }
 """Predicate of a statement without one, by memory type."""
 
@@ -168,13 +181,40 @@ def parse_memory_type(value: object) -> object:
     return TYPE_ALIASES.get(word, word)
 
 
+PROFILE_BY_CALLER = (
+    "must not be profile: consolidation writes what is known of an entity from its facts, so save or change those"
+)
+"""Why callers neither save a profile nor make a memory one."""
+
+
+def _refuse_profile(kind: MemoryType) -> MemoryType:
+    if kind is MemoryType.PROFILE:
+        raise ValueError(PROFILE_BY_CALLER)
+    return kind
+
+
 def is_built_in_type(name: str) -> bool:
     """Return whether a name is that of a memory type of graphmem, or an alias of one."""
     return parse_memory_type(name) in set(MemoryType)
 
 
-MemoryTypeInput = Annotated[MemoryType, BeforeValidator(parse_memory_type)]
-"""A memory type, read in any case and by its aliases."""
+MemoryTypeInput = Annotated[MemoryType, BeforeValidator(parse_memory_type), AfterValidator(_refuse_profile)]
+"""The type of a memory that a caller states, read in any case and by its aliases."""
+
+
+class _WithoutProfile:
+    """Leaves `profile` out of the JSON Schema of memory types."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        schema = handler(core_schema)
+        types = handler.resolve_ref_schema(schema)
+        types["enum"] = [name for name in types["enum"] if name != MemoryType.PROFILE]
+        return schema
+
+
+StatedType = Annotated[MemoryTypeInput, _WithoutProfile]
+"""A memory type that a model chooses: its schema does not offer `profile`."""
 
 MemoryTypeWord = Annotated[
     Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")],
@@ -307,7 +347,10 @@ class MemoryIn(_GivenMemory):
     """One statement to save."""
 
     content: Content = Field(max_length=MAX_CONTENT_LENGTH)
-    type: MemoryTypeInput = Field(MemoryType.FACT, description="One of these, an alias or a declared type.")
+    type: MemoryTypeInput = Field(
+        MemoryType.FACT,
+        description="One of these but profile, an alias or a declared type.",
+    )
     subject: EntityIn | None = None
     predicate: Predicate | None = None
     object: EntityIn | None = None
@@ -349,7 +392,7 @@ class MemoryPatch(_GivenMemory):
     """The changes of a correction; fields that are left out stay as they are."""
 
     content: Content | None = Field(None, max_length=MAX_CONTENT_LENGTH)
-    type: MemoryTypeInput | None = Field(None, description="One of these, an alias or a declared type.")
+    type: MemoryTypeInput | None = Field(None, description="One of these but profile, an alias or a declared type.")
     tags: Tags | None = None
     importance: UnitInterval | None = None
     confidence: UnitInterval | None = None
@@ -383,7 +426,9 @@ class Memory(BaseModel):
     user_id: str | None
     space: str | None = Field(None, description="The space that the memory belongs to; null: it is the user's.")
     content: str
-    content_data: dict[str, Any] | None = Field(None, description="The object that was given as `content`.")
+    content_data: dict[str, Any] | None = Field(
+        None, description="The object that was given as `content`; of a profile, its sentences."
+    )
     type: MemoryType
     subtype: str | None = Field(None, description="The type as its writer gave it.")
     scope: Scope
@@ -412,6 +457,11 @@ class Memory(BaseModel):
         description="The more trusted memories that it contradicts; it says so while its status is contested.",
     )
     associations: list[str]
+    rests_on: list[str] | None = Field(
+        None,
+        exclude_if=lambda ids: ids is None,
+        description="Of a profile, the memories that it was written from.",
+    )
     source: MemorySource
     immutable: bool
     single_valued: bool

@@ -21,7 +21,7 @@ from graphmem.memories.fact import (
     join_sources,
 )
 from graphmem.memories.latest_versions import LatestVersions
-from graphmem.memories.memory import MemoryPatch, MemoryStatus, SaveAction, Scope
+from graphmem.memories.memory import MemoryPatch, MemoryStatus, MemoryType, SaveAction, Scope
 from graphmem.runtime.errors import Conflict, Forbidden, ImmutableMemory, InvalidInput, NotFound, VersionConflict
 from graphmem.runtime.field_types import deduplicate
 from graphmem.runtime.times import MICROSECOND, MIN_TIME
@@ -195,6 +195,9 @@ MERGED_REASON = "merged"
 
 FIXED_ASSOCIATIONS_REASON = "it is immutable, so that its relations stay as they are"
 """Why an immutable memory is not associated with further ones."""
+
+REWRITTEN_REASON = "written anew"
+"""The end reason of a version of a profile that a consolidation run replaced."""
 
 REVERTED_REASON = "reverted"
 """The end reason of a memory that a revert reopened or retired."""
@@ -503,11 +506,16 @@ class Ledger(VersionLog):
         one that may change anything: a less trusted one that changes what the memory says becomes a contested memory
         beside it, a more trusted one makes the memory its own word.
 
-        Raises VersionConflict when `if_version` is not the latest version, InvalidInput when the memory would end
-        before it starts or would need another owner, and Conflict when it would be valid together with another value
-        of a single-valued predicate.
+        Raises VersionConflict when `if_version` is not the latest version, InvalidInput for a profile and when the
+        memory would end before it starts or would need another owner, and Conflict when it would be valid together
+        with another value of a single-valued predicate.
         """
         fact = self._get_mutable(memory_id)
+        if fact.type is MemoryType.PROFILE:
+            raise InvalidInput(
+                "A profile says what other memories state: correct those in `rests_on`, and the next consolidation "
+                "writes it anew."
+            )
         if if_version is not None and fact.version != if_version:
             raise VersionConflict(
                 f"Version {if_version} was given, but the latest is {fact.version}: read the memory again."
@@ -562,6 +570,33 @@ class Ledger(VersionLog):
         )
         has_same_text = amended.content == fact.content
         return self._contest(draft, [fact], now, fact.uuid if has_same_text else None).fact
+
+    def rewrite_profile(self, draft: Fact, by: str) -> Fact:
+        """Insert a profile, or create the next version of the one that it replaces, whose id it has.
+
+        `by` is the run that wrote it. Raises Conflict when another memory of the entity states the same.
+        """
+        if draft.memory_id not in self._latest:
+            now = self._next_time()
+            return self._add_version(
+                replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self._actor)
+            )
+        earlier = self._get_latest(draft.memory_id)
+        rewritten = replace(
+            _without_end(earlier),
+            invalid_at=None,
+            claimed_invalid_at=None,
+            status=MemoryStatus.ACTIVE,
+            superseded_by=None,
+            content=draft.content,
+            content_hash=draft.content_hash,
+            content_data=draft.content_data,
+            rests_on=draft.rests_on,
+            trusted_as=draft.trusted_as,
+            confidence=draft.confidence,
+            search_text=draft.search_text,
+        )
+        return self._add_next_version(earlier, rewritten, REWRITTEN_REASON, by, needs_new_vector=True)
 
     def annotate(self, memory_id: str, **annotations: Any) -> Fact:
         """Change attributes of a memory that claim nothing about the world, without a new version."""

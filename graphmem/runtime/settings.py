@@ -317,6 +317,11 @@ class Settings(BaseSettings):
         ge=1,
         description="Most batches of one run of one user; each takes two model calls at most.",
     )
+    consolidation_max_profiles: int = Field(
+        10,
+        ge=0,
+        description="Most profiles of entities that one run writes for one user, each with one model call; 0: none.",
+    )
     consolidation_max_ended: float = Field(
         0.3,
         gt=0,

@@ -12,10 +12,12 @@ import numpy as np
 from graphmem.conversations.message_mapping import message_from_columns
 from graphmem.conversations.session import Message
 from graphmem.memories.entity import NamedEntity
+from graphmem.memories.entity_profile import EntityProfile
 from graphmem.memories.entity_store import entity_from_columns
 from graphmem.memories.fact_mapping import memory_from_columns
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
+from graphmem.memories.profile_store import ProfileStore
 from graphmem.memories.reinforcement import with_retrieval_states
 from graphmem.memories.vectors import StoredVectors
 from graphmem.neo4j.driver import Graph
@@ -70,6 +72,7 @@ class DatabaseSource:
         self._vectors = vectors
         self._scope = state.scope
         self._groups = state.scope.group_ids
+        self._profiles = ProfileStore(graph)
         self.state = state
 
     # Channels
@@ -235,6 +238,10 @@ class DatabaseSource:
             limit=limit,
         )
         return _entities_with_memories(entity_ids, found, filters.valid_at)
+
+    async def load_profiles(self, entity_ids: Sequence[str], filters: FactFilters) -> dict[str, EntityProfile]:
+        """Return the profiles of entities, by their ids, as of the times of filters."""
+        return await self._profiles.load(self._scope, entity_ids, filters)
 
     async def list_profile_facts(self, domain: str | None, start: datetime, end: datetime, limit: int) -> list[Memory]:
         """Return the facts of the profile, and of a domain, that are valid at a time in `[start, end)`."""

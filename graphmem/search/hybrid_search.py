@@ -148,6 +148,12 @@ class HybridSearch:
         """Return the source of candidates for the searches of one request."""
         return await self._sources.open(reader)
 
+    async def find_named(self, source: CandidateSource, question: str) -> list[EntityMention]:
+        """Return the entities that a question names, the surest first, without those that it only refers to."""
+        text = overview_topic(question, self._languages) or question
+        mentions = await self._name_cache.find(source, text)
+        return [mention for mention in mentions if mention.kind is not MentionKind.SELF_REFERENCE]
+
     async def search(
         self,
         reader: Reader,

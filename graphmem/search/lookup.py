@@ -156,18 +156,24 @@ class EntityLookup:
         if cached is None:
             about = await self._entities.resolve_entity_ids(scope, filters.entity) if filters.entity else None
             until = at + timedelta(seconds=LOOKUP_TTL_SECONDS)
-            found = await source.load_entities_with_facts(entity_ids, filters.resolve(about, at, order), until, limit)
+            resolved = filters.resolve(about, at, order)
+            profiles = {} if resolved.compares_attributes else await source.load_profiles(entity_ids, resolved)
+            found = [
+                EntityMemories(entity=known.entity, profile=profiles.get(known.entity.id), memories=known.memories)
+                for known in await source.load_entities_with_facts(entity_ids, resolved, until, limit)
+            ]
             await self._answers.set(key, found)
         else:
             memories = [memory for known in cached for memory in known.memories]
             states, _ = await source.load_shown(memories, [], self._clock())
             found = [
-                EntityMemories(entity=known.entity, memories=[states[memory.id] for memory in known.memories])
+                known.model_copy(update={"memories": [states[memory.id] for memory in known.memories]})
                 for known in cached
             ]
         entities = [
             EntityMemories(
                 entity=known.entity,
+                profile=known.profile if known.profile and known.profile.holds_at(at) else None,
                 memories=(known.memories if filters.include_superseded else _valid_at(known.memories, at))[:limit],
             )
             for known in found

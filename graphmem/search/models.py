@@ -17,6 +17,7 @@ from pydantic import (
 
 from graphmem.conversations.session import Message
 from graphmem.memories.entity import Entity, EntityType
+from graphmem.memories.entity_profile import EntityProfile
 from graphmem.memories.filters import AsOfQuery, MemoryFilters
 from graphmem.memories.listing import QueryStringFilters
 from graphmem.memories.memory import Memory, MemoryType, parse_memory_type, parse_tag
@@ -234,10 +235,20 @@ class MessageSearchResponse(BaseModel):
     results: list[MessageHit]
 
 
+class ProfiledEntity(Entity):
+    """An entity with its profile, if it has one that holds."""
+
+    profile: EntityProfile | None = None
+
+
 class EntityMemories(BaseModel):
-    """An entity and the memories about it, the most important first."""
+    """An entity, its profile if it has one that holds, and the memories about it, the most important first.
+
+    Where filters compare more than times, there is no profile: it tells of memories that may not pass them.
+    """
 
     entity: Entity
+    profile: EntityProfile | None = None
     memories: list[Memory]
 
 

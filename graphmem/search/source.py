@@ -8,6 +8,7 @@ from typing import Protocol
 
 from graphmem.conversations.session import Message
 from graphmem.memories.entity import NamedEntity
+from graphmem.memories.entity_profile import EntityProfile
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
 from graphmem.runtime.field_types import Vector
@@ -82,6 +83,9 @@ class CandidateSource(Protocol):
 
         A fact is valid at the time of the filters or at one from there to `until`.
         """
+
+    async def load_profiles(self, entity_ids: Sequence[str], filters: FactFilters) -> dict[str, EntityProfile]:
+        """Return the profiles of entities that hold as of the times of filters, by the ids of the entities."""
 
     async def list_profile_facts(self, domain: str | None, start: datetime, end: datetime, limit: int) -> list[Memory]:
         """Return the facts of the profile, and of a domain, that are valid at a time in `[start, end)`."""

@@ -316,7 +316,8 @@ class ForgetService:
     async def erase_memory(self, reader: Reader, memory_id: str) -> int:
         """Erase every version of a memory everywhere, with entities that only it named; return how many there were.
 
-        Raises NotFound for an unknown memory, and JobStoreUnavailable before the graph is changed.
+        Profiles that rest on it, or did, are erased with it: the next consolidation writes what is left. Raises
+        NotFound for an unknown memory, and JobStoreUnavailable before the graph is changed.
         """
         scope = scope_of(reader)
         versions = await self._data.facts.get_history(scope, memory_id)
@@ -326,18 +327,25 @@ class ForgetService:
         await self._data.context.delete_goal_patterns(owned, [normalise(text) for text in texts])
 
         async def work(transaction: Transaction) -> int:
-            erased = await self._data.facts.erase_memory(transaction, owned, memory_id)
-            if not erased.versions:
+            for profile_id in await self._data.facts.list_resting_profiles(transaction, owned, memory_id):
+                await self._erase_from_graph(transaction, owned, profile_id)
+            erased = await self._erase_from_graph(transaction, owned, memory_id)
+            if not erased:
                 raise NotFound("There is no such memory.")
-            await self._data.graph.erase_from_extractions(transaction, owned, erased.entity_ids)
-            await self._data.runs.erase_memory(transaction, owned, memory_id, erased.entity_ids)
-            await self._data.context_uses.erase_memory(transaction, owned, memory_id)
-            await self._data.idempotency.erase_memory(transaction, owned, memory_id)
-            return erased.versions
+            return erased
 
         erased = await self._graph.write(work)
         await self._discard_cached(owned)
         return erased
+
+    async def _erase_from_graph(self, transaction: Transaction, owner: Owner, memory_id: str) -> int:
+        """Erase every version of a memory, and what refers to it; return how many versions there were."""
+        erased = await self._data.facts.erase_memory(transaction, owner, memory_id)
+        await self._data.graph.erase_from_extractions(transaction, owner, erased.entity_ids)
+        await self._data.runs.erase_memory(transaction, owner, memory_id, erased.entity_ids)
+        await self._data.context_uses.erase_memory(transaction, owner, memory_id)
+        await self._data.idempotency.erase_memory(transaction, owner, memory_id)
+        return erased.versions
 
     async def _discard_cached(self, owner: Owner) -> None:
         await self._data.lookup.discard_user(owner)

@@ -9,7 +9,12 @@ from datetime import UTC, datetime
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from graphmem.consolidation.profiles import ProfileDraft, ProfileWriter
+from graphmem.consolidation.run_store import RunStore
+from graphmem.memories.entity_profile import ProfileSentence
+from graphmem.models.prompts import load_prompts
 from graphmem.models.provider_model import ProviderModel
+from graphmem.tenants.owners import Owner
 from tests.browser.conftest import ExplorerUser, Page, Service
 from tests.models.scripted_server import Exchange, ScriptedServer, replies
 
@@ -211,6 +216,40 @@ def test_session_shows_what_was_drawn_from_each_message(page: Page, explorer_use
     page.wait_for("#messages .message", "I have moved to Porto, at last!")
     texts = [message.text for message in page.find_all(".message")]
     assert [("Mara lives in Porto" in text) for text in texts] == [True, False]
+
+
+def test_an_entity_shows_its_profile_with_links_to_the_memories_that_say_so(
+    page: Page, service: Service, explorer_user: ExplorerUser
+) -> None:
+    porto, arbor = (explorer_user.memory_id(text) for text in ("Porto", "Arbor"))
+    run = explorer_user.consolidate({"action": "ASSOCIATE", "memory_ids": [porto, arbor]})
+    entity_id = explorer_user.entity_id("Mara")
+    sentences = [("Mara lives in Porto.", porto), ("Mara works at Arbor as a botanist.", arbor)]
+    draft = ProfileDraft(
+        entity_id=entity_id,
+        sentences=[ProfileSentence(content=content, memory_ids=[key]) for content, key in sentences],
+        versions={porto: 1, arbor: 1},
+    )
+    written = service.run_coroutine(store_profile(service, Owner(explorer_user.tenant, "u-7"), run["id"], draft))
+    assert len(written) == 1
+    explorer_user.open(page, f"entities/{entity_id}")
+    page.wait_for("#profile", "Mara lives in Porto. [1] Mara works at Arbor as a botanist. [2]")
+    page.click("#profile a", "[2]")
+    page.wait_for("h1", "Mara works at Arbor as a botanist")
+    explorer_user.open(page, f"entities/{entity_id}")
+    page.click("#profile a", "Earlier versions")
+    page.wait_for("h1", "Mara lives in Porto. Mara works at Arbor as a botanist.")
+    page.wait_for("#versions", "Mara lives in Porto. Mara works at Arbor as a botanist.")
+
+
+async def store_profile(service: Service, owner: Owner, run_id: str, draft: ProfileDraft) -> list[str]:
+    """Store a profile as one that a run wrote; no model is asked."""
+    parts, prompt = service.memory.components, load_prompts()["profile"]
+    async with ProviderModel(base_url="http://127.0.0.1:9") as model:
+        writer = ProfileWriter(
+            parts.graph, parts.facts, RunStore(parts.graph), parts.embedder, parts.policy, model, prompt, parts.clock
+        )
+        return await writer.store(owner, run_id, [draft])
 
 
 @pytest.mark.req("QUINN-24", "QUINN-27")

@@ -15,7 +15,8 @@ from graphmem.cli.tables import add_row, make_table
 from graphmem.consolidation.models import ConsolidationRun, RunStatus, RunTrigger
 from graphmem.context.models import ContextItem
 from graphmem.conversations.session import Session, SessionKind
-from graphmem.memories.entity import EntityRef
+from graphmem.memories.entity import Entity, EntityRef
+from graphmem.memories.entity_profile import EntityProfile, ProfileSentence
 from graphmem.memories.memory import (
     MemorySource,
     MemoryStatus,
@@ -25,7 +26,7 @@ from graphmem.memories.memory import (
 )
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.short_ids import complete_id, shorten_id
-from graphmem.search.models import ChannelRank, Explanation, SearchHit
+from graphmem.search.models import ChannelRank, EntityMemories, Explanation, LookupResponse, SearchHit
 from graphmem.tenants.access import ApiKey, KeyRole
 from graphmem.tenants.owners import UserSummary
 
@@ -188,3 +189,16 @@ def test_the_beginning_of_an_id_is_completed_unless_ambiguous() -> None:
     assert complete_id("none", []) == "none"
     with pytest.raises(InvalidInput, match="Several ids begin with 8fe5"):
         complete_id("8fe5", [ID, "8fe5aaaa"])
+
+
+def test_a_lookup_shows_the_profile_above_the_memories() -> None:
+    entity = Entity(id=OTHER_ID, name="Elin", type="Person", created_at=AT, updated_at=AT)
+    sentence = ProfileSentence(content="Elin is an astronomer.", memory_ids=[ID])
+    profile = EntityProfile(
+        id=ID, version=1, entity_id=OTHER_ID, content=sentence.content, sentences=[sentence], written_at=AT
+    )
+    found = EntityMemories(entity=entity, profile=profile, memories=[make_version("Elin lives in Malmö")])
+    console = Console(width=80, record=True)
+    console.print(*render.lookup_response(LookupResponse(entities=[found], cache="miss", took_ms=1.0)))
+    shown = console.export_text()
+    assert shown.index("Elin is an astronomer.") < shown.index("Elin lives in Malmö")

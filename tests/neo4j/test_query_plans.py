@@ -32,6 +32,7 @@ EXCEPTIONS = {
     "vectors.set_phase": "one node in the whole database",
     "vectors.end": "one node in the whole database",
     "consolidation.list_users_due": "decides for every user whether a run is due, once a night",
+    "consolidation.list_users_with_due_profiles": "decides for every user whether a profile is due, once a night",
     "episodes.list_pending": "the index holds only the messages that a job has yet to read",
     "forget.list_begun": "one node for each user who is being forgotten",
     "forget.list_interrupted": "one node for each user who is being forgotten",
@@ -50,7 +51,7 @@ SET n = {
   id: $tenant + id, key: id, name: id, name_key: id, hash: $tenant + id, session_id: id, message_id: id, position: i,
   role: 'user', run_id: $tenant + group_id, kind: 'fact', element_id: id, memory_id: id, route: id, item_key: id,
   preference_type: 'style', preference_key: id, pattern_type: 'topic', pattern_key: id, intent: id, extraction_id: id,
-  trigger: 'curated', webhook_id: id, status: 'succeeded', alias_keys: [], entity_edges: [],
+  trigger: 'curated', webhook_id: id, member: id, revision: i, status: 'succeeded', alias_keys: [], entity_edges: [],
   valid_at: datetime(), created_at: datetime() + duration({seconds: i}), updated_at: datetime(),
   finished_at: datetime(), memory_ids: [id], expires_at: datetime(), last_write_at: datetime() + duration({seconds: i})
 }
@@ -62,7 +63,8 @@ MATCH (o:Entity {group_id: s.group_id})
 WITH s, o LIMIT $count * 5
 CREATE (s)-[r:RELATES_TO {
   uuid: randomUUID(), group_id: s.group_id, memory_id: randomUUID(), version: 1, content_hash: randomUUID(),
-  active_hash: randomUUID(), scope: 'profile', known_to: datetime(), importance: 0.5, entity_ids: []
+  active_hash: randomUUID(), scope: 'profile', known_to: datetime(), importance: 0.5, entity_ids: [],
+  revision: 1, profile_of: s.uuid, created_at: datetime(), expired_at: datetime()
 }]->(o)
 CREATE (s)-[:REFERS_TO {group_id: s.group_id, memory_id: r.memory_id}]->(o)
 """

@@ -98,6 +98,7 @@ async def _compare_lookups(
     ids, until, now = [entity.id for entity in names], filters.valid_at + timedelta(minutes=5), utc_now()
     looked_up = [await source.load_entities_with_facts(ids, filters, until, ALL) for source in (memory, database)]
     assert looked_up[0] == looked_up[1]
+    assert await memory.load_profiles(ids, filters) == await database.load_profiles(ids, filters)
     for domain in (None, filters.attributes.domain):
         profiles = [
             await source.list_profile_facts(domain, now, now + timedelta(hours=1), ALL) for source in (memory, database)

@@ -16,6 +16,7 @@ from graphmem.search.models import (
     EntityMemoriesQuery,
     LookupQuery,
     LookupResponse,
+    ProfiledEntity,
 )
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath
@@ -31,7 +32,10 @@ ENTITY_PATH = ENTITIES_PATH + "/{entity_id:segment}"
 async def lookup(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[LookupQuery, Query()]
 ) -> LookupResponse:
-    """Find the entities that `q` names, by name or alias, and the memories about each; no model, no embedding."""
+    """Find the entities that `q` names, by name or alias, with the profile of each and the memories about it.
+
+    No model, no embedding.
+    """
     return await services.retrieval.lookup(
         await services.rights.read_scope(owner, caller, query.space_selection),
         query.q,
@@ -51,8 +55,8 @@ async def page(
 
 
 @router.get(ENTITY_PATH, summary="Read an entity")
-async def get(owner: OwnerInPath, entity_id: str, caller: Caller, services: ServicesDep) -> Entity:
-    """Read an entity with its aliases and attributes."""
+async def get(owner: OwnerInPath, entity_id: str, caller: Caller, services: ServicesDep) -> ProfiledEntity:
+    """Read an entity with its aliases, its attributes and its profile: what is known of it in a few sentences."""
     return await services.entities.get(await services.rights.read_scope(owner, caller), entity_id)
 
 

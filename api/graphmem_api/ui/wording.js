@@ -5,7 +5,7 @@ import { element } from "./dom.js";
 /** The types of memories. */
 export const MEMORY_TYPES = [
   "preference", "fact", "plan", "feeling", "inferred_interest", "conversation_topic", "recommendation",
-  "behavioral_pattern", "conversation_summary", "open_loop",
+  "behavioral_pattern", "conversation_summary", "open_loop", "profile",
 ];
 
 const CHANGE_WORDS = {
@@ -13,7 +13,7 @@ const CHANGE_WORDS = {
 };
 const REASON_WORDS = {
   superseded: "another memory replaced it", amended: "it was corrected", merged: "it was merged into another memory",
-  deleted: "it was deleted", reverted: "a replacement was undone", expired: "it expired",
+  deleted: "it was deleted", reverted: "a replacement was undone", expired: "it expired", "written anew": "it was written anew",
 };
 const CHANNEL_WORDS = { semantic: "meaning", keyword: "words", graph: "graph" };
 const TRIGGER_WORDS = { nightly: "nightly", on_demand: "on demand", curated: "curated by hand", rollback: "rollback" };

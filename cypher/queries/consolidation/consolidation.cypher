@@ -11,11 +11,11 @@ RETURN {{entity_node}} AS entity
 MATCH (e:Entity {group_id: $group_id}) WHERE any(word IN $words WHERE e.name_key CONTAINS word)
 RETURN {{entity_node}} AS entity LIMIT 500
 
-// name: fetch_entity_facts(group_id, entity_id)
-// Fetch every version of the facts at an entity's edges and of those that mention it.
+// name: fetch_entity_facts(group_id, entity_id, with_profiles)
+// Fetch every version of the facts at an entity's edges and of those that mention it, with or without its profiles.
 MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
 {{facts_of_entity}}
-WITH r WHERE r.group_id = $group_id
+WITH r WHERE r.group_id = $group_id AND ($with_profiles OR {{is_statement}})
 RETURN {{fact_version}}
 
 // name: find_mentioning_messages(group_id, entity_id)
@@ -31,7 +31,7 @@ RETURN DISTINCT type(r) AS type
 // name: count_current_facts(group_id, now)
 // Count the current memories of a user.
 MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
-WHERE r.expired_at IS NULL AND r.valid_from <= $now AND r.valid_to > $now
+WHERE r.expired_at IS NULL AND r.valid_from <= $now AND r.valid_to > $now AND {{is_statement}}
 RETURN count(r) AS current
 
 // name: reattach_facts(group_id, rows)
@@ -79,7 +79,7 @@ CALL () {
 // Fetch every current memory that consolidation may change, with its vector.
 MATCH (s)-[r:RELATES_TO {group_id: $group_id}]->()
 WHERE r.expired_at IS NULL AND r.valid_from <= $now AND r.valid_to > $now
-  AND NOT r.immutable AND r.scope <> 'global' AND r.fact_embedding IS NOT NULL
+  AND NOT r.immutable AND r.scope <> 'global' AND r.fact_embedding IS NOT NULL AND {{is_statement}}
 RETURN r.memory_id AS memory_id, r.fact AS content, s.uuid AS subject_id, r.scope AS scope, r.domain AS domain, r.entity_ids AS entity_ids,
        size(r.associations) AS associations, r.first_created_at AS created_at, r.access_count AS access_count,
        r.consolidated_at IS NULL AS is_new, r.compressed_at IS NOT NULL AS considered_for_compression, r.fact_embedding AS vector
@@ -96,12 +96,12 @@ MATCH (u:User) WHERE ($tenant IS NULL OR u.tenant = $tenant) AND u.user_id <> ''
   AND EXISTS {
     MATCH ()-[r:RELATES_TO {group_id: u.group_id}]->()
     WHERE r.expired_at IS NULL AND r.scope <> 'global' AND NOT r.immutable AND r.fact_embedding IS NOT NULL
-      AND r.valid_from <= $now AND r.valid_to > $now
+      AND r.valid_from <= $now AND r.valid_to > $now AND {{is_statement}}
       AND (r.consolidated_at IS NULL AND EXISTS {
           MATCH ()-[other:RELATES_TO {group_id: u.group_id}]->()
           WHERE other.expired_at IS NULL AND other.scope <> 'global' AND NOT other.immutable
             AND other.fact_embedding IS NOT NULL AND other.valid_from <= $now AND other.valid_to > $now
-            AND other.memory_id <> r.memory_id
+            AND other.memory_id <> r.memory_id AND other.type <> 'profile'
         }
         OR r.compressed_at IS NULL AND r.first_created_at < $old_before AND r.access_count < $access_threshold)
   }
@@ -127,3 +127,27 @@ WHERE one.subject = other.subject AND one.fact.scope = other.fact.scope
   AND NOT other.fact.memory_id IN one.fact.associations
   AND 2 * vector.similarity.cosine(one.fact.fact_embedding, other.fact.fact_embedding) - 1 >= $min_similarity
 RETURN [one.fact.memory_id, other.fact.memory_id] AS ids, [one.fact.version, other.fact.version] AS versions
+
+// name: list_due_profiles(group_id, now, min_facts, min_new, limit)
+// List the entities of a user whose profile is due, those with the most facts first.
+MATCH (e:Entity {group_id: $group_id})
+{{due_profile}}
+RETURN e.uuid AS id ORDER BY size(facts) DESC, id LIMIT $limit
+
+// name: list_users_with_due_profiles(tenant, now, min_facts, min_new)
+// List the users of whose entities a profile is due.
+MATCH (u:User) WHERE ($tenant IS NULL OR u.tenant = $tenant) AND u.user_id <> ''
+CALL (u) {
+  MATCH (e:Entity {group_id: u.group_id})
+  {{due_profile}}
+  RETURN e LIMIT 1
+}
+RETURN u.tenant AS tenant, u.user_id AS user_id ORDER BY tenant, user_id
+
+// name: load_profile_facts(group_id, entity_id, now, limit)
+// Fetch the facts that the profile of an entity is written from, the most important first, with that entity.
+MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
+{{facts_of_entity}}
+WITH e, r WHERE {{can_be_profiled}}
+WITH e, r ORDER BY r.importance DESC, r.known_from DESC, r.uuid LIMIT $limit
+RETURN {{fact_version}}

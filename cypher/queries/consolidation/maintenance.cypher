@@ -4,7 +4,7 @@
 // List the current memories that nobody has read since a time, except those of the core profile.
 MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
 WHERE r.expired_at IS NULL AND NOT r.immutable AND r.valid_from <= $now AND r.valid_to > $now
-  AND NOT (r.scope = 'profile' AND r.importance >= $core_importance)
+  AND NOT (r.scope = 'profile' AND r.importance >= $core_importance) AND {{is_statement}}
 WITH r, reduce(latest = r.first_created_at, at IN [t IN [r.last_accessed_at, r.decayed_at] WHERE t IS NOT NULL] |
   CASE WHEN at > latest THEN at ELSE latest END) AS since
 WHERE since < $before

@@ -70,11 +70,12 @@ MATCH (r:ConsolidationRun {group_id: $group_id, status: 'rolled_back'}) WHERE r.
 RETURN r.proposals AS proposals
 
 // name: find_mentioning(group_id, ids)
-// Find the runs whose proposals, contradictions, batches or preview contain one of some ids.
+// Find the runs whose proposals, contradictions, batches or preview contain one of some ids, or that tried a profile of one.
 MATCH (r:ConsolidationRun {group_id: $group_id})
 WHERE any(id IN $ids WHERE r.proposals CONTAINS id OR r.contradictions CONTAINS id OR r.batch_ids CONTAINS id
-  OR r.preview CONTAINS id)
-RETURN r.id AS id, r.proposals AS proposals, r.contradictions AS contradictions, r.batch_ids AS batch_ids
+  OR r.preview CONTAINS id OR id IN r.unprofiled)
+RETURN r.id AS id, r.proposals AS proposals, r.contradictions AS contradictions, r.batch_ids AS batch_ids,
+       r.unprofiled AS unprofiled
 
 // name: clear_expired_texts(group_id, before)
 // Clear the proposals, contradictions, batches and previews of a user's runs that finished before a time.

@@ -14,14 +14,14 @@ CALL (write_version) {
   CALL () {
     MATCH ()-[r:RELATES_TO]->()
     WHERE r.group_id = $group_id AND r.scope = 'profile' AND r.known_to = $max_time AND r.importance >= 0.0
-      AND r.valid_from < $valid_until AND r.valid_to > $now
+      AND r.valid_from < $valid_until AND r.valid_to > $now AND {{is_statement}}
     WITH r ORDER BY r.group_id DESC, r.scope DESC, r.known_to DESC, r.importance DESC, r.known_from DESC LIMIT $profile_limit
     RETURN collect(r) AS own_facts
   }
   CALL () {
     MATCH ()-[r:RELATES_TO]->()
     WHERE r.group_id IN $group_ids AND r.scope = 'global' AND r.known_to = $max_time AND r.importance >= 0.0
-      AND r.valid_from < $valid_until AND r.valid_to > $now
+      AND r.valid_from < $valid_until AND r.valid_to > $now AND {{is_statement}}
     WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $global_limit
     RETURN collect(r) AS global_facts
   }
@@ -30,7 +30,7 @@ CALL (write_version) {
     CALL (space_id) {
       MATCH ()-[r:RELATES_TO]->()
       WHERE r.group_id = space_id AND r.scope = 'profile' AND r.known_to = $max_time AND r.importance >= 0.0
-        AND r.valid_from < $valid_until AND r.valid_to > $now
+        AND r.valid_from < $valid_until AND r.valid_to > $now AND {{is_statement}}
       RETURN r ORDER BY r.group_id DESC, r.scope DESC, r.known_to DESC, r.importance DESC, r.known_from DESC LIMIT $global_limit
     }
     RETURN collect(r) AS space_facts
@@ -96,7 +96,7 @@ RETURN collect([write_version, found]) AS found
 // Fetch the facts of a domain, or without one those of the profile, as of two times, the most important first.
 {{as_of_params}}
 MATCH ()-[r:RELATES_TO]->()
-WHERE {{as_of_filter}} AND CASE WHEN $domain IS NULL
+WHERE {{as_of_filter}} AND {{is_statement}} AND CASE WHEN $domain IS NULL
   THEN r.scope IN ['profile', 'global'] ELSE r.domain = $domain END
 WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
 RETURN collect({{memory_columns}}) AS found

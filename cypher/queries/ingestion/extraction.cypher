@@ -95,7 +95,7 @@ CALL () {
   RETURN r
 }
 WITH DISTINCT r
-WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.valid_from < r.valid_to
+WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.valid_from < r.valid_to AND {{is_statement}}
   AND (r.valid_to > $ends_after OR r.content_hash IN $hashes)
 WITH r, r.fact_embedding AS embedding
 RETURN {{fact_version}}, [vector IN $vectors | 2 * vector.similarity.cosine(embedding, vector) - 1] AS similarities

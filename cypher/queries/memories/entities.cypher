@@ -91,7 +91,7 @@ RETURN {{entity_node}} AS entity, {{memory_count}} AS memory_count
 {{as_of_params}}
 MATCH (e:Entity {uuid: $entity_id})
 {{facts_of_entity}}
-WITH * WHERE {{as_of_filter}}
+WITH * WHERE {{as_of_filter}} AND {{is_statement}}
 WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
 RETURN {{fact_version}}
 

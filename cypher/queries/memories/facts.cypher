@@ -32,7 +32,7 @@ CALL (statement) {
   SEARCH r IN (VECTOR INDEX graphmem_fact_embedding FOR statement.vector
     WHERE r.group_id = $group_id AND r.valid_to > $now AND r.known_to > $now LIMIT $neighbours) SCORE AS score
   WITH r, 2 * score - 1 AS cosine
-  WHERE startNode(r).uuid IN statement.entity_ids AND r.valid_from <= $now AND r.content_hash <> statement.content_hash
+  WHERE {{is_statement}} AND startNode(r).uuid IN statement.entity_ids AND r.valid_from <= $now AND r.content_hash <> statement.content_hash
     AND (cosine >= $min_cosine
          OR cosine >= $min_slot_cosine AND r.name = statement.predicate AND endNode(r).uuid <> statement.object_id)
   WITH r.memory_id AS memory_id, cosine ORDER BY cosine DESC, memory_id LIMIT $limit
@@ -168,6 +168,11 @@ CALL () {
   MATCH (m:Episodic {group_id: $group_id}) WHERE any(uuid IN $uuids WHERE uuid IN m.entity_edges)
   SET m.entity_edges = [uuid IN m.entity_edges WHERE NOT uuid IN $uuids]
 }
+
+// name: list_resting_profiles(group_id, memory_id)
+// List the profiles of which a version was written from a memory.
+MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() WHERE r.profile_of > '' AND $memory_id IN r.rests_on
+RETURN DISTINCT r.memory_id AS id
 
 // name: find_memory_ids(group_ids, prefix, limit)
 // Find the ids of memories that begin with a text.

@@ -11,7 +11,8 @@ SEARCH r IN (
   WHERE {{as_of_filter}}
   LIMIT $ann_limit
 ) SCORE AS score
-WITH r, score, 2 * score - 1 AS similarity ORDER BY score DESC LIMIT $limit
+WITH r, score, 2 * score - 1 AS similarity WHERE {{is_statement}}
+WITH r, score, similarity ORDER BY score DESC LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
 // name: find_domain_facts_by_vector(group_ids, vector, ann_limit, limit, {{as_of_params}}, domain)
@@ -24,7 +25,8 @@ SEARCH r IN (
   WHERE {{as_of_filter}} AND r.domain = $domain
   LIMIT $ann_limit
 ) SCORE AS score
-WITH r, score, 2 * score - 1 AS similarity ORDER BY score DESC LIMIT $limit
+WITH r, score, 2 * score - 1 AS similarity WHERE {{is_statement}}
+WITH r, score, similarity ORDER BY score DESC LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
 // name: scan_facts_by_vector(group_ids, vector, limit, {{as_of_params}}, {{readable_filter}}, {{matches_filters}})
@@ -177,7 +179,7 @@ RETURN collect([{{entity_columns}}, facts]) AS found
 // name: list_profile_facts(group_ids, domain, valid_before, valid_after, limit)
 // Fetch the believed facts of the profile and of a domain that are valid at some time of an interval, the most important first.
 MATCH ()-[r:RELATES_TO]->()
-WHERE r.group_id IN $group_ids AND r.expired_at IS NULL AND (r.scope IN ['profile', 'global'] OR r.domain = $domain)
+WHERE r.group_id IN $group_ids AND r.expired_at IS NULL AND (r.scope IN ['profile', 'global'] OR r.domain = $domain) AND {{is_statement}}
   AND r.valid_from < $valid_before AND r.valid_to >= $valid_after
 WITH r ORDER BY r.importance DESC, r.known_from DESC, r.uuid LIMIT $limit
 RETURN collect({{memory_columns}}) AS found
@@ -202,7 +204,7 @@ RETURN [states, said] AS found
 // Fetch the facts at the edges of entities as of two times, the most important first.
 {{as_of_params}}
 MATCH (e:Entity) WHERE e.uuid IN $entity_ids
-MATCH (e)-[r:RELATES_TO]-() WHERE {{as_of_filter}}
+MATCH (e)-[r:RELATES_TO]-() WHERE {{as_of_filter}} AND {{is_statement}}
 WITH DISTINCT r ORDER BY r.importance DESC, r.known_from DESC, r.uuid LIMIT $limit
 RETURN collect({{memory_columns}}) AS found
 

@@ -78,7 +78,7 @@ RETURN {
   user_id: u.user_id, created_at: u.created_at, last_write_at: u.last_write_at,
   memory_count: COUNT {
     MATCH ()-[r:RELATES_TO {group_id: u.group_id}]->()
-    WHERE r.known_to > $now AND r.valid_from <= $now AND r.valid_to > $now
+    WHERE r.known_to > $now AND r.valid_from <= $now AND r.valid_to > $now AND {{is_statement}}
   },
   session_count: COUNT { MATCH (:Session {group_id: u.group_id}) }
 } AS user

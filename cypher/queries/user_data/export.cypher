@@ -41,12 +41,12 @@ ORDER BY r.memory_id, r.version
 
 // name: count_current_facts(group_id, now)
 // Count the memories that are believed and that hold now or later.
-MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() WHERE r.expired_at IS NULL AND NOT r.retired AND r.valid_to > $now
+MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() WHERE r.expired_at IS NULL AND NOT r.retired AND r.valid_to > $now AND {{is_statement}}
 RETURN count(r) AS size
 
 // name: stream_current_facts(group_id, now)
 // Return the memories that are believed and that hold now or later, with the entities they refer to.
-MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() WHERE r.expired_at IS NULL AND NOT r.retired AND r.valid_to > $now
+MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() WHERE r.expired_at IS NULL AND NOT r.retired AND r.valid_to > $now AND {{is_statement}}
 WITH r ORDER BY r.first_created_at, r.memory_id
 RETURN {{fact_version}}, COLLECT {
   UNWIND [startNode(r).uuid, endNode(r).uuid] + coalesce(r.entity_ids, []) AS id

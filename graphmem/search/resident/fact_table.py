@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.memories.entity import EntityRef
+from graphmem.memories.entity_profile import EntityProfile, profile_from_columns
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_mapping import TIME_FIELDS, fact_from_row, memory_at, memory_from_fact
 from graphmem.memories.filters import FactFilters
-from graphmem.memories.memory import Memory, MemoryStatus
+from graphmem.memories.memory import Memory, MemoryStatus, MemoryType
 from graphmem.runtime.times import MAX_TIME, to_micros
 from graphmem.search.models import FactCandidate
 from graphmem.search.resident.columns import Column, Members, Words, cosines, unit_vector
@@ -113,6 +114,7 @@ class FactTable:
         self._outgoing: dict[str, dict[str, ResidentFact]] = defaultdict(dict)
         self._incoming: dict[str, dict[str, ResidentFact]] = defaultdict(dict)
         self._mentioning: dict[str, set[str]] = defaultdict(set)
+        self._profiles: dict[str, dict[str, ResidentFact]] = defaultdict(dict)
         self._texts = TextIndex(fields=2)
         self._text_bytes = 0
         self._vectors = Column(np.float32, dimension)
@@ -220,6 +222,8 @@ class FactTable:
         self._by_memory[memory_id][uuid] = fact
         self._outgoing[fact.subject_id][uuid] = fact
         self._incoming[fact.object_id][uuid] = fact
+        if fact.properties["type"] == MemoryType.PROFILE:
+            self._profiles[fact.subject_id][uuid] = fact
         for entity_id in fact.mentioned_ids:
             self._mentioning[entity_id].add(memory_id)
         self._tags.replace(fact.row, (), fact.properties["tags"])
@@ -228,6 +232,8 @@ class FactTable:
     def _unlink(self, fact: ResidentFact) -> None:
         self._outgoing[fact.subject_id].pop(fact.properties["uuid"])
         self._incoming[fact.object_id].pop(fact.properties["uuid"])
+        if fact.properties["type"] == MemoryType.PROFILE:
+            self._profiles[fact.subject_id].pop(fact.properties["uuid"])
         self._tags.replace(fact.row, fact.properties["tags"], ())
         self._entities.replace(fact.row, fact.properties["entity_ids"], ())
 
@@ -260,7 +266,9 @@ class FactTable:
         """Return which rows pass every filter but the times, as the fragment `matches_filters` says."""
         given, size = filters.attribute_params, len(self)
         mask: Mask = np.ones(size, dtype=bool)
-        if given["types"]:
+        if not given["types"]:
+            mask &= self.is_statement
+        else:
             mask &= self._words["type"].matches(given["types"]) | self._words["subtype"].matches(given["types"])
         for name in ("domain", "scope", "source_kind", "speaker", "agent", "session_id"):
             if given[name] is not None:
@@ -290,6 +298,33 @@ class FactTable:
             metadata = self.facts[row].properties["metadata"] or ""
             mask[row] = all(any(text in metadata for text in texts) for texts in given["metadata"])
         return mask
+
+    @property
+    def is_statement(self) -> Mask:
+        """Which rows state something, as the fragment `is_statement` says: a profile says what others state."""
+        return ~self._words["type"].matches([MemoryType.PROFILE])
+
+    def find_profile(self, entity_id: str, filters: FactFilters) -> EntityProfile | None:
+        """Return the profile of an entity as of the times of filters, as the query `profiles.load` finds it."""
+        versions = list(self._profiles.get(entity_id, {}).values())
+        if not versions:
+            return None
+        mask, valid_to = self.mask_of_times(filters), self._times["valid_to"].values
+        for profile in versions:
+            if not mask[profile.row]:
+                continue
+            rests_on = profile.properties["rests_on"]
+            facts = [
+                fact
+                for memory_id in rests_on
+                for fact in self._by_memory.get(memory_id, {}).values()
+                if mask[fact.row] and fact.known_from <= profile.known_from
+            ]
+            if len(facts) == len(rests_on):
+                until = min(int(valid_to[fact.row]) for fact in (profile, *facts))
+                stored = {**profile.properties, "entity_id": entity_id}
+                return profile_from_columns(stored, [profile.known_from, until])
+        return None
 
     def get(self, uuid: str) -> ResidentFact | None:
         """Return a version by its uuid."""
@@ -326,7 +361,8 @@ class FactTable:
         rows = np.asarray([fact.row for fact in self.at_entity(entity_id).values()], dtype=np.int64)
         times = self._times
         current = (
-            (times["known_to"].values[rows] == FOREVER)
+            self.is_statement[rows]
+            & (times["known_to"].values[rows] == FOREVER)
             & (times["valid_from"].values[rows] <= now)
             & (times["valid_to"].values[rows] > now)
         )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from graphmem.conversations.session import Message
 from graphmem.memories.entity import EntityRef, NamedEntity
+from graphmem.memories.entity_profile import EntityProfile
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
 from graphmem.memories.reinforcement import with_retrieval_states
@@ -163,6 +164,12 @@ class ResidentSource:
             for facts in [[fact for fact in self._about(entity.id) if masks[fact.table][fact.row]]]
         ]
 
+    async def load_profiles(self, entity_ids: Sequence[str], filters: FactFilters) -> dict[str, EntityProfile]:
+        """Return the profiles of entities, by their ids, as of the times of filters."""
+        times = FactFilters(valid_at=filters.valid_at, known_at=filters.known_at)
+        found = (copy.facts.find_profile(entity_id, times) for copy in self._copies for entity_id in entity_ids)
+        return {profile.entity_id: profile for profile in found if profile is not None}
+
     async def list_profile_facts(self, domain: str | None, start: datetime, end: datetime, limit: int) -> list[Memory]:
         """Return the facts of the profile, and of a domain, that are valid at a time in `[start, end)`."""
         filters = FactFilters(valid_at=end - MICROSECOND, valid_since=start)
@@ -170,7 +177,9 @@ class ResidentSource:
             copy.facts.facts[row]
             for copy in self._copies
             for row in np.flatnonzero(
-                copy.facts.mask_of_times(filters) & copy.facts.in_scope_or_domain(PROFILE_SCOPES, domain)
+                copy.facts.mask_of_times(filters)
+                & copy.facts.is_statement
+                & copy.facts.in_scope_or_domain(PROFILE_SCOPES, domain)
             )
         ]
         return self._most_important(facts, start, limit)

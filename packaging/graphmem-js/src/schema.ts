@@ -865,7 +865,7 @@ export interface paths {
         };
         /**
          * Read an entity
-         * @description Read an entity with its aliases and attributes.
+         * @description Read an entity with its aliases, its attributes and its profile: what is known of it in a few sentences.
          */
         get: operations["entities_get"];
         put?: never;
@@ -925,7 +925,9 @@ export interface paths {
         };
         /**
          * Look up the entities named in a text
-         * @description Find the entities that `q` names, by name or alias, and the memories about each; no model, no embedding.
+         * @description Find the entities that `q` names, by name or alias, with the profile of each and the memories about it.
+         *
+         *     No model, no embedding.
          */
         get: operations["entities_lookup"];
         put?: never;
@@ -1957,6 +1959,17 @@ export interface components {
              */
             phase: components["schemas"]["RunPhase"];
             /**
+             * Profiled At
+             * @description When its profiles were stored; null: it wrote none.
+             */
+            profiled_at: string | null;
+            /**
+             * Profiles
+             * @description Profiles of entities that it wrote.
+             * @default 0
+             */
+            profiles: number;
+            /**
              * Proposals
              * @description The proposals, of the model or of an admin.
              */
@@ -2170,6 +2183,12 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
+             * Profiles
+             * @description Whether profiles of the entities that the question names come first.
+             * @default true
+             */
+            profiles?: boolean;
+            /**
              * Question
              * @description The question that is about to be sent to the model.
              */
@@ -2257,6 +2276,11 @@ export interface components {
              * @description The text for the model's prompt.
              */
             preamble: string;
+            /**
+             * Profiles
+             * @description Profiles of entities that the question names, as the preamble has them; absent: none.
+             */
+            profiles?: components["schemas"]["EntityProfile"][];
             /**
              * Recent Messages
              * @description The last messages of the session; in a request, whether they are added: false for a caller that sends them anyway.
@@ -2830,7 +2854,9 @@ export interface components {
         };
         /**
          * EntityMemories
-         * @description An entity and the memories about it, the most important first.
+         * @description An entity, its profile if it has one that holds, and the memories about it, the most important first.
+         *
+         *     Where filters compare more than times, there is no profile: it tells of memories that may not pass them.
          */
         EntityMemories: {
             /** @description Name, alias or id of an entity that the memory is about. */
@@ -2840,6 +2866,58 @@ export interface components {
              * @description Memories.
              */
             memories: components["schemas"]["Memory"][];
+            /** @description What is known of it in a few sentences; null: there is no profile that holds. */
+            profile: components["schemas"]["EntityProfile"] | null;
+        };
+        /**
+         * EntityProfile
+         * @description What is known of an entity in a few sentences, written by a consolidation run from current memories.
+         *
+         *     `id` is that of the memory that holds it, whose history has earlier versions. It is served as long as everything
+         *     that it was written from holds unchanged: until `valid_until`, as far as is known.
+         */
+        EntityProfile: {
+            /**
+             * Content
+             * @description The statement or the text.
+             */
+            content: string;
+            /**
+             * Entity Id
+             * @description Id of the entity.
+             */
+            entity_id: string;
+            /**
+             * Id
+             * @description Its id.
+             */
+            id: string;
+            /**
+             * Sentences
+             * @description The sentences in order, each with the memories that say so.
+             */
+            sentences: components["schemas"]["ProfileSentence"][];
+            /**
+             * Space
+             * @description The space that it belongs to; null: it is the user's.
+             */
+            space: string | null;
+            /**
+             * Valid Until
+             * @description When something that it rests on ends; null: not known.
+             */
+            valid_until: string | null;
+            /**
+             * Version
+             * @description Number of the version, from 1.
+             */
+            version: number;
+            /**
+             * Written At
+             * Format: date-time
+             * @description When this version was written.
+             */
+            written_at: string;
         };
         /**
          * EntityRef
@@ -3892,7 +3970,7 @@ export interface components {
             content: string;
             /**
              * Content Data
-             * @description The object that was given as `content`.
+             * @description The object that was given as `content`; of a profile, its sentences.
              */
             content_data: {
                 [key: string]: unknown;
@@ -3977,6 +4055,11 @@ export interface components {
              * @description The relation between subject and object, in UPPER_SNAKE_CASE; null: none.
              */
             predicate: string;
+            /**
+             * Rests On
+             * @description Of a profile, the memories that it was written from.
+             */
+            rests_on?: string[] | null;
             /**
              * Schema Version
              * @description Version of the model of a memory.
@@ -4236,7 +4319,7 @@ export interface components {
              */
             tags?: string[];
             /**
-             * @description One of these, an alias or a declared type.
+             * @description One of these but profile, an alias or a declared type.
              * @default fact
              */
             type?: components["schemas"]["MemoryType"];
@@ -4312,7 +4395,7 @@ export interface components {
              * @description Tags, in lower case with `-` or `_`.
              */
             tags?: string[] | null;
-            /** @description One of these, an alias or a declared type. */
+            /** @description One of these but profile, an alias or a declared type. */
             type?: components["schemas"]["MemoryType"] | null;
             /**
              * Valid At
@@ -4404,7 +4487,7 @@ export interface components {
          * @description What kind of statement a memory is.
          * @enum {string}
          */
-        MemoryType: "preference" | "fact" | "plan" | "feeling" | "inferred_interest" | "conversation_topic" | "recommendation" | "behavioral_pattern" | "conversation_summary" | "open_loop";
+        MemoryType: "preference" | "fact" | "plan" | "feeling" | "inferred_interest" | "conversation_topic" | "recommendation" | "behavioral_pattern" | "conversation_summary" | "open_loop" | "profile";
         /**
          * MemoryUse
          * @description One context that held a memory; `score` is None for an answer that nobody has rated.
@@ -4471,7 +4554,7 @@ export interface components {
             content: string;
             /**
              * Content Data
-             * @description The object that was given as `content`.
+             * @description The object that was given as `content`; of a profile, its sentences.
              */
             content_data: {
                 [key: string]: unknown;
@@ -4566,6 +4649,11 @@ export interface components {
              * @description The relation between subject and object, in UPPER_SNAKE_CASE; null: none.
              */
             predicate: string;
+            /**
+             * Rests On
+             * @description Of a profile, the memories that it was written from.
+             */
+            rests_on?: string[] | null;
             /**
              * Schema Version
              * @description Version of the model of a memory.
@@ -5536,6 +5624,86 @@ export interface components {
          * @description A problem document.
          */
         Problem: components["schemas"]["UnauthenticatedProblem"] | components["schemas"]["ForbiddenProblem"] | components["schemas"]["NotFoundProblem"] | components["schemas"]["RequestTimeoutProblem"] | components["schemas"]["ConflictProblem"] | components["schemas"]["VersionConflictProblem"] | components["schemas"]["ImmutableMemoryProblem"] | components["schemas"]["MemoryDeletedProblem"] | components["schemas"]["UserBeingForgottenProblem"] | components["schemas"]["IdempotencyConflictProblem"] | components["schemas"]["GoneProblem"] | components["schemas"]["TooLargeProblem"] | components["schemas"]["InvalidInputProblem"] | components["schemas"]["RateLimitedProblem"] | components["schemas"]["NotConfiguredProblem"] | components["schemas"]["UnavailableProblem"] | components["schemas"]["ConfigurationErrorProblem"] | components["schemas"]["InternalErrorProblem"];
+        /**
+         * ProfiledEntity
+         * @description An entity with its profile, if it has one that holds.
+         */
+        ProfiledEntity: {
+            /**
+             * Aliases
+             * @description Other names of the entity.
+             */
+            aliases: string[];
+            /**
+             * Attributes
+             * @description What the entity is known by beside its name.
+             */
+            attributes: {
+                [key: string]: unknown;
+            };
+            /**
+             * Created At
+             * Format: date-time
+             * @description When it was created; of a version, from when on it was believed.
+             */
+            created_at: string;
+            /**
+             * Id
+             * @description Its id.
+             */
+            id: string;
+            /**
+             * Is User
+             * @description Whether the entity stands for the user.
+             * @default false
+             */
+            is_user: boolean;
+            /**
+             * Memory Count
+             * @description Number of current memories about the entity.
+             */
+            memory_count: number | null;
+            /**
+             * Name
+             * @description The name.
+             */
+            name: string;
+            /** @description What is known of it in a few sentences; null: there is no profile that holds. */
+            profile: components["schemas"]["EntityProfile"] | null;
+            /**
+             * Summary
+             * @description A summary in a few sentences; null or empty: none.
+             * @default
+             */
+            summary: string;
+            /**
+             * Type
+             * @description What kind it is.
+             */
+            type: string;
+            /**
+             * Updated At
+             * Format: date-time
+             * @description When it was last changed.
+             */
+            updated_at: string;
+        };
+        /**
+         * ProfileSentence
+         * @description One sentence of a profile, and the ids of the memories that say so.
+         */
+        ProfileSentence: {
+            /**
+             * Content
+             * @description The statement or the text.
+             */
+            content: string;
+            /**
+             * Memory Ids
+             * @description Ids of the memories.
+             */
+            memory_ids: string[];
+        };
         /**
          * ProposalVerdict
          * @description The outcome of a proposal; `planned` replaces `executed` in a dry run and in an aborted run.
@@ -10671,7 +10839,7 @@ export interface operations {
                      *       "memory_count": 1
                      *     }
                      */
-                    "application/json": components["schemas"]["Entity"];
+                    "application/json": components["schemas"]["ProfiledEntity"];
                 };
             };
         };

@@ -45,8 +45,17 @@ class EntityPage {
         element("h1", { id: "entity-title", tabindex: "-1" }, this.entity.name),
         element("label", { class: "inline" }, "Steps", this.depth)),
       element("p", { class: "hint" }, [this.entity.type, aliases.length ? `also ${aliases.join(", ")}` : "", this.entity.summary].filter(Boolean).join(" · ")),
+      this.entity.profile && this.#profile(this.entity.profile),
       attributes.length > 0 && descriptions(attributes),
       this.graph.node);
+  }
+
+  /** Return what is known of the entity, each sentence with links to the memories that say so. */
+  #profile({ id, sentences }) {
+    const link = (memoryId, number) => element("a", { href: this.context.link("memories", memoryId), "aria-label": `Memory ${number}, which says so` }, `[${number}]`);
+    const numbers = new Map([...new Set(sentences.flatMap((sentence) => sentence.memory_ids))].map((memoryId, index) => [memoryId, index + 1]));
+    const parts = sentences.flatMap(({ content, memory_ids: ids }) => [`${content} `, ...ids.flatMap((memoryId) => [link(memoryId, numbers.get(memoryId)), " "])]);
+    return element("p", { id: "profile" }, ...parts, element("a", { class: "hint", href: this.context.link("memories", id) }, "Earlier versions"));
   }
 
   #readAddress() {

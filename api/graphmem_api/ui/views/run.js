@@ -35,6 +35,7 @@ function summaryCard(context, run) {
       ["Started", `${triggerWord(run.trigger)}, by ${actorName(run.actor, context.keyNames)}`],
       ["Finished", run.finished_at && formatTime(run.finished_at)],
       ["Proposals", `${run.proposals.length}: ${run.executed} executed, ${run.refused} refused`],
+      ["Profiles", run.profiles > 0 && pluralize(run.profiles, "profile")],
       ["It undid", link(run.undoes)],
       ["Rolled back by", link(run.undone_by)],
     ]),

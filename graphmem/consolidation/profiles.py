@@ -1,0 +1,314 @@
+"""Profiles of entities: a model writes one from current facts, and a run stores what of it stands in them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, Field
+
+from graphmem.consolidation.models import RunStatus
+from graphmem.consolidation.profile_checks import MIN_SENTENCES, CitableFact, ProfileCheck
+from graphmem.consolidation.run_store import RunStore, RunUpdate, fetch_entities
+from graphmem.consolidation.statements import user_names
+from graphmem.memories.decay import DECAY_RATES
+from graphmem.memories.entity import Entity
+from graphmem.memories.entity_profile import ProfileSentence, number_sentences
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_mapping import fact_from_row
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryType, Scope
+from graphmem.memories.saving import FactLoader, FactWrite
+from graphmem.memories.snapshot import ElementKind
+from graphmem.memories.snapshot_store import ChangeRecorder
+from graphmem.memories.versioning import Ledger
+from graphmem.models.embedder import Embedder
+from graphmem.models.language_model import LanguageModel
+from graphmem.models.prompts import PromptTemplate, indent_continuations
+from graphmem.models.receipt import Receipt
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.runtime.errors import Conflict, ModelAnswerUnusable, ModelUnavailable
+from graphmem.runtime.field_types import Vector, content_hash
+from graphmem.runtime.times import Clock
+from graphmem.secrets.values import SecretPolicy, make_redactor, render_secret_rule
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.trust import CONSOLIDATION, SourceKind
+from graphmem.tenants.trust_store import find_trust_order
+
+MAX_SHOWN_FACTS = 40
+"""Facts that a profile is written from at most, the most important ones."""
+
+MAX_SHOWN_CHARACTERS = 12_000
+"""Characters of these facts at most; one that does not fit is left out."""
+
+PROFILE_IMPORTANCE = 0.5
+"""Importance of a profile, which ranks nowhere: what it says ranks by the facts that say it."""
+
+
+class AnsweredSentence(BaseModel):
+    """One sentence as the model writes it, with the numbers of the prompt."""
+
+    content: str
+    facts: list[int] = Field(description="numbers of the facts that the sentence takes something from")
+
+
+class ProfileAnswer(BaseModel):
+    """What the model answers about one entity."""
+
+    sentences: list[AnsweredSentence]
+
+
+class ProfileDraft(BaseModel):
+    """What of the model's sentences about one entity stands in the facts that they cite, and what the call cost.
+
+    `versions` are those of the cited memories. Without an answer it is not known whether there is anything to write.
+    """
+
+    entity_id: str
+    sentences: list[ProfileSentence] = Field(default_factory=list)
+    versions: dict[str, int] = Field(default_factory=dict)
+    is_answered: bool = True
+    receipt: Receipt = Field(default_factory=Receipt)
+
+    @property
+    def content(self) -> str:
+        """The sentences as one text."""
+        return " ".join(sentence.content for sentence in self.sentences)
+
+
+class ProfileWriter:
+    """Writes the profiles of one user's or one space's entities; `zone` is that of users without their own."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        facts: FactStore,
+        runs: RunStore,
+        embedder: Embedder,
+        policy: SecretPolicy,
+        model: LanguageModel,
+        template: PromptTemplate,
+        clock: Clock,
+        zone: str = "UTC",
+    ) -> None:
+        self._graph = graph
+        self._facts = facts
+        self._runs = runs
+        self._embedder = embedder
+        self._policy = policy
+        self._model = model
+        self._template = template
+        self._clock = clock
+        self._zone = zone
+
+    # Writing
+
+    async def write(self, owner: Owner, entity_id: str) -> ProfileDraft:
+        """Return what the model writes of an entity, without the sentences that its facts do not support.
+
+        A model that does not answer leaves the profile to the next run: the run itself has done its work.
+        """
+        facts, entities, zone = await self._load(owner, entity_id)
+        entity = entities.get(entity_id)
+        if entity is None or not facts:
+            return ProfileDraft(entity_id=entity_id)
+        allowed = self._policy.allowed_classes(owner.tenant)
+        redact = make_redactor(allowed)
+        shown = [CitableFact(fact.memory_id, redact(fact.content), _days(fact, zone)) for fact in facts]
+        prompt = self._template.render(
+            secrets=render_secret_rule(allowed),
+            entity=_describe_entity(entity),
+            facts="\n".join(
+                f"[{number}] {indent_continuations(_describe_fact(fact, citable, entities))}"
+                for number, (fact, citable) in enumerate(zip(facts, shown, strict=True), 1)
+            ),
+        )
+        try:
+            answer = await self._model.complete_structured(prompt, ProfileAnswer, use="main")
+        except ModelAnswerUnusable:
+            return ProfileDraft(entity_id=entity_id, receipt=Receipt(llm_calls=1))
+        except ModelUnavailable:
+            return ProfileDraft(entity_id=entity_id, is_answered=False)
+        check = ProfileCheck(
+            shown,
+            _names_of(entity),
+            [_names_of(other) for other in entities.values() if other.id != entity_id],
+            lambda text: bool(self._policy.refused_classes(text, owner.tenant)),
+        )
+        kept = check.keep_supported((sentence.content, sentence.facts) for sentence in answer.value.sentences)
+        cited = {memory_id for sentence in kept for memory_id in sentence.memory_ids}
+        return ProfileDraft(
+            entity_id=entity_id,
+            sentences=kept if len(kept) >= MIN_SENTENCES else [],
+            versions={fact.memory_id: fact.version for fact in facts if fact.memory_id in cited},
+            receipt=answer.receipt,
+        )
+
+    async def _load(self, owner: Owner, entity_id: str) -> tuple[list[Fact], dict[str, Entity], tzinfo]:
+        """Return the facts about an entity that fit the prompt, the entities that they name, and the time zone."""
+
+        async def work(transaction: Transaction) -> tuple[list[Fact], dict[str, Entity], tzinfo]:
+            rows = await transaction.run(
+                "consolidation.load_profile_facts",
+                group_id=owner.group_id,
+                entity_id=entity_id,
+                now=self._clock(),
+                limit=MAX_SHOWN_FACTS,
+            )
+            facts, left = [], MAX_SHOWN_CHARACTERS
+            for fact in map(fact_from_row, rows):
+                if len(fact.content) <= left:
+                    left -= len(fact.content)
+                    facts.append(fact)
+            ids = [entity_id, *(key for fact in facts for key in (fact.subject_id, *fact.entity_ids))]
+            entities = await fetch_entities(transaction, owner, ids)
+            zones = await transaction.run("episodes.get_timezone", group_id=owner.group_id)
+            return facts, entities, ZoneInfo((zones[0]["timezone"] if zones else None) or self._zone)
+
+        return await self._graph.read(work)
+
+    # Storing
+
+    async def store(self, owner: Owner, run_id: str, drafts: Sequence[ProfileDraft]) -> list[str]:
+        """Store profiles as changes of a run that has succeeded, and return their ids; done again, it changes nothing.
+
+        One that rests on what has changed since it was written is left out: it is due again.
+        """
+        written = [draft for draft in drafts if draft.sentences]
+        texts = [draft.content for draft in written]
+        vectors = dict(zip(texts, await self._embedder.embed(texts), strict=True)) if texts else {}
+
+        async def work(transaction: Transaction) -> list[str]:
+            now = await self._facts.lock_user(transaction, owner)
+            run = await self._runs.get(owner.tenant, run_id, with_changes=False, transaction=transaction)
+            if run.status is not RunStatus.SUCCEEDED:
+                return []
+            if run.profiled_at is not None:
+                return await _list_written(transaction, owner, run_id, drafts)
+            recorder = ChangeRecorder(transaction, run_id, owner.group_id, now)
+            profiles = await self._write_all(transaction, owner, run_id, written, vectors, recorder, now)
+            update = RunUpdate(
+                profiles=len(profiles),
+                profiled_at=now,
+                unprofiled=[draft.entity_id for draft in drafts if draft.is_answered and not draft.sentences],
+                change_count=run.change_count + await recorder.record_after(),
+                receipt=sum((draft.receipt for draft in drafts), run.receipt),
+            )
+            await self._runs.update(run_id, update, transaction)
+            return [profile.memory_id for profile in profiles]
+
+        return await self._graph.write(work)
+
+    async def _write_all(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        run_id: str,
+        drafts: Sequence[ProfileDraft],
+        vectors: Mapping[str, Vector],
+        recorder: ChangeRecorder,
+        now: datetime,
+    ) -> list[Fact]:
+        """Write the profiles whose facts are as they were shown, and return them."""
+        entity_ids = [draft.entity_id for draft in drafts]
+        rows = await transaction.run("profiles.fetch_latest", group_id=owner.group_id, entity_ids=entity_ids)
+        earlier = {fact.subject_id: fact for fact in map(fact_from_row, rows) if fact.expired_at is None}
+        entities = await fetch_entities(transaction, owner, entity_ids)
+        found = await FactLoader(transaction, owner).fetch(
+            hashes=[content_hash(draft.content) for draft in drafts],
+            memory_ids=[memory_id for draft in drafts for memory_id in draft.versions],
+        )
+        ledger = Ledger([*found.values(), *earlier.values()], now, _actor(run_id))
+        order = await find_trust_order(transaction, owner.tenant, {fact.trust_kind for fact in found.values()})
+        profiles: list[Fact] = []
+        for draft in drafts:
+            facts = [found[key] for key in draft.versions if key in found and found[key].is_valid_at(now)]
+            if draft.entity_id not in entities or {fact.memory_id: fact.version for fact in facts} != draft.versions:
+                continue
+            known = earlier.get(draft.entity_id)
+            memory_id = known.memory_id if known else str(uuid.uuid4())
+            trusted_as = order.least_trusted(fact.trust_kind for fact in facts)
+            profile = _to_fact(owner, memory_id, entities[draft.entity_id], draft, facts, trusted_as, now)
+            try:
+                profiles.append(ledger.rewrite_profile(profile, run_id))
+            except Conflict:
+                continue  # a memory of the entity has these very sentences
+        await recorder.record_before(ElementKind.FACT, [*ledger.changed, *ledger.created])
+        contents = {profile.uuid: vectors[profile.content] for profile in profiles}
+        await FactWrite(owner, transaction, now, ledger, contents).commit()
+        return profiles
+
+
+def _actor(run_id: str) -> str:
+    return f"consolidation:{run_id}"
+
+
+async def _list_written(
+    transaction: Transaction, owner: Owner, run_id: str, drafts: Sequence[ProfileDraft]
+) -> list[str]:
+    """Return the ids of the profiles that a run has stored."""
+    entity_ids = [draft.entity_id for draft in drafts]
+    rows = await transaction.run("profiles.fetch_latest", group_id=owner.group_id, entity_ids=entity_ids)
+    return [fact.memory_id for fact in map(fact_from_row, rows) if fact.actor == _actor(run_id)]
+
+
+def _to_fact(
+    owner: Owner,
+    memory_id: str,
+    entity: Entity,
+    draft: ProfileDraft,
+    facts: Sequence[Fact],
+    trusted_as: SourceKind,
+    now: datetime,
+) -> Fact:
+    """Return the profile of an entity; it is as sure as the least sure of its facts, and holds whenever they do."""
+    predicate = DEFAULT_PREDICATES[MemoryType.PROFILE]
+    rests_on, content_data = number_sentences(draft.sentences)
+    return Fact(
+        uuid=str(uuid.uuid4()),
+        memory_id=memory_id,
+        version=1,
+        group_id=owner.group_id,
+        subject_id=entity.id,
+        entity_ids=(entity.id,),
+        predicate=predicate,
+        content=draft.content,
+        content_hash=content_hash(draft.content),
+        content_data=content_data,
+        rests_on=rests_on,
+        type=MemoryType.PROFILE,
+        scope=Scope.PROFILE,
+        confidence=min(fact.confidence for fact in facts),
+        importance=PROFILE_IMPORTANCE,
+        decay_rate=DECAY_RATES[MemoryType.PROFILE],
+        created_at=now,
+        first_created_at=now,
+        updated_at=now,
+        source_kind=CONSOLIDATION,
+        trusted_as=trusted_as,
+        search_text=" ".join([predicate.replace("_", " ").lower(), *_names_of(entity)]),
+    )
+
+
+def _names_of(entity: Entity) -> list[str]:
+    """Return all that an entity is called; what statements call the user is a name of the user's own."""
+    return [entity.name, *entity.aliases, *(user_names() if entity.is_user else ())]
+
+
+def _describe_entity(entity: Entity) -> str:
+    also = f", also {', '.join(entity.aliases)}" if entity.aliases else ""
+    return f"{entity.name} ({entity.type}{', the user' if entity.is_user else ''}){also}"
+
+
+def _describe_fact(fact: Fact, citable: CitableFact, entities: Mapping[str, Entity]) -> str:
+    subject = entities.get(fact.subject_id)
+    marks = [fact.type.value, f"about {subject.name if subject else 'the user'}", citable.days]
+    return f"({'; '.join(filter(None, marks))}) {citable.content}"
+
+
+def _days(fact: Fact, zone: tzinfo) -> str:
+    """Return the days between which a fact holds, as far as they are known."""
+    bounds = (("since", fact.valid_at), ("until", fact.invalid_at))
+    return "; ".join(f"{word} {at.astimezone(zone):%Y-%m-%d}" for word, at in bounds if at)
