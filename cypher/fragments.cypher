@@ -283,6 +283,8 @@ MATCH (n:Entity {group_id: $group_id}) RETURN n AS element, 'Entity' AS kind
 UNION ALL
 MATCH (n:InterestCandidate {group_id: $group_id}) RETURN n AS element, 'InterestCandidate' AS kind
 UNION ALL
+MATCH (n:QuarantinedStatement {group_id: $group_id}) RETURN n AS element, 'QuarantinedStatement' AS kind
+UNION ALL
 MATCH (n:LearnedPreference {group_id: $group_id}) RETURN n AS element, 'LearnedPreference' AS kind
 UNION ALL
 MATCH (n:LearnedIntent {group_id: $group_id}) RETURN n AS element, 'LearnedIntent' AS kind

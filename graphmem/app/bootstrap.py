@@ -35,6 +35,7 @@ from graphmem.context.surroundings import SurroundingsStore
 from graphmem.context.usage import ContextUsage, ContextUseStore
 from graphmem.ingestion.inbox import Inbox, MessageService
 from graphmem.ingestion.inferred_save import InferredSave
+from graphmem.ingestion.quarantine import QuarantineService
 from graphmem.jobs.runner import JobRunner, JobWaiting
 from graphmem.jobs.store import DEMO_QUEUE, JOB_QUEUE
 from graphmem.memories.declarations import DeclaredTypeService, DeclaredTypeStore
@@ -117,6 +118,7 @@ class Services:
             clock,
             settings.max_memories_per_save,
         )
+        self.quarantine = QuarantineService(graph, facts, components.embedder)
         self.entities = EntityService(entities, facts, EntityGraphStore(graph), clock)
         self.retrieval = RetrievalService(
             retrieval.search,

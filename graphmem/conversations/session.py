@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -35,6 +35,9 @@ MessageInput = TypeVar("MessageInput")
 MAX_MESSAGE_LENGTH = 100_000
 """Longest message, in characters."""
 
+DOCUMENT_KEY, WEB_KEY = "document", "web"
+"""The keys of a message's metadata that name the document, or the address of the web page, that its text is from."""
+
 TICKET_KEY = "ticket_id"
 """The key of a session's metadata that holds the id of the ticket it is about."""
 
@@ -49,6 +52,25 @@ class MessageRole(StrEnum):
     ASSISTANT = "assistant"
     SYSTEM = "system"
     TOOL = "tool"
+
+
+class TextOrigin(StrEnum):
+    """Whose word the text of a message is: a speaker's, or that of a text that somebody else wrote."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+    TOOL = "tool"
+    DOCUMENT = "document"
+    WEB = "web"
+
+
+def origin_of(role: MessageRole, metadata: Mapping[str, Any]) -> TextOrigin:
+    """Return whose word the text of a message is: that of its role, unless its metadata name where it is from."""
+    for key, origin in ((DOCUMENT_KEY, TextOrigin.DOCUMENT), (WEB_KEY, TextOrigin.WEB)):
+        if metadata.get(key):
+            return origin
+    return TextOrigin(role.value)
 
 
 class SessionKind(StrEnum):
@@ -193,6 +215,11 @@ class Message(BaseModel):
     position: int
     extracted_at: datetime | None
     utc_offset_minutes: int = Field(0, exclude=True)
+
+
+def is_own_word(message: Message) -> bool:
+    """Return whether the user said a message, rather than sent what somebody else wrote."""
+    return origin_of(message.role, message.metadata) is TextOrigin.USER
 
 
 class RunMessage(BaseModel):

@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from graphmem.conversations.session import DOCUMENT_KEY
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
 
 if TYPE_CHECKING:
@@ -279,7 +280,7 @@ def messages_of_document(document: ReadDocument) -> list[dict[str, Any]]:
         digest = hashlib.sha256(chunk.text.encode()).hexdigest()[:12]
         key = f"{document.name[-MAX_NAME_LENGTH:]}#{document.unit.value}={place}&sha={digest}"
         occurrences[key] = occurrences.get(key, 0) + 1
-        metadata: dict[str, Any] = {"document": document.name, document.unit.value: chunk.first}
+        metadata: dict[str, Any] = {DOCUMENT_KEY: document.name, document.unit.value: chunk.first}
         if chunk.last != chunk.first:
             metadata[f"last_{document.unit.value}"] = chunk.last
         message = {

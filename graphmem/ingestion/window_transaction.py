@@ -32,6 +32,7 @@ from graphmem.ingestion.name_resolution import (
     resolve_names,
     with_canonical_names,
 )
+from graphmem.ingestion.quarantine import put_into_quarantine
 from graphmem.ingestion.supersession import collect_named_entities
 from graphmem.ingestion.transcript import DerivedTurn
 from graphmem.memories.entity import EntityRef
@@ -59,7 +60,7 @@ from graphmem.tenants.profiles import TenantProfiles
 class ExtractedWindow:
     """The results of a window's model calls, to be applied under `id`; `user_name` is the user's name, if known.
 
-    `run_session_id` is the session in which the job keeps its `transcript`.
+    `run_session_id` is the session in which the job keeps its `transcript`. What was `caught` goes into quarantine.
     """
 
     id: str
@@ -69,6 +70,7 @@ class ExtractedWindow:
     transcript: Sequence[RunMessage] = ()
     user_name: str | None = None
     candidates: Sequence[ValidatedCandidate] = ()
+    caught: Sequence[ValidatedCandidate] = ()
     rejections: Sequence[Rejection] = ()
     turns: Sequence[DerivedTurn] = ()
     aliases: Sequence[AliasGroup] = ()
@@ -218,6 +220,8 @@ class WindowTransaction:
             self._actions += [MemoryAction(action="refuse", type="answer", reason=reason) for reason in plan.unusable]
             self._actions += [self._veto_action(veto) for veto in plan.vetoes]
             self._actions += self._links
+        job_id = self._actor.removeprefix("job:")
+        self._actions += await put_into_quarantine(self._transaction, self._owner, window.caught, job_id, self._now)
         await self._record(session_tags)
         return self._actions
 
