@@ -215,6 +215,8 @@ class Message(BaseModel):
     position: int
     extracted_at: datetime | None
     utc_offset_minutes: int = Field(0, exclude=True)
+    is_caught: bool = Field(False, exclude=True)
+    """Whether extraction caught something in it that addresses the assistant, or speaks for the user."""
 
 
 def is_own_word(message: Message) -> bool:

@@ -282,7 +282,7 @@ def validate_candidates(
     labels: Mapping[int, DeclaredLabel] = MappingProxyType({}),
     screenings: Mapping[int, Screening] = MappingProxyType({}),
 ) -> tuple[list[ValidatedCandidate], list[Rejection]]:
-    """Return the candidates of an answer that can be saved or quarantined, and the rejections of the others.
+    """Return the candidates of an answer that can be saved, or that are caught, and the rejections of the others.
 
     `user_entity_name` is the name of the user's own entity, `user_names` are the user's other names. `labels` are the
     declared types of candidates by their index, `screenings` what the model says of the words that they rest on.
@@ -305,25 +305,15 @@ def validate_candidates(
                 rejections.append(validated)
             elif reason := policy_check(validated.memory):
                 rejections.append(Rejection(candidate.type.value, reason))
-            elif (catch := catches.get(index)) and not catch.is_kept:
-                rejections.append(Rejection(candidate.type.value, catch.reason))
             else:
                 speaker = find_speaker(line for line in lines if line.number in candidate.messages)
                 own = speaker or EntityIn(name=user_entity_name, type=PERSON_TYPE)
                 memory = _name_user_entity(validated.memory, candidate, own, user_name_keys)
                 if speaker and memory.subject is None:
                     memory = memory.model_copy(update={"subject": speaker})
-                candidates.append(replace(validated, memory=memory, catch=catch))
+                candidates.append(replace(validated, memory=memory, catch=catches.get(index)))
         rejections += [Rejection(candidate.type.value, reason) for reason in dropped.values()]
     return _merge_duplicates(candidates), rejections
-
-
-def split_caught(
-    candidates: Iterable[ValidatedCandidate],
-) -> tuple[list[ValidatedCandidate], list[ValidatedCandidate]]:
-    """Return the candidates that are saved, and those with a catch, which are not."""
-    found = list(candidates)
-    return [one for one in found if one.catch is None], [one for one in found if one.catch is not None]
 
 
 def collect_alias_groups(extraction: Extraction, user_names: Iterable[str]) -> list[AliasGroup]:
@@ -524,9 +514,13 @@ def _merge_duplicates(candidates: Sequence[ValidatedCandidate]) -> list[Validate
         ids = list(dict.fromkeys([*first.memory.source.message_ids, *candidate.memory.source.message_ids]))
         source = first.memory.source.model_copy(update={"message_ids": ids[:MAX_SOURCE_MESSAGES]})
         memory = first.memory.model_copy(update={"source": source})
+        catch = first.catch
+        if catch and candidate.catch:
+            catch = replace(catch, message_ids=(*catch.message_ids, *candidate.catch.message_ids))
         merged[key] = replace(
             first,
             memory=memory,
+            catch=catch,
             user_message_ids=tuple(dict.fromkeys([*first.user_message_ids, *candidate.user_message_ids])),
         )
     return list(merged.values())

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import TypeAdapter
 
-from graphmem.ingestion.candidates import EXTRACTION_SOURCE, ValidatedCandidate
+from graphmem.ingestion.candidates import EXTRACTION_SOURCE
 from graphmem.ingestion.jobs import MemoryAction
 from graphmem.ingestion.quarantined_statement import QuarantinedStatement, QuarantineQuery
+from graphmem.ingestion.screening import Catch
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn, SaveResult
 from graphmem.memories.new_memory import NewMemory
@@ -25,18 +27,26 @@ from graphmem.tenants.owners import Owner, make_owner
 _SAVE_RESULT: TypeAdapter[SaveResult] = TypeAdapter(SaveResult)
 
 
+@dataclass(frozen=True, slots=True)
+class CaughtCandidate:
+    """The memory that a candidate would be, and why it is not saved."""
+
+    memory: MemoryIn
+    catch: Catch
+
+
 async def put_into_quarantine(
     transaction: Transaction,
     owner: Owner,
-    candidates: Sequence[ValidatedCandidate],
-    job_id: str | None,
+    caught: Sequence[CaughtCandidate],
+    job_id: str,
     now: datetime,
 ) -> list[MemoryAction]:
     """Put statements into quarantine in an open transaction that has locked the owner; return what was done.
 
     A statement with the same content as one that is there already is counted with it.
     """
-    if not candidates:
+    if not caught:
         return []
     rows = [
         {
@@ -50,8 +60,7 @@ async def put_into_quarantine(
                 "job_id": job_id,
             },
         }
-        for position, candidate in enumerate(candidates)
-        if candidate.catch
+        for position, candidate in enumerate(caught)
     ]
     found = await transaction.run("quarantine.put", group_id=owner.group_id, tenant=owner.tenant, rows=rows, now=now)
     ids = {row["position"]: str(row["id"]) for row in found}
@@ -62,8 +71,7 @@ async def put_into_quarantine(
             quarantine_id=ids[position],
             reason=candidate.catch.reason,
         )
-        for position, candidate in enumerate(candidates)
-        if candidate.catch
+        for position, candidate in enumerate(caught)
     ]
 
 
@@ -101,7 +109,6 @@ class QuarantineService:
         Raises NotFound for a statement that is not in the quarantine of the tenant, Conflict where an immutable memory
         prevents the save, which leaves it there.
         """
-
         rows = await self._graph.fetch("quarantine.find", tenant=tenant, id=statement_id)
         statement = _statement_from_row(rows[0]["statement"]) if rows else None
         vectors = await self._embed(statement) if statement else {}

@@ -48,10 +48,14 @@ _DESCRIPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Catch:
-    """Why a candidate is not saved, with the words that show it; `is_kept` says that an admin may look at it."""
+    """Why a candidate is not saved, with the words that show it and the ids of the messages in which they stand.
+
+    `is_kept` says that an admin may release it: what would take a memory back is refused in any case.
+    """
 
     reason: str
     quote: str = ""
+    message_ids: tuple[str, ...] = ()
     is_kept: bool = True
 
 
@@ -80,6 +84,39 @@ def _describe(line: TranscriptLine) -> str:
     return _DESCRIPTIONS[line.origin]
 
 
+@dataclass(frozen=True, slots=True)
+class _ScreenedCandidate:
+    """A candidate that rests on lines which are not the user's own word, of which `quoted` hold the words it is from.
+
+    `is_claim` says that neither the user nor a member of the space is among those who say it.
+    """
+
+    candidate: Candidate
+    screening: Screening | None
+    quoted: Sequence[TranscriptLine]
+    is_claim: bool
+    is_about_user: bool
+
+    @property
+    def quote(self) -> str:
+        """The words that it rests on, empty where they stand in none of its lines."""
+        return self.screening.quote if self.screening and self.quoted else ""
+
+    def find_reason(self) -> str | None:
+        """Return why it is not saved, if its own words are why."""
+        if self.screening is None:
+            return UNANSWERED
+        if not self.quoted:
+            return UNQUOTED
+        if self.screening.speech is Speech.ADDRESSES and self.screening.addressee in (Addressee.ASSISTANT, None):
+            return ADDRESSES_ASSISTANT
+        if self.is_claim and self.candidate.retracts:
+            return TAKES_BACK
+        if self.is_claim and self.is_about_user and self.candidate.type in _PERSONAL_TYPES:
+            return SPEAKS_FOR_USER
+        return None
+
+
 def find_catches(
     candidates: Sequence[Candidate],
     lines: Sequence[TranscriptLine],
@@ -88,42 +125,27 @@ def find_catches(
 ) -> dict[int, Catch]:
     """Return the candidates that are not saved, by index; `screenings` are the model's answers by index."""
     foreign = {line.number: line for line in find_foreign_lines(lines)}
-    numbers = {line.number for line in lines}
-    if not foreign:
-        return {}
-    catches: dict[int, Catch] = {}
-    sources_of: dict[int, list[TranscriptLine]] = {}
+    own = {line.number for line in lines} - foreign.keys()
+    screened: dict[int, _ScreenedCandidate] = {}
     for index, candidate in enumerate(candidates):
         sources = [foreign[number] for number in candidate.messages if number in foreign]
         if not sources:
             continue
-        sources_of[index] = sources
-        has_own_line = any(number in numbers and number not in foreign for number in candidate.messages)
-        is_claim = not has_own_line and not any(map(is_of_member, sources))
-        catch = _check_screening(screenings.get(index), sources)
-        if catch is None and is_claim and candidate.retracts:
-            catch = Catch(TAKES_BACK, is_kept=False)
-        if catch is None and is_claim and candidate.type in _PERSONAL_TYPES and is_about_user(candidate):
-            catch = Catch(SPEAKS_FOR_USER, screenings[index].quote)
-        if catch:
-            catches[index] = catch
-    addressing = [catch.quote for catch in catches.values() if catch.reason == ADDRESSES_ASSISTANT]
-    for index in sources_of:
-        quote = screenings[index].quote if index in screenings else ""
-        if index not in catches and any(_shares_words(quote, other) for other in addressing):
-            catches[index] = Catch(PART_OF_ADDRESS, quote)
+        screening = screenings.get(index)
+        quoted = [line for line in sources if screening and find_words(screening.quote, line.text)]
+        is_claim = own.isdisjoint(candidate.messages) and not any(map(is_of_member, sources))
+        screened[index] = _ScreenedCandidate(candidate, screening, quoted, is_claim, is_about_user(candidate))
+    reasons = {index: one.find_reason() for index, one in screened.items()}
+    addressing = [screened[index].quote for index, reason in reasons.items() if reason == ADDRESSES_ASSISTANT]
+    catches: dict[int, Catch] = {}
+    for index, one in screened.items():
+        reason = reasons[index]
+        if reason is None and any(_shares_words(one.quote, other) for other in addressing):
+            reason = PART_OF_ADDRESS
+        if reason:
+            message_ids = tuple(dict.fromkeys(line.message_id for line in one.quoted))
+            catches[index] = Catch(reason, one.quote, message_ids, is_kept=not one.candidate.retracts)
     return catches
-
-
-def _check_screening(screening: Screening | None, sources: Sequence[TranscriptLine]) -> Catch | None:
-    """Return why the words that a candidate rests on are no memory, or None."""
-    if screening is None:
-        return Catch(UNANSWERED)
-    if not any(find_words(screening.quote, line.text) for line in sources):
-        return Catch(UNQUOTED)
-    if screening.speech is Speech.ADDRESSES and screening.addressee in (Addressee.ASSISTANT, None):
-        return Catch(ADDRESSES_ASSISTANT, screening.quote)
-    return None
 
 
 def _shares_words(quote: str, other: str) -> bool:

@@ -15,7 +15,6 @@ from graphmem.ingestion.candidates import (
     Rejection,
     collect_alias_groups,
     keep_own_names,
-    split_caught,
     validate_candidates,
 )
 from graphmem.ingestion.entity_linking import CandidateLinker
@@ -23,6 +22,7 @@ from graphmem.ingestion.extraction import ExtractionStep
 from graphmem.ingestion.jobs import ExtractionAction, ExtractionPayload
 from graphmem.ingestion.llm_schemas import Extraction, Reconciliation
 from graphmem.ingestion.name_resolution import LinkingResult, choose_user_name
+from graphmem.ingestion.quarantine import CaughtCandidate
 from graphmem.ingestion.reconciliation import (
     ReconciliationStep,
     build_reconciliation_prompt,
@@ -149,25 +149,28 @@ class WindowExtraction:
             first.labels,
             first.screenings,
         )
-        candidates, caught = split_caught(candidates)
+        caught = [CaughtCandidate(one.memory, one.catch) for one in candidates if one.catch]
+        quarantined = [one for one in caught if self._tools.keeps_caught and one.catch.is_kept]
+        refused = [one for one in caught if not (self._tools.keeps_caught and one.catch.is_kept)]
         if first.extraction.skip:
             candidates, rejections = [], []
-        if not self._tools.keeps_caught:
-            rejections += [Rejection(one.memory.type.value, one.catch.reason) for one in caught if one.catch]
+        rejections += [Rejection(one.memory.type.value, one.catch.reason) for one in refused]
         aliases = [
             AliasGroup(USER_ALIASES, tuple(first.user_names)),
             *self._collect_alias_groups(first.extraction, first.user_names, first.lines),
         ]
         window = replace(
             window,
-            candidates=candidates,
-            caught=caught if self._tools.keeps_caught else [],
+            candidates=[one for one in candidates if one.catch is None],
+            quarantined=quarantined,
+            caught_message_ids=[message_id for one in caught for message_id in one.catch.message_ids],
             rejections=[*first.rejections, *rejections],
             aliases=aliases,
         )
         second = await self._reconcile(first, window)
         actions = await self._apply(replace(window, linking=second.linking, answer=second.answer))
-        STATEMENTS_CAUGHT.labels("quarantine" if self._tools.keeps_caught else "refuse").inc(len(caught))
+        STATEMENTS_CAUGHT.labels("quarantine").inc(len(quarantined))
+        STATEMENTS_CAUGHT.labels("refuse").inc(len(refused))
         receipt = first.receipt + second.receipt + Receipt(embedded_texts=self._vectors.count)
         return replace(result, actions=actions, receipt=receipt)
 

@@ -8,6 +8,13 @@ ON CREATE SET q.id = row.id, q.tenant = $tenant, q.first_seen_at = $now, q.times
 SET q += row.properties, q.times_seen = q.times_seen + 1, q.last_seen_at = $now
 RETURN row.position AS position, q.id AS id
 
+// name: mark_messages(group_id, message_ids)
+// Mark messages of which something was caught: no context quotes them, and no search takes them for evidence.
+MATCH (u:User {group_id: $group_id})
+UNWIND $message_ids AS message_id
+MATCH (m:Episodic {group_id: $group_id, message_id: message_id})
+SET m.caught = true, m.revision = u.revision
+
 // name: list_page(tenant, group_ids, after_at, after_id, limit)
 // List the statements in quarantine of a tenant, or of some of its groups, the latest first.
 MATCH (q:QuarantinedStatement {tenant: $tenant})
