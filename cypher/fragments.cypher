@@ -17,8 +17,7 @@ r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
   AND r.valid_from <= valid_at AND r.valid_to >= valid_after
 
 // fragment: is_quotable
-// True for a message `m` that had no secret and nothing that was caught, and of which no memory is deleted or superseded as
-// of two times.
+// True for a message `m` without a secret or anything caught, of which no memory is deleted or superseded as of two times.
 m.redacted IS NULL AND m.caught IS NULL AND NOT EXISTS {
   UNWIND m.entity_edges AS uuid
   MATCH ()-[stated:RELATES_TO {uuid: uuid}]->() WHERE stated.group_id = m.group_id AND stated.known_from <= known_at

@@ -15,16 +15,16 @@ from graphmem.tenants.spaces import SpaceId
 class QuarantinedStatement(BaseModel):
     """A statement that is no memory, with the reason, and the memory that it would be once it is released."""
 
-    id: str
+    id: str = Field(description="Id of the statement in quarantine.")
     user_id: str | None = Field(description="The user whose memory it would be in; null for a space.")
     space: str | None = Field(None, description="The space whose memory it would be in.")
-    memory: MemoryIn
-    reason: str
+    memory: MemoryIn = Field(description="The memory that it is once it is released.")
+    reason: str = Field(description="Why it is no memory.")
     quote: str = Field("", description="Words of the text that it rests on.")
     job_id: str | None = Field(None, description="The extraction that put it here last.")
     times_seen: int = Field(1, description="How many times an extraction came upon it.")
-    first_seen_at: datetime
-    last_seen_at: datetime
+    first_seen_at: datetime = Field(description="When an extraction came upon it first.")
+    last_seen_at: datetime = Field(description="When an extraction came upon it last.")
 
 
 class QuarantineQuery(PageQuery):
