@@ -158,7 +158,7 @@ class QuarantineService:
 
 
 def _not_in_quarantine() -> NotFound:
-    return NotFound("There is no such statement in quarantine.")
+    return NotFound("There is no such statement in quarantine: it may have been released or dropped.")
 
 
 def _statement_from_row(stored: Row) -> QuarantinedStatement:
