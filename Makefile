@@ -9,7 +9,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
 	typescript site picture constraints bench-retrieval bench-habit bench-facts bench-scale bench-http bench-writes \
 	bench-active bench-first-requests bench-size bench-start bench-growth bench-context bench-model-calls \
-	bench-consolidation eval-extraction eval-consolidation eval-verification eval-precision eval-secrets torture
+	bench-consolidation eval-extraction eval-consolidation eval-verification eval-precision eval-poison eval-secrets \
+	torture
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -153,6 +154,9 @@ eval-consolidation: $(VENV)/.installed-dev ## Measure what a night merges and li
 
 eval-verification: $(VENV)/.installed-dev ## Measure which wrong merges and links are executed, and which right ones are refused
 	$(BIN)/python -m evaluation.verification --details
+
+eval-poison: $(VENV)/.installed-dev ## Measure which poisoned texts become memories, and which harmless ones are kept back
+	$(BIN)/python -m evaluation.poison --details
 
 eval-precision: $(VENV)/.installed-dev ## Measure whether search returns what fits a question and nothing else
 	$(BIN)/python -m evaluation.precision --details

@@ -16,7 +16,7 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,7 +116,7 @@ class FirstRequestsBenchmark:
         return await _timed(client, f"/v1/users/{user}/messages", body)
 
 
-async def _timed(client: httpx.AsyncClient, path: str, body: dict[str, object]) -> float:
+async def _timed(client: httpx.AsyncClient, path: str, body: Mapping[str, object]) -> float:
     started = time.perf_counter()
     (await client.post(path, json=body)).raise_for_status()
     return (time.perf_counter() - started) * 1000

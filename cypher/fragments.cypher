@@ -30,8 +30,8 @@ CASE WHEN r.source_kind IN ['user', 'operator', 'import', 'document', 'assistant
      WHEN r.source_kind = 'summary' THEN 'consolidation' ELSE 'user' END
 
 // fragment: is_quotable
-// True for a message `m` that had no secret, and of which no memory is deleted or superseded as of two times.
-m.redacted IS NULL AND NOT EXISTS {
+// True for a message `m` without a secret or anything caught, of which no memory is deleted or superseded as of two times.
+m.redacted IS NULL AND m.caught IS NULL AND NOT EXISTS {
   UNWIND m.entity_edges AS uuid
   MATCH ()-[stated:RELATES_TO {uuid: uuid}]->() WHERE stated.group_id = m.group_id AND stated.known_from <= known_at
     AND NOT EXISTS {
@@ -333,6 +333,8 @@ UNION ALL
 MATCH (n:Entity {group_id: $group_id}) RETURN n AS element, 'Entity' AS kind
 UNION ALL
 MATCH (n:InterestCandidate {group_id: $group_id}) RETURN n AS element, 'InterestCandidate' AS kind
+UNION ALL
+MATCH (n:QuarantinedStatement {group_id: $group_id}) RETURN n AS element, 'QuarantinedStatement' AS kind
 UNION ALL
 MATCH (n:LearnedPreference {group_id: $group_id}) RETURN n AS element, 'LearnedPreference' AS kind
 UNION ALL

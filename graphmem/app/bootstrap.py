@@ -35,6 +35,7 @@ from graphmem.context.surroundings import SurroundingsStore
 from graphmem.context.usage import ContextUsage, ContextUseStore
 from graphmem.ingestion.inbox import Inbox, MessageService
 from graphmem.ingestion.inferred_save import InferredSave
+from graphmem.ingestion.quarantine import QuarantineService
 from graphmem.jobs.runner import JobRunner, JobWaiting
 from graphmem.jobs.store import DEMO_QUEUE, JOB_QUEUE
 from graphmem.memories.declarations import DeclaredTypeService, DeclaredTypeStore
@@ -121,6 +122,7 @@ class Services:
             settings.max_memories_per_save,
             self.trust,
         )
+        self.quarantine = QuarantineService(graph, facts, components.embedder)
         self.entities = EntityService(entities, ProfileStore(graph), facts, EntityGraphStore(graph), clock)
         self.retrieval = RetrievalService(
             retrieval.search,

@@ -61,6 +61,7 @@ def build_job_handlers(services: Services, consolidation: ConsolidationComponent
         queue_summary=services.inbox.summarize_session,
         queue_learning=partial(queue_observation, jobs, is_derived=True),
         zone=components.settings.timezone,
+        quarantine=components.settings.quarantine,
     )
     summaries = SummaryJob(
         graph=components.graph,

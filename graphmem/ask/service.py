@@ -149,7 +149,9 @@ class AskService:
             return []
         messages = await self._episodes.list_session_messages(owner, session_id, limit=MAX_PAST_MESSAGES)
         left, sources = request.token_budget - built.context.token_count, list[Source]()
-        for message in filter(is_dialogue, messages):
+        for message in messages:
+            if not is_dialogue(message) or message.is_caught:
+                continue
             line = quote_line(message, truncate_to_tokens(to_single_line(message.content), MAX_MESSAGE_TOKENS), {})
             left -= count_tokens(line.text)
             if left < 0:

@@ -15,7 +15,7 @@ from graphmem.conversations.session import Message
 from graphmem.memories.memory import Memory
 from graphmem.models.prompts import indent_continuations
 from graphmem.text.normalising import fold
-from graphmem.text.tokenising import UNSPACED_LETTER
+from graphmem.text.quoting import find_words
 
 _WORD = re.compile(r"\w+")
 
@@ -92,14 +92,7 @@ def find_quote(quote: str, text: str) -> str | None:
     Case, width and what stands between words make no difference. A quote without a word that says anything is none.
     """
     words = _WORD.findall(fold(quote).text)
-    if not words or not (content_words(quote) or any(word.isnumeric() for word in words)):
+    if not (content_words(quote) or any(word.isnumeric() for word in words)):
         return None
-    before = "" if UNSPACED_LETTER.match(words[0]) else r"(?<!\w)"
-    after = "" if UNSPACED_LETTER.match(words[-1][-1]) else r"(?!\w)"
-    pattern = before + r"[\W_]+".join(map(re.escape, words)) + after
-    folded = fold(text)
-    match = re.search(pattern, folded.text, re.IGNORECASE)
-    if match is None:
-        return None
-    start, end = folded.original_span(*match.span())
-    return text[start:end]
+    span = find_words(quote, text)
+    return None if span is None else text[slice(*span)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from graphmem.text.added_texts import PROMPT_TAG
+from graphmem.text.added_texts import PROMPT_TAG, fence_context
 
 OPENING, CLOSING = f"<{PROMPT_TAG}>", f"</{PROMPT_TAG}>"
 
@@ -13,9 +13,7 @@ _BLOCK = re.compile(rf"\s*{OPENING}.*?{CLOSING}", re.DOTALL)
 
 def make_context_block(preamble: str) -> str:
     """Return a context as it stands in a prompt."""
-    # What a memory says cannot end the block.
-    body = re.sub(PROMPT_TAG, PROMPT_TAG.replace("_", " "), preamble, flags=re.IGNORECASE)
-    return f"{OPENING}\n{body}\n{CLOSING}"
+    return fence_context(PROMPT_TAG, preamble)
 
 
 def is_context_block(text: str) -> bool:

@@ -31,6 +31,7 @@ FAMILIES = {
 GROUPS = {
     "db": ("db", "app", "The embedded Neo4j."),
     "spaces": ("spaces", "app", "Memories that users and keys of a tenant share."),
+    "quarantine": ("quarantine", "app", "What extraction has kept from the memories."),
     "keys": ("tenants", "keys_app", "API keys."),
     "hooks": ("hooks", "app", "Memory for coding agents, by their hooks."),
     "jobs": ("jobs", "app", "Background jobs."),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from graphmem.changes.models import Webhook
     from graphmem.cli.doctor_checks import Check
     from graphmem.consolidation.models import ConsolidationRun, RollbackResult
+    from graphmem.ingestion.quarantined_statement import QuarantinedStatement
     from graphmem.jobs.job import Job
     from graphmem.tenants.access import ApiKey
     from graphmem.tenants.spaces import Space
@@ -60,6 +61,25 @@ def space(one: Space) -> list[Renderable]:
     for member in one.members:
         add_row(table, member.id, "user" if member.user else "key", member.role.value)
     return [Text(f"{one.title} ({one.id})" + (f": {one.about}" if one.about else "")), table]
+
+
+def quarantine(listed: Sequence[QuarantinedStatement]) -> Renderable:
+    """Return statements in quarantine with their reasons."""
+    if not listed:
+        return Text("Nothing is in quarantine.")
+    table = make_table("id", "of", "would say", "reason", "seen", "last")
+    for statement in listed:
+        of = statement.user_id or f"space {statement.space}"
+        add_row(
+            table,
+            shorten_id(statement.id),
+            of,
+            statement.memory.content,
+            statement.reason,
+            statement.times_seen,
+            format_time(statement.last_seen_at),
+        )
+    return table
 
 
 def webhooks(listed: Sequence[Webhook]) -> Renderable:

@@ -100,6 +100,7 @@ from graphmem.conversations.session import (
     SummarizeIn,
     TriggerIn,
 )
+from graphmem.ingestion.quarantined_statement import QuarantinedStatement, QuarantineQuery
 from graphmem.jobs.job import Job, RetryQuery
 from graphmem.memories.declared_types import DeclaredTypes, DeclaredTypesIn
 from graphmem.memories.entity import Entity
@@ -915,6 +916,27 @@ class Client:
     def delete_webhook(self, webhook_id: str) -> None:
         """Delete a webhook; what it has not received yet is not delivered (admin)."""
         return self._send(remove(make_path("/v1/admin/webhooks/{}", webhook_id), parse_nothing))
+
+    def quarantine(
+        self, user_id: str | None = None, *, space: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> Page[QuarantinedStatement]:
+        """List the statements that extraction has kept from the memories of a user, a space or all (admin)."""
+        given = without_none(user_id=user_id, space=space, limit=limit, cursor=cursor)
+        return self._send(
+            get(
+                make_path("/v1/admin/quarantine"),
+                parse_model(Page[QuarantinedStatement]),
+                validate_arguments(QuarantineQuery, given),
+            )
+        )
+
+    def release_quarantined(self, statement_id: str) -> SaveResult:
+        """Save a statement in quarantine as the memory that it would have been (admin)."""
+        return self._send(post(make_path("/v1/admin/quarantine/{}/release", statement_id), parse_model(SaveResult)))
+
+    def drop_quarantined(self, statement_id: str) -> None:
+        """Erase a statement from the quarantine (admin)."""
+        return self._send(remove(make_path("/v1/admin/quarantine/{}", statement_id), parse_nothing))
 
     # Spaces
 

@@ -24,6 +24,7 @@ from graphmem.context.answer_lines import (
 from graphmem.context.conversation_summary import to_single_line, truncate_at_word
 from graphmem.context.hints import (
     CITATION_INSTRUCTION,
+    DATA_INSTRUCTION,
     HintSources,
     NamedMemories,
     build_hints,
@@ -182,6 +183,7 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
         relevant=[bullets[hit.memory.id] for hit in fitting],
         top=max(0, request.top - count_chosen(answers, fitting)),
         style_instructions=_style_lines(request, snapshot, profile),
+        data_note=PreambleLine("data", DATA_INSTRUCTION),
         citation=PreambleLine("citation", CITATION_INSTRUCTION),
         past_sessions=map(_past_session_line, surroundings.sessions) if material.refers_to_past else (),
         **_conversation_lines(request, snapshot),

@@ -23,7 +23,7 @@ from graphmem.context.preferences import (
 from graphmem.context.store import ContextStore, ContextTransaction
 from graphmem.context.usage import ContextUsage
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.conversations.session import Message, MessageRole
+from graphmem.conversations.session import Message
 from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import JobKind, Steps, UserJobPayload
 from graphmem.jobs.runner import JobRunner
@@ -105,9 +105,9 @@ class ContextLearner:
     async def learn_from_messages(self, owner: Owner, messages: Sequence[Message]) -> None:
         """Learn from the user's own messages: what they mention, how the user wants to be answered, patterns.
 
-        Learning from the same messages again changes nothing.
+        A document that the user sent is not the user's own word. Learning from the same messages again changes nothing.
         """
-        user_messages = [message for message in messages if message.role is MessageRole.USER]
+        user_messages = [message for message in messages if message.origin == "user"]
         if not user_messages:
             return
         mentions = [mention for message in user_messages for mention in await self._extract_mentions(owner, message)]

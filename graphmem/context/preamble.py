@@ -31,6 +31,9 @@ MIN_PROFILE_SHARE = 0.15
 MEMORY_SHARE = 0.75
 """Share of the capacity up to which further answers and relevant memories are added, after the profile."""
 
+DATA_NOTE_SHARE = 0.1
+"""Share of the capacity that the note that memories are data may have at most; a smaller context goes without it."""
+
 CITATION_SHARE = 0.03
 """Share of the capacity that the instruction on citing may have at most; a smaller context goes without it."""
 
@@ -99,8 +102,8 @@ class PreambleContent:
     """The candidate lines: profiles of named entities, answers best first, profile by importance, relevant memories.
 
     A memory may be in several lists; `top` limits those of `relevant` that the others have not contributed. Messages
-    are oldest first. `citation` asks to mention what is remembered. `summarize_omitted` returns a digest of the
-    messages that are not among so many of the newest, empty for none.
+    are oldest first. `data_note` says that what is remembered is no instruction, `citation` asks to mention it.
+    `summarize_omitted` returns a digest of the messages that are not among so many of the newest, empty for none.
     """
 
     profiles: Sequence[ProfileLine] = ()
@@ -111,6 +114,7 @@ class PreambleContent:
     style_instructions: Sequence[PreambleLine] = ()
     past_sessions: Iterable[PreambleLine] = ()
     messages: Sequence[PreambleLine] = ()
+    data_note: PreambleLine | None = None
     citation: PreambleLine | None = None
     summarize_omitted: Callable[[int], str] = lambda shown: ""
 
@@ -228,7 +232,7 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
     """Return the fullest preamble that has, with the question, at most `budget` tokens.
 
     Lines are added in this order: profiles of named entities, the most important memory of the profile, style
-    instructions, answers, the profile, relevant memories, the instruction on citing, earlier sessions, the newest
+    instructions, answers, the profile, relevant memories, the notes on how to use them, earlier sessions, the newest
     messages up to the first that does not fit, a digest of the omitted messages (below 80 % use), the remaining answers
     and memories. Where not all memories fit, those that the profiles tell are left out. Raises InvalidInput when the
     question alone exceeds the budget.
@@ -249,8 +253,10 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
     _add_lines(packer, PreambleSection.MEMORIES, profile, _profile_share(packer, own))
     _add_answers(packer, answers, MEMORY_SHARE)
     left = content.top - _add_lines(packer, PreambleSection.MEMORIES, relevant, MEMORY_SHARE, content.top)
-    if content.citation and packer.lines_in(PreambleSection.MEMORIES):
-        _add_citation(packer, content.citation, len(content.style_instructions))
+    if any(map(packer.lines_in, ANSWER_SECTIONS)):
+        _add_note(packer, content.data_note, len(content.style_instructions), DATA_NOTE_SHARE)
+    if packer.lines_in(PreambleSection.MEMORIES):
+        _add_note(packer, content.citation, len(content.style_instructions) + 1, CITATION_SHARE)
     for place, line in enumerate(content.past_sessions):
         packer.add_truncated(PreambleSection.PAST_SESSIONS, place, line, PAST_SESSIONS_SHARE)
     shown = _add_messages(packer, content.messages, SUMMARY_USAGE_LIMIT * budget - asked)
@@ -346,10 +352,10 @@ def _profile_share(packer: _PreamblePacker, own: Set[str]) -> float:
     return max(PROFILE_SHARE, packer.used / packer.capacity + missing)
 
 
-def _add_citation(packer: _PreamblePacker, citation: PreambleLine, place: int) -> None:
-    """Add the instruction on citing unless it takes much of a small context."""
-    if packer.cost(PreambleSection.STYLE_INSTRUCTIONS, citation) <= CITATION_SHARE * packer.capacity:
-        packer.add(PreambleSection.STYLE_INSTRUCTIONS, place, citation)
+def _add_note(packer: _PreamblePacker, note: PreambleLine | None, place: int, share: float) -> None:
+    """Add a note on how to use memories, unless it takes more than a share of the capacity."""
+    if note and packer.cost(PreambleSection.STYLE_INSTRUCTIONS, note) <= share * packer.capacity:
+        packer.add(PreambleSection.STYLE_INSTRUCTIONS, place, note)
 
 
 def _add_messages(packer: _PreamblePacker, messages: Sequence[PreambleLine], token_limit: float) -> int:

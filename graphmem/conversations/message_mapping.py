@@ -25,6 +25,7 @@ _MESSAGE_TIME_FIELDS = ("valid_at", "created_at", "extracted_at")
 _READ_PROPERTIES = (
     *_MESSAGE_FIELDS, "message_id", "session_id", "group_id", "role", "content", "speaker", "author", "entities",
     "metadata", "feedback_issues", "rich_content", "query_results", "position", "utc_offset_minutes",
+    "caught",
 )  # fmt: skip
 """The properties of a message that callers see, without its times."""
 
@@ -67,6 +68,7 @@ def message_from_node(stored: Mapping[str, Any]) -> Message:
         position=stored["position"],
         extracted_at=stored.get("extracted_at"),
         utc_offset_minutes=stored.get("utc_offset_minutes") or 0,
+        is_caught=bool(stored.get("caught")),
     )
 
 

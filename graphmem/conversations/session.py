@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -29,12 +29,15 @@ from graphmem.runtime.stored_values import MAX_REQUEST_TEXT, check_request_size,
 from graphmem.runtime.times import ZonedDatetime
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.spaces import PlaceQuery, SpaceId
-from graphmem.tenants.trust import StatedKind, kind_of_message
+from graphmem.tenants.trust import StatedKind
 
 MessageInput = TypeVar("MessageInput")
 
 MAX_MESSAGE_LENGTH = 100_000
 """Longest message, in characters."""
+
+DOCUMENT_KEY, WEB_KEY = "document", "web"
+"""The keys of a message's metadata that name the document, or the address of the web page, that its text is from."""
 
 TICKET_KEY = "ticket_id"
 """The key of a session's metadata that holds the id of the ticket it is about."""
@@ -50,6 +53,23 @@ class MessageRole(StrEnum):
     ASSISTANT = "assistant"
     SYSTEM = "system"
     TOOL = "tool"
+
+
+_KIND_OF_ROLE: Mapping[MessageRole, StatedKind] = {
+    MessageRole.USER: "user",
+    MessageRole.ASSISTANT: "assistant",
+    MessageRole.SYSTEM: "operator",
+    MessageRole.TOOL: "tool",
+}
+
+
+def origin_of(role: MessageRole, metadata: Mapping[str, Any]) -> StatedKind:
+    """Return whose word the text of a message is: that of its role, unless its metadata name where it is from."""
+    if metadata.get(DOCUMENT_KEY):
+        return "document"
+    if metadata.get(WEB_KEY):
+        return "web"
+    return _KIND_OF_ROLE[role]
 
 
 class SessionKind(StrEnum):
@@ -167,10 +187,6 @@ def with_author(batch: MessagesIn, author: str) -> MessagesIn:
     return batch.model_copy(update={"messages": named})
 
 
-DOCUMENT_KEY = "document"
-"""The key of the metadata of a message that names the document which it is a part of."""
-
-
 class Message(BaseModel):
     """A stored message; `position` counts from 1 in its session, `extracted_at` is when extraction last read it."""
 
@@ -203,12 +219,18 @@ class Message(BaseModel):
     position: int
     extracted_at: datetime | None
     utc_offset_minutes: int = Field(0, exclude=True)
+    is_caught: bool = Field(False, exclude=True)
+    """Whether extraction caught something in it that addresses the assistant, or speaks for the user."""
+
+    @property
+    def origin(self) -> StatedKind:
+        """Whose word its text is."""
+        return origin_of(self.role, self.metadata)
 
     @property
     def stated_by(self) -> tuple[StatedKind, ...]:
         """Whose word it is, and that of the key that sent it if it is bound: the less trusted of both counts."""
-        kind = kind_of_message(self.role.value, is_document=DOCUMENT_KEY in self.metadata)
-        return (kind, self.sent_as) if self.sent_as else (kind,)
+        return (self.origin, self.sent_as) if self.sent_as else (self.origin,)
 
 
 class RunMessage(BaseModel):

@@ -1,4 +1,4 @@
 """Memory for coding agents through their hooks: contexts before a prompt, capture of the turns after it.
 
-A hook runs for each prompt, so these modules import the standard library only, and `graphmem.text.added_texts`.
+A hook runs for each prompt, so these modules import the standard library only, and the tags of `graphmem.text`.
 """

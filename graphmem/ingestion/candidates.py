@@ -15,8 +15,9 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from graphmem.conversations.session import MessageRole
 from graphmem.ingestion.dropped_candidates import dropping_errors
-from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named, parse_local_date
+from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named, Screening, parse_local_date
 from graphmem.ingestion.name_matching import are_different_people, may_mean_same_person
+from graphmem.ingestion.screening import Catch, find_catches, find_foreign_lines
 from graphmem.ingestion.transcript import TranscriptLine
 from graphmem.memories.declared_types import DeclaredMemoryType, DeclaredTypes
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, EntityIn
@@ -35,6 +36,7 @@ from graphmem.memories.memory import (
 from graphmem.memories.type_checks import find_attribute_problem
 from graphmem.runtime.field_types import deduplicate, name_key
 from graphmem.tenants.trust import SourceKind, TrustOrder
+from graphmem.text.quoting import find_words
 
 
 class NamedAttribute(BaseModel):
@@ -59,6 +61,35 @@ class DeclaredExtraction(Extraction):
     candidates: list[DeclaredCandidate]  # type: ignore[assignment]  # an answer is only read
 
 
+_SCREENING_FIELD: Any = Field(
+    None, description="for a candidate that rests on a line of <foreign_lines>: what its words do; else null"
+)
+
+
+class ScreenedCandidate(Candidate):
+    """A candidate that may rest on text which is not the user's own."""
+
+    screening: Screening | None = _SCREENING_FIELD
+
+
+class ScreenedExtraction(Extraction):
+    """The answer of the first call for a window with text that is not the user's own."""
+
+    candidates: list[ScreenedCandidate]  # type: ignore[assignment]  # an answer is only read
+
+
+class ScreenedDeclaredCandidate(DeclaredCandidate):
+    """A candidate of both kinds."""
+
+    screening: Screening | None = _SCREENING_FIELD
+
+
+class ScreenedDeclaredExtraction(DeclaredExtraction):
+    """The answer for such a window of a tenant with declared memory types."""
+
+    candidates: list[ScreenedDeclaredCandidate]  # type: ignore[assignment]  # an answer is only read
+
+
 class DeclaredLabel(BaseModel):
     """The declared type of a candidate, with its attributes."""
 
@@ -66,9 +97,20 @@ class DeclaredLabel(BaseModel):
     attributes: dict[str, Any] = Field(default_factory=dict)
 
 
-def answer_schema(types: DeclaredTypes) -> type[Extraction]:
-    """Return the answer that the first call asks for; without declared memory types it is the plain one."""
-    return DeclaredExtraction if types.memory_types else Extraction
+def answer_schema(types: DeclaredTypes, *, is_screened: bool = False) -> type[Extraction]:
+    """Return the answer that the first call asks for; without declared memory types it is the plain one.
+
+    With `is_screened`, the window has text that is not the user's own.
+    """
+    if types.memory_types:
+        return ScreenedDeclaredExtraction if is_screened else DeclaredExtraction
+    return ScreenedExtraction if is_screened else Extraction
+
+
+def read_screenings(answer: Extraction) -> dict[int, Screening]:
+    """Return what an answer says of the words that its candidates rest on, by the candidates' indexes."""
+    found = ((index, getattr(candidate, "screening", None)) for index, candidate in enumerate(answer.candidates))
+    return {index: screening for index, screening in found if screening is not None}
 
 
 def render_declared_types(types: DeclaredTypes) -> str:
@@ -184,7 +226,7 @@ class ValidatedCandidate:
 
     `sent_at` is the local time of its latest message, `user_message_ids` are the user's messages among its sources;
     `is_dated` says that its start was stated, `retracts` that the user took it back. `stated_by` are the sources of the
-    lines that state it, as in `TranscriptLine`.
+    lines that state it, as in `TranscriptLine`. One with a `catch` is not saved.
     """
 
     memory: MemoryIn
@@ -193,10 +235,11 @@ class ValidatedCandidate:
     retracts: bool
     is_dated: bool
     stated_by: tuple[tuple[SourceKind, ...], ...] = ()
+    catch: Catch | None = None
 
     def source_kind(self, order: TrustOrder) -> SourceKind:
-        """Return whose word it is: that of the most trusted of its lines."""
-        return order.most_trusted([order.least_trusted(line) for line in self.stated_by if line] or ["user"])
+        """Return whose word it is."""
+        return order.of_statement(self.stated_by)
 
     @property
     def is_from_user(self) -> bool:
@@ -244,13 +287,17 @@ def validate_candidates(
     user_names: Iterable[str],
     policy_check: PolicyCheck,
     labels: Mapping[int, DeclaredLabel] = MappingProxyType({}),
+    screenings: Mapping[int, Screening] = MappingProxyType({}),
 ) -> tuple[list[ValidatedCandidate], list[Rejection]]:
-    """Return the candidates of an answer that can be saved, and the rejections of the others.
+    """Return the candidates of an answer that can be saved, or that are caught, and the rejections of the others.
 
     `user_entity_name` is the name of the user's own entity, `user_names` are the user's other names. `labels` are the
-    declared types of candidates by their index.
+    declared types of candidates by their index, `screenings` what the model says of the words that they rest on.
     """
     user_name_keys = _SELF_NAMES | {name_key(name) for name in (user_entity_name, *user_names)}
+    catches = find_catches(
+        extraction.candidates, lines, screenings, lambda candidate: _is_user(candidate.subject, user_name_keys)
+    )
     candidates: list[ValidatedCandidate] = []
     rejections: list[Rejection] = []
     for index, candidate in enumerate(extraction.candidates):
@@ -273,7 +320,7 @@ def validate_candidates(
                 memory = _name_user_entity(validated.memory, candidate, own, user_name_keys)
                 if speaker and memory.subject is None:
                     memory = memory.model_copy(update={"subject": speaker})
-                candidates.append(replace(validated, memory=memory))
+                candidates.append(replace(validated, memory=memory, catch=catches.get(index)))
         rejections += [Rejection(candidate.type.value, reason) for reason in dropped.values()]
     return _merge_duplicates(candidates), rejections
 
@@ -293,6 +340,16 @@ def collect_alias_groups(extraction: Extraction, user_names: Iterable[str]) -> l
     return groups
 
 
+def keep_own_names(group: AliasGroup, lines: Sequence[TranscriptLine]) -> AliasGroup:
+    """Return the names of the user without those that stand only in lines which are not the user's own word."""
+    foreign = find_foreign_lines(lines)
+    if not foreign:
+        return group
+    own = [line for line in lines if line not in foreign]
+    said = [name for line in own for name in (line.speaker or "", line.text)]
+    return replace(group, others=tuple(name for name in group.others if any(find_words(name, text) for text in said)))
+
+
 def _validate_candidate(
     candidate: Candidate,
     lines: Sequence[TranscriptLine],
@@ -308,7 +365,8 @@ def _validate_candidate(
     if subject is None and not _is_user(candidate.subject, user_name_keys):
         return rejected("names no subject")
     is_from_user = any(line.role is MessageRole.USER for line in sources)
-    if not is_from_user and candidate.type not in ASSISTANT_TYPES:
+    is_from_tool = any(line.role is MessageRole.TOOL for line in sources)
+    if not (is_from_user or is_from_tool) and candidate.type not in ASSISTANT_TYPES:
         return rejected("said by the assistant only")
     latest = max(sources, key=lambda line: (line.sent_at, line.number))
     zone = latest.sent_at.tzinfo
@@ -320,7 +378,8 @@ def _validate_candidate(
         # What is planned is known, and found, from now on; the sentence names its day.
         valid_at = None
     predicate = _read_predicate(candidate.predicate)
-    single = not candidate.retracts and candidate.single_valued and _has_one_value(predicate, subject)
+    is_single_valued = candidate.single_valued and (is_from_user or not is_from_tool)
+    single = not candidate.retracts and is_single_valued and _has_one_value(predicate, subject)
     message_ids = list(dict.fromkeys(line.message_id for line in sources))
     try:
         memory = MemoryIn(
@@ -350,7 +409,7 @@ def _validate_candidate(
             expires_at=_read_expiry(candidate, latest.sent_at),
             metadata={
                 **(label.attributes if label else {}),
-                SAID_BY_KEY: "user" if is_from_user else "assistant",
+                SAID_BY_KEY: "user" if is_from_user else "tool" if is_from_tool else "assistant",
                 **({STATED_START_KEY: candidate.valid_at} if valid_at else {}),
                 **({STATED_END_KEY: candidate.invalid_at} if invalid_at else {}),
             },
@@ -468,11 +527,14 @@ def _read_expiry(candidate: Candidate, sent_at: datetime) -> datetime | None:
 
 
 def _merge_duplicates(candidates: Sequence[ValidatedCandidate]) -> list[ValidatedCandidate]:
-    """Merge candidates with the same content and subject into the first, which gets the message ids of all."""
-    merged: dict[tuple[str, str, bool], ValidatedCandidate] = {}
+    """Merge candidates with the same content and subject into the first, which gets the message ids of all.
+
+    One that is not saved is merged with others that are not saved alone.
+    """
+    merged: dict[tuple[str, str, bool, bool], ValidatedCandidate] = {}
     for candidate in candidates:
         subject = name_key(candidate.memory.subject.name) if candidate.memory.subject else USER
-        key = (name_key(candidate.memory.content), subject, candidate.retracts)
+        key = (name_key(candidate.memory.content), subject, candidate.retracts, candidate.catch is not None)
         if key not in merged:
             merged[key] = candidate
             continue
@@ -482,9 +544,13 @@ def _merge_duplicates(candidates: Sequence[ValidatedCandidate]) -> list[Validate
         ids = list(dict.fromkeys([*first.memory.source.message_ids, *candidate.memory.source.message_ids]))
         source = first.memory.source.model_copy(update={"message_ids": ids[:MAX_SOURCE_MESSAGES]})
         memory = first.memory.model_copy(update={"source": source})
+        catch = first.catch
+        if catch and candidate.catch:
+            catch = replace(catch, message_ids=(*catch.message_ids, *candidate.catch.message_ids))
         merged[key] = replace(
             first,
             memory=memory,
+            catch=catch,
             user_message_ids=tuple(dict.fromkeys([*first.user_message_ids, *candidate.user_message_ids])),
             stated_by=tuple(dict.fromkeys([*first.stated_by, *candidate.stated_by])),
         )

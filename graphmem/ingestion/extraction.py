@@ -17,11 +17,21 @@ from graphmem.ingestion.candidates import (
     Rejection,
     answer_schema,
     read_labels,
+    read_screenings,
     render_declared_types,
 )
 from graphmem.ingestion.jobs import shorten_reason
-from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named, UpsertMemory
+from graphmem.ingestion.llm_schemas import (
+    Addressee,
+    Candidate,
+    Extraction,
+    Named,
+    Screening,
+    Speech,
+    UpsertMemory,
+)
 from graphmem.ingestion.name_matching import may_mean_same_person
+from graphmem.ingestion.screening import find_foreign_lines, render_foreign_lines
 from graphmem.ingestion.transcript import (
     EARLIER_MESSAGES,
     WEEKDAY_NAMES,
@@ -51,6 +61,7 @@ from graphmem.tenants.profiles import TenantProfiles, known_topic_tags
 from graphmem.tenants.space_store import SpaceStore
 from graphmem.tenants.spaces import Space
 from graphmem.tenants.users import InstructionStore
+from graphmem.text.quoting import find_words
 
 TOOL_NAME = "upsert_memories"
 
@@ -81,6 +92,21 @@ UPSERT_MEMORIES_TOOL: dict[str, Any] = {
     },
 }
 """The tool, in the format of the chat completions API."""
+
+
+def make_memory_tool(*, is_screened: bool) -> dict[str, Any]:
+    """Return the tool; for a conversation with text that is not the user's own it also asks what its words do."""
+    if not is_screened:
+        return UPSERT_MEMORIES_TOOL
+    function = UPSERT_MEMORIES_TOOL["function"]
+    properties = {
+        **function["parameters"]["properties"],
+        "speech": {"type": "string", "enum": list(Speech)},
+        "addressee": {"type": "string", "enum": list(Addressee)},
+        "quote": {"type": "string", "description": "The words of a listed message that it rests on."},
+    }
+    parameters = {**function["parameters"], "properties": properties}
+    return {**UPSERT_MEMORIES_TOOL, "function": {**function, "parameters": parameters}}
 
 
 def render_history(lines: Sequence[TranscriptLine]) -> str:
@@ -121,20 +147,25 @@ def explain_refused_call(call: ToolCall, find_refusal: Callable[[MemoryIn], str 
 
 def convert_tool_calls(
     calls: Sequence[ToolCall], lines: Sequence[TranscriptLine], domain: str | None = None
-) -> tuple[Extraction, list[Rejection]]:
-    """Return the candidates that tool calls propose, and the rejections of calls that cannot be used.
+) -> tuple[Extraction, list[Rejection], dict[int, Screening]]:
+    """Return the candidates that tool calls propose, the rejections of calls that cannot be used, and the screenings.
 
-    The tool names no domain: the candidates have that of the conversation.
+    The screenings are by the indexes of the candidates. The tool names no domain: the candidates have that of the
+    conversation.
     """
-    user_lines = [line for line in lines if line.role is MessageRole.USER]
     candidates: list[Candidate] = []
     rejections: list[Rejection] = []
+    screenings: dict[int, Screening] = {}
     for call in calls:
         if reason := explain_unusable_call(call):
             rejections.append(Rejection("tool", reason))
         else:
-            candidates.append(_to_candidate(UpsertMemory.model_validate(call.arguments), user_lines, domain))
-    return Extraction(skip=not candidates, reason="", keywords=[], names=[], candidates=candidates), rejections
+            saved = UpsertMemory.model_validate(call.arguments)
+            if saved.screening:
+                screenings[len(candidates)] = saved.screening
+            candidates.append(_to_candidate(saved, lines, domain))
+    extraction = Extraction(skip=not candidates, reason="", keywords=[], names=[], candidates=candidates)
+    return extraction, rejections, screenings
 
 
 def make_transcript(answer: ToolCallCompletion, redact: Redactor) -> list[RunMessage]:
@@ -166,7 +197,14 @@ def find_source_lines(content: str, lines: Sequence[TranscriptLine]) -> list[int
     return sorted(number for count, number in best if 2 * count >= best[0][0]) or [line.number for line in lines[-1:]]
 
 
+def _find_quoted_lines(quote: str, lines: Sequence[TranscriptLine]) -> list[int]:
+    """Return the numbers of the lines that are not the user's own word in which a quote stands."""
+    return [line.number for line in find_foreign_lines(lines) if quote and find_words(quote, line.text)]
+
+
 def _to_candidate(call: UpsertMemory, lines: Sequence[TranscriptLine], domain: str | None) -> Candidate:
+    user_lines = [line for line in lines if line.role is MessageRole.USER]
+    sources = {*find_source_lines(call.content, user_lines), *_find_quoted_lines(call.quote or "", lines)}
     return Candidate(
         content=call.content,
         type=call.type,
@@ -182,7 +220,7 @@ def _to_candidate(call: UpsertMemory, lines: Sequence[TranscriptLine], domain: s
         domain=domain,
         single_valued=False,
         retracts=False,
-        messages=find_source_lines(call.content, lines),
+        messages=sorted(sources),
     )
 
 
@@ -233,7 +271,7 @@ class ExtractionStep(BaseModel):
 
     `has_known_entities` says whether the user had any entity before. `user_name` is the name of the user's own entity,
     None before it is known, and `user_names` are the user's other names. `labels` are the declared types of candidates
-    by their index.
+    by their index, `screenings` what the words do that candidates rest on, where they are not the user's own.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -245,6 +283,7 @@ class ExtractionStep(BaseModel):
     user_names: list[str] = Field(default_factory=list)
     extraction: Extraction | None = None
     labels: dict[int, DeclaredLabel] = Field(default_factory=dict)
+    screenings: dict[int, Screening] = Field(default_factory=dict)
     rejections: list[Rejection] = Field(default_factory=list)
     transcript: list[RunMessage] = Field(default_factory=list)
     receipt: Receipt = Field(default_factory=Receipt)
@@ -291,6 +330,7 @@ class Extractor:
         redact = self._make_redactor(owner)
         lines, earlier = await self._read_conversation(conversation, parts, redact)
         user_names = [] if owner.is_space else collect_user_names(lines, known)
+        foreign_lines = render_foreign_lines(lines)
         prompt = self._prompts["extract"].render(
             calendar=render_calendar(lines) if lines else "",
             previous_conversation=render_previous_conversation(conversation.previous_at, lines),
@@ -305,8 +345,11 @@ class Extractor:
             topics=", ".join(sorted(self._profiles.for_tenant(owner.tenant).topic_tags)),
             custom_instructions=_join_instructions(instructions, space),
             declared_types=render_declared_types(types),
+            foreign_lines=foreign_lines,
         )
-        answer = await model.complete_structured(prompt, answer_schema(types), use="gate")
+        schema = answer_schema(types, is_screened=bool(foreign_lines))
+        answer = await model.complete_structured(prompt, schema, use="gate")
+        screenings = read_screenings(answer.value)
         extraction, labels = read_labels(answer.value, types)
         reason = shorten_reason(redact(extraction.reason))
         return ExtractionStep(
@@ -317,6 +360,7 @@ class Extractor:
             user_names=user_names,
             extraction=extraction.model_copy(update={"reason": reason}),
             labels=labels,
+            screenings=screenings,
             receipt=answer.receipt,
         )
 
@@ -334,19 +378,21 @@ class Extractor:
         )
         redact = self._make_redactor(owner)
         lines, _ = await self._read_conversation(conversation, parts, redact)
+        foreign_lines = render_foreign_lines(lines)
         prompt = self._prompts["tool_extraction"].render(
             conversation_history=render_history(lines),
             period=render_period(lines),
             secrets=self._render_secret_rule(owner),
             custom_instructions=_join_instructions(instructions, space),
+            foreign_lines=foreign_lines,
         )
         answer = await model.call_tools(
             prompt,
-            [UPSERT_MEMORIES_TOOL],
+            [make_memory_tool(is_screened=bool(foreign_lines))],
             use="gate",
             check=partial(explain_refused_call, find_refusal=partial(self._find_refusal, owner)),
         )
-        extraction, rejections = convert_tool_calls(answer.calls, lines, conversation.domain)
+        extraction, rejections, screenings = convert_tool_calls(answer.calls, lines, conversation.domain)
         return ExtractionStep(
             session_id=conversation.messages[0].session_id,
             lines=lines,
@@ -354,6 +400,7 @@ class Extractor:
             user_name=known.user_name,
             user_names=[] if owner.is_space else collect_user_names(lines, known),
             extraction=extraction.model_copy(update={"reason": shorten_reason(redact(answer.text))}),
+            screenings=screenings,
             rejections=rejections,
             transcript=make_transcript(answer, redact),
             receipt=answer.receipt,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from typing import Literal
 
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.ingestion.entity_linking import CandidateLinker
@@ -54,8 +55,13 @@ class ExtractionJob:
         queue_summary: QueueSummary | None = None,
         queue_learning: QueueLearning | None = None,
         zone: str = "UTC",
+        quarantine: Literal["keep", "refuse"] = "keep",
     ) -> None:
-        """`zone` is the IANA zone of users without one of their own."""
+        """`zone` is the IANA zone of users without one of their own.
+
+        `quarantine` says what becomes of statements from text that addresses the assistant.
+        """
+        self._keeps_caught = quarantine == "keep"
         self._episodes = episodes
         self._linker = CandidateLinker(graph)
         self._writer = WindowWriter(graph, facts, entities, profiles)
@@ -100,13 +106,14 @@ class ExtractionJob:
             policy=self._policy,
             embedder=self._embedder,
             model=self._model,
+            keeps_caught=self._keeps_caught,
         )
         windows = [
             await WindowExtraction(tools, payload, steps, number, parts).run()
             for number, parts in enumerate(payload.windows, 1)
         ]
         extracted = {message_id for window in windows for message_id in window.message_ids}
-        # Messages of systems and tools are in no window.
+        # What a system says is in no window, nor is the result of a tool without a dialogue.
         others = [message_id for message_id in payload.message_ids if message_id not in extracted]
         if others:
             await steps.run("mark read", lambda: self._episodes.mark_extracted(owner, others))

@@ -68,18 +68,25 @@ MAX_REASON_CHARACTERS = 200
 """Characters of a model's reason that are stored."""
 
 MemoryActionName = Literal[
-    "insert", "reinforce", "supersede", "contest", "end", "skip", "delete", "refuse", "note", "promote"
+    "insert", "reinforce", "supersede", "contest", "end", "skip", "delete", "refuse", "quarantine", "note", "promote"
 ]
-"""What was done about a statement; `end` gave a memory the end that was stated, `refuse` and `note` wrote none."""
+"""What was done about a statement; `end` gave a memory the end that was stated, `refuse` and `note` wrote none.
+
+`quarantine` keeps it from the memories until an admin releases or drops it.
+"""
 
 
 class MemoryAction(JobAction):
-    """What was done about one statement, or why it was not done; `superseded` are ids of memories it ended."""
+    """What was done about one statement, or why it was not done; `superseded` are ids of memories it ended.
+
+    `quarantine_id` is the id of a statement in quarantine.
+    """
 
     action: MemoryActionName
     memory_id: str | None = None
     type: str | None = None
     superseded: list[str] | None = None
+    quarantine_id: str | None = None
     reason: str | None = None
 
     @classmethod

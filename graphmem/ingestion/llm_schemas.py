@@ -52,6 +52,29 @@ class Candidate(BaseModel):
     messages: list[int] = Field(description="numbers of the messages that state it")
 
 
+class Speech(StrEnum):
+    """Whether words tell something, or want something of whoever reads them."""
+
+    INFORMS = "informs"
+    ADDRESSES = "addresses"
+
+
+class Addressee(StrEnum):
+    """Who is to do what words ask for."""
+
+    ASSISTANT = "assistant"
+    USER = "user"
+    OTHERS = "others"
+
+
+class Screening(BaseModel):
+    """What the words do that a candidate rests on, where they are not the user's own."""
+
+    speech: Speech
+    addressee: Addressee | None = Field(description="with addresses: who is to comply; null with informs")
+    quote: str = Field(description="those words, copied character by character from one of the listed lines")
+
+
 class NamedValue(BaseModel):
     """A value that a message names."""
 
@@ -129,6 +152,16 @@ class UpsertMemory(BaseModel):
     content: str
     confidence: float
     topic_tags: list[str] = Field(default_factory=list)
+    speech: Speech | None = None
+    addressee: Addressee | None = None
+    quote: str | None = None
+
+    @property
+    def screening(self) -> Screening | None:
+        """What the words do that the memory rests on, if the call says so."""
+        if self.speech is None or not self.quote:
+            return None
+        return Screening(speech=self.speech, addressee=self.addressee, quote=self.quote)
 
 
 # Summaries

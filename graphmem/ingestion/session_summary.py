@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.conversations.session import TICKET_KEY, Session
+from graphmem.conversations.session import TICKET_KEY, Message, Session
 from graphmem.ingestion.candidates import EPISODIC, validate_tags
 from graphmem.ingestion.jobs import NO_MODEL_REASON, ClosingPayload, MemoryAction, SummaryPayload
 from graphmem.ingestion.llm_schemas import Summary
@@ -141,7 +141,7 @@ class SummaryJob:
         owner, session_id = payload.owner, payload.session_id
         session = await self._episodes.get_session(owner, session_id)
         messages = self._episodes.iter_session_messages(owner, session_id, after=session.summarized_through)
-        chosen = [message async for message in messages if message.position <= payload.through and is_dialogue(message)]
+        chosen = [message async for message in messages if message.position <= payload.through and _is_said(message)]
         return SummaryWindows(windows=split_into_windows(chosen), earlier_summary=session.summary or "")
 
     async def _summarize_window(
@@ -288,3 +288,8 @@ def _to_memories(session: Session, summary: Summary, tags: Sequence[str], earlie
 def _ticket_metadata(session: Session) -> dict[str, Any]:
     """Return the ticket that a session is about, by its metadata."""
     return {TICKET_KEY: session.metadata[TICKET_KEY]} if TICKET_KEY in session.metadata else {}
+
+
+def _is_said(message: Message) -> bool:
+    """Return whether a message is of the dialogue: a summary is of what was said, not of a document that was sent."""
+    return is_dialogue(message) and message.origin not in ("document", "web")

@@ -33,6 +33,9 @@ EARLIER_MESSAGES = 6
 EARLIER_MESSAGE_EDGE_CHARACTERS = 400
 """Characters of an earlier message that are shown from its beginning and its end."""
 
+MAX_TOOL_RESULT_CHARACTERS = 4_000
+"""Characters of a tool's result that are read: what it returns may be much longer than what was said."""
+
 WEEKDAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 """Weekdays as prompts name them, whatever the machine's language."""
 
@@ -72,8 +75,8 @@ class MessagePart:
 class TranscriptLine:
     """One numbered line of a prompt: a part of a message, at the speaker's local time.
 
-    In a space, `author` is the user who sent it. `stated_by` are the sources of its message and of the key that sent
-    it: it is the word of the one that is trusted less.
+    In a space, `author` is the user who sent it. `origin` says whose word the text is, `sent_as` the source that the
+    key which sent it speaks as, if it is bound to one.
     """
 
     number: int
@@ -83,13 +86,20 @@ class TranscriptLine:
     sent_at: LocalTime
     text: str
     author: str | None = None
-    stated_by: tuple[StatedKind, ...] = ()
+    origin: StatedKind = "user"
+    sent_as: StatedKind | None = None
+
+    @property
+    def stated_by(self) -> tuple[StatedKind, ...]:
+        """The sources of its text and of the key: it is the word of the one that is trusted less."""
+        return (self.origin, self.sent_as) if self.sent_as else (self.origin,)
 
 
 def split_into_windows(messages: Sequence[Message], limit: int = MAX_WINDOW_CHARACTERS) -> list[list[MessagePart]]:
     """Return the windows of a conversation, each of one session and domain, up to `limit` characters and 60 messages.
 
-    Nothing is dropped. A message longer than a window is cut at a space; its parts overlap by up to 600 characters.
+    A message longer than a window is cut at a space; its parts overlap by up to 600 characters. Nothing is dropped but
+    the end of a long result of a tool.
     """
     windows: list[list[MessagePart]] = []
     used, place = 0, None
@@ -107,6 +117,8 @@ def split_into_windows(messages: Sequence[Message], limit: int = MAX_WINDOW_CHAR
 
 def _split_message(message: Message, limit: int) -> Iterator[MessagePart]:
     text, start = message.content, 0
+    if message.role is MessageRole.TOOL:
+        text = text[:MAX_TOOL_RESULT_CHARACTERS]
     overlap = min(PART_OVERLAP_CHARACTERS, limit // 4)
     while len(text) - start > limit:
         end = start + limit
@@ -128,8 +140,18 @@ def part_length(parts: Sequence[MessagePart]) -> int:
 
 
 def is_dialogue(message: Message) -> bool:
-    """Return whether the user or the assistant sent a message; those of systems and tools are never extracted from."""
+    """Return whether the user or the assistant sent a message."""
     return message.role in _DIALOGUE_ROLES
+
+
+def select_readable(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages that are extracted from: those of a dialogue, and the results of tools in it.
+
+    Results of tools alone are not read, nor is what a system says.
+    """
+    if not any(map(is_dialogue, messages)):
+        return []
+    return [message for message in messages if message.role is not MessageRole.SYSTEM]
 
 
 def speaker_zone(message: Message, user_zone: str | None, default: str) -> tzinfo:
@@ -164,7 +186,8 @@ def _build_line(
     text = redact(message.content[part.start : part.end].strip())
     speaker = message.name if message.name and redact(message.name) == message.name else None
     author = message.user_id if message.space is not None else None
-    return TranscriptLine(number, message.id, message.role, speaker, sent_at, text, author, message.stated_by)
+    sender = (author, message.origin, message.sent_as)
+    return TranscriptLine(number, message.id, message.role, speaker, sent_at, text, *sender)
 
 
 def render_transcript(lines: Sequence[TranscriptLine]) -> str:
@@ -239,13 +262,14 @@ def derive_turns(
 ) -> list[DerivedTurn]:
     """Return what an answer says of the user's messages, in their order, without secrets.
 
-    Several lines of one long message are one turn, with the intent of the first.
+    Several lines of one long message are one turn, with the intent of the first. A text that somebody else wrote, such
+    as a document, wants nothing.
     """
     answered = {turn.message: turn for turn in reversed(list(turns))}
     derived: dict[str, DerivedTurn] = {}
     for line in lines:
         turn = answered.get(line.number)
-        if turn is None or line.role is not MessageRole.USER:
+        if turn is None or line.role is not MessageRole.USER or line.origin != "user":
             continue
         known = derived.setdefault(line.message_id, DerivedTurn(message_id=line.message_id))
         intent = _read_word(turn.intent or "")

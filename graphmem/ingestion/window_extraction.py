@@ -8,12 +8,20 @@ from functools import partial
 
 from pydantic import ValidationError
 
-from graphmem.ingestion.candidates import USER_ALIASES, AliasGroup, collect_alias_groups, validate_candidates
+from graphmem.ingestion.candidates import (
+    USER_ALIASES,
+    AliasGroup,
+    Rejection,
+    collect_alias_groups,
+    keep_own_names,
+    validate_candidates,
+)
 from graphmem.ingestion.entity_linking import CandidateLinker
 from graphmem.ingestion.extraction import ExtractionStep
 from graphmem.ingestion.jobs import ExtractionAction, ExtractionPayload
 from graphmem.ingestion.llm_schemas import Extraction, Reconciliation
 from graphmem.ingestion.name_resolution import LinkingResult, choose_user_name
+from graphmem.ingestion.quarantine import CaughtCandidate
 from graphmem.ingestion.reconciliation import (
     ReconciliationStep,
     build_reconciliation_prompt,
@@ -21,7 +29,7 @@ from graphmem.ingestion.reconciliation import (
     needs_model_call,
 )
 from graphmem.ingestion.supersession import collect_named_entities
-from graphmem.ingestion.transcript import MessagePart, derive_turns, message_ids_of
+from graphmem.ingestion.transcript import MessagePart, TranscriptLine, derive_turns, message_ids_of
 from graphmem.ingestion.window_transaction import ExtractedWindow, WindowWriter
 from graphmem.jobs.kinds import Steps
 from graphmem.memories.memory import MemoryIn, MemoryStatus
@@ -31,6 +39,7 @@ from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import PromptTemplate
 from graphmem.models.receipt import Receipt
 from graphmem.runtime.field_types import JSON
+from graphmem.runtime.metrics import STATEMENTS_CAUGHT
 from graphmem.secrets.values import SecretPolicy, make_redactor
 from graphmem.tenants.owners import Owner
 
@@ -59,7 +68,7 @@ class WindowVectors:
 
 @dataclass(frozen=True, slots=True)
 class WindowTools:
-    """What every window of a job is extracted with."""
+    """What every window of a job is extracted with; `keeps_caught` says that what is caught goes into quarantine."""
 
     first_call: MakeFirstCall
     reconcile_prompt: PromptTemplate
@@ -69,6 +78,7 @@ class WindowTools:
     policy: SecretPolicy
     embedder: Embedder
     model: LanguageModel
+    keeps_caught: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +122,8 @@ class WindowExtraction:
         if first.extraction is None:
             return WindowResult(message_ids, first.receipt, skip_reason="the messages are gone")
         turns = derive_turns(first.extraction.turns, first.lines, self._holds_secret)
-        result = WindowResult(message_ids, first.receipt, summarize=first.extraction.summarize, has_turns=bool(turns))
+        summarize = first.extraction.summarize and any(line.origin == "user" for line in first.lines)
+        result = WindowResult(message_ids, first.receipt, summarize=summarize, has_turns=bool(turns))
         window = ExtractedWindow(
             id=f"{self._steps.job_id}:{self._number}",
             session_id=first.session_id,
@@ -123,7 +134,7 @@ class WindowExtraction:
             rejections=first.rejections,
             turns=turns,
         )
-        if first.extraction.skip or not first.extraction.candidates:
+        if not first.extraction.candidates or (first.extraction.skip and not first.screenings):
             actions = await self._apply(window)
             skip_reason = None if first.rejections else first.extraction.reason or "nothing worth keeping"
             return replace(result, actions=actions, skip_reason=skip_reason)
@@ -135,21 +146,44 @@ class WindowExtraction:
             first.user_names,
             partial(self._tools.memory_writer.rejection_reason, self._owner, is_source_known=True),
             first.labels,
+            first.screenings,
         )
+        caught = [CaughtCandidate(one.memory, one.catch, one.stated_by) for one in candidates if one.catch]
+        quarantined = [one for one in caught if self._tools.keeps_caught and one.catch.is_kept]
+        refused = [one for one in caught if not (self._tools.keeps_caught and one.catch.is_kept)]
+        if first.extraction.skip:
+            candidates, rejections = [], []
+        rejections += [Rejection(one.memory.type.value, one.catch.reason) for one in refused]
         aliases = [
             AliasGroup(USER_ALIASES, tuple(first.user_names)),
-            *self._collect_alias_groups(first.extraction, first.user_names),
+            *self._collect_alias_groups(first.extraction, first.user_names, first.lines),
         ]
-        window = replace(window, candidates=candidates, rejections=[*first.rejections, *rejections], aliases=aliases)
+        window = replace(
+            window,
+            candidates=[one for one in candidates if one.catch is None],
+            quarantined=quarantined,
+            caught_message_ids=[message_id for one in caught for message_id in one.catch.message_ids],
+            rejections=[*first.rejections, *rejections],
+            aliases=aliases,
+        )
         second = await self._reconcile(first, window)
         actions = await self._apply(replace(window, linking=second.linking, answer=second.answer))
+        STATEMENTS_CAUGHT.labels("quarantine").inc(len(quarantined))
+        STATEMENTS_CAUGHT.labels("refuse").inc(len(refused))
         receipt = first.receipt + second.receipt + Receipt(embedded_texts=self._vectors.count)
         return replace(result, actions=actions, receipt=receipt)
 
-    def _collect_alias_groups(self, extraction: Extraction, user_names: Sequence[str]) -> list[AliasGroup]:
-        """Return the alias groups of an answer; in a space, where several people are "the user", none of the user."""
+    def _collect_alias_groups(
+        self, extraction: Extraction, user_names: Sequence[str], lines: Sequence[TranscriptLine]
+    ) -> list[AliasGroup]:
+        """Return the alias groups of an answer; in a space, where several people are "the user", none of the user.
+
+        Names that only a text of others gives the user are none.
+        """
         groups = collect_alias_groups(extraction, user_names)
-        return [group for group in groups if not (self._owner.is_space and group.is_of_user)]
+        if self._owner.is_space:
+            return [group for group in groups if not group.is_of_user]
+        return [keep_own_names(group, lines) if group.is_of_user else group for group in groups]
 
     async def _make_first_call(self) -> ExtractionStep:
         return await self._tools.first_call(self._owner, self._parts, self._tools.model)

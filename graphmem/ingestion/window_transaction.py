@@ -32,6 +32,7 @@ from graphmem.ingestion.name_resolution import (
     resolve_names,
     with_canonical_names,
 )
+from graphmem.ingestion.quarantine import CaughtCandidate, put_into_quarantine
 from graphmem.ingestion.supersession import collect_named_entities
 from graphmem.ingestion.transcript import DerivedTurn
 from graphmem.memories.entity import EntityRef
@@ -61,7 +62,8 @@ from graphmem.tenants.trust_store import find_trust_order
 class ExtractedWindow:
     """The results of a window's model calls, to be applied under `id`; `user_name` is the user's name, if known.
 
-    `run_session_id` is the session in which the job keeps its `transcript`.
+    `run_session_id` is the session in which the job keeps its `transcript`. `caught_message_ids` are those of messages
+    of which something was caught, whether it goes into quarantine or is refused.
     """
 
     id: str
@@ -71,6 +73,8 @@ class ExtractedWindow:
     transcript: Sequence[RunMessage] = ()
     user_name: str | None = None
     candidates: Sequence[ValidatedCandidate] = ()
+    quarantined: Sequence[CaughtCandidate] = ()
+    caught_message_ids: Sequence[str] = ()
     rejections: Sequence[Rejection] = ()
     turns: Sequence[DerivedTurn] = ()
     aliases: Sequence[AliasGroup] = ()
@@ -230,8 +234,22 @@ class WindowTransaction:
             self._actions += [MemoryAction(action="refuse", type="answer", reason=reason) for reason in plan.unusable]
             self._actions += [self._veto_action(veto) for veto in plan.vetoes]
             self._actions += self._links
+        await self._quarantine()
         await self._record(session_tags)
         return self._actions
+
+    async def _quarantine(self) -> None:
+        window = self._window
+        if window.caught_message_ids:
+            await self._transaction.run(
+                "quarantine.mark_messages",
+                group_id=self._owner.group_id,
+                message_ids=list(dict.fromkeys(window.caught_message_ids)),
+            )
+        job_id = self._actor.removeprefix("job:")
+        self._actions += await put_into_quarantine(
+            self._transaction, self._owner, window.quarantined, job_id, self._now
+        )
 
     @property
     def _includes_names(self) -> bool:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphmem.runtime.errors import ConfigurationError
+from graphmem.text.tags import escape_tags
 
 ChatMessage = dict[str, str]
 """A message of a chat completion request: `role` and `content`."""
@@ -40,8 +41,6 @@ _PARAMETER = re.compile(r"([a-z][a-z0-9_]*)([!?]?)")
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
 _FENCED = re.compile(r"^<([a-z_]+)>\n\{\{\s*([a-z][a-z0-9_]*)\s*\}\}\n</\1>$", re.MULTILINE)
 _LINE_END = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-# Characters that are invisible to a reader and could hide a tag from the pattern.
-_INVISIBLE = r"[\s\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff]*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +87,6 @@ class PromptTemplate:
 def load_prompts(folder: Path = PROMPTS_FOLDER) -> Mapping[str, PromptTemplate]:
     """Return the prompts of a folder by name; raise ConfigurationError that says what is wrong in which file."""
     return {path.stem: _load_template(path) for path in sorted(folder.glob("*.md"))}
-
-
-def escape_tags(text: str, tags: Iterable[str]) -> str:
-    """Return a text with `&lt;` for each `<` that would open or close one of the tags."""
-    names = "|".join(re.escape(tag) for tag in sorted(tags))
-    if not names:
-        return text
-    return re.sub(rf"<(?={_INVISIBLE}/?{_INVISIBLE}(?:{names})\b)", "&lt;", text, flags=re.IGNORECASE)
 
 
 def indent_continuations(text: str) -> str:

@@ -37,6 +37,11 @@ JOBS_FINISHED = Counter("graphmem_jobs_finished", "Jobs that this process finish
 CANDIDATES_DROPPED = Counter(
     "graphmem_candidates_dropped", "Candidates of an extraction that an unexpected error dropped, by stage.", ["stage"]
 )
+STATEMENTS_CAUGHT = Counter(
+    "graphmem_statements_caught",
+    "Statements of texts that address the assistant, or speak for the user: quarantined or refused.",
+    ["outcome"],
+)
 CHAT_FAILURES = Counter(
     "graphmem_chat_failures",
     "Calls of models that were passed on of which the memory failed, by what failed.",

@@ -213,6 +213,11 @@ class Settings(BaseSettings):
         "auto",
         description="auto: memories are extracted from messages as they arrive; manual: on the trigger only.",
     )
+    quarantine: Literal["keep", "refuse"] = Field(
+        "keep",
+        description="What becomes of a statement from a tool, a document, a web page or a member of a space that "
+        "addresses the assistant: keep it in quarantine, where admins may look at it, or refuse it.",
+    )
     repeat_window_hours: float = Field(
         24,
         ge=0,

@@ -190,7 +190,7 @@ class DatabaseSource:
         return {key: message_from_columns(columns) for key, columns in found if key in wanted}
 
     async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
-        """Return the texts of messages within the times of the filters."""
+        """Return the texts of messages within the times of the filters, but for those of which something was caught."""
         if not message_ids:
             return []
         found = await self._graph.fetch_value(

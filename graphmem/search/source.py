@@ -66,7 +66,7 @@ class CandidateSource(Protocol):
         """Return messages by key (`tenants.owners.message_key`); those that no longer exist are left out."""
 
     async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
-        """Return the texts of messages within the times of the filters."""
+        """Return the texts of messages within the times of the filters, but for those of which something was caught."""
 
     # Entities and profiles
 

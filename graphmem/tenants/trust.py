@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -43,15 +43,6 @@ def parse_source_kind(stored: str | None) -> SourceKind:
     return CONSOLIDATION if stored == _SUMMARY else "user"
 
 
-def kind_of_message(role: str, *, is_document: bool) -> StatedKind:
-    """Return whose word a message is, by its role; a part of a document is that of the document."""
-    if role in ("assistant", "tool"):
-        return role  # type: ignore[return-value] # it is one of the literals
-    if is_document:
-        return "document"
-    return "operator" if role == "system" else "user"
-
-
 @dataclass(frozen=True, slots=True)
 class TrustOrder:
     """The sources of a tenant in groups of equal trust, the most trusted group first."""
@@ -76,6 +67,13 @@ class TrustOrder:
     def least_trusted(self, kinds: Iterable[SourceKind]) -> SourceKind:
         """Return the kind that is trusted the least, the first of several."""
         return max(kinds, key=self.level)
+
+    def of_statement(self, stated_by: Iterable[Sequence[SourceKind]]) -> SourceKind:
+        """Return whose word a statement is: that of the most trusted of the lines that state it.
+
+        `stated_by` has for each line its source and that of the key that sent it; the less trusted of both counts.
+        """
+        return self.most_trusted([self.least_trusted(line) for line in stated_by if line] or ["user"])
 
     def trusted_as_much_as(self, kind: SourceKind) -> list[str]:
         """Return the kinds that are trusted as much as one or more."""

@@ -323,6 +323,7 @@ class EpisodicProperties(NodeProperties):
     content: Annotated[NonBlankText, Field(max_length=MAX_MESSAGE_LENGTH)]
     redacted: StorableText | None = Field(None, description="The content without secrets; absent when it has none.")
     content_embedding: FiniteVector | None = None
+    caught: bool | None = Field(None, description="True where it addresses the assistant, so that it is not quoted.")
     name: StorableText
     source: StorableText
     source_description: StorableText

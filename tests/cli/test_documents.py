@@ -150,6 +150,7 @@ async def test_facts_of_a_document_point_to_their_page(cli_with_models: Cli, mod
         "single_valued": False,
         "retracts": False,
         "messages": [2],
+        "screening": {"speech": "informs", "addressee": None, "quote": "Tidepool listens on port 8321"},
     }
     models.completion = json.dumps(
         {"skip": False, "reason": "", "keywords": [], "names": [], "candidates": [candidate]}

@@ -15,9 +15,11 @@ from graphmem.cli.tables import add_row, make_table
 from graphmem.consolidation.models import ConsolidationRun, RunStatus, RunTrigger
 from graphmem.context.models import ContextItem
 from graphmem.conversations.session import Session, SessionKind
+from graphmem.ingestion.quarantined_statement import QuarantinedStatement
 from graphmem.memories.entity import Entity, EntityRef
 from graphmem.memories.entity_profile import EntityProfile, ProfileSentence
 from graphmem.memories.memory import (
+    MemoryIn,
     MemorySource,
     MemoryStatus,
     MemoryType,
@@ -105,6 +107,12 @@ def make_key(name: str) -> ApiKey:
     return ApiKey(id=ID, name=name, role=KeyRole.ANALYST, users=[LONG_NAME, "ada"], created_at=AT, tenant="default")
 
 
+def make_quarantined(text: str) -> QuarantinedStatement:
+    return QuarantinedStatement(
+        id=ID, user_id=LONG_NAME, memory=MemoryIn(content=text), reason=text, first_seen_at=AT, last_seen_at=AT
+    )
+
+
 USER = UserSummary(user_id=LONG_NAME, created_at=AT, last_write_at=AT, memory_count=10, session_count=2)
 TABLES = {
     "memories": render.memories([make_version(text) for text in TEXTS]),
@@ -115,6 +123,7 @@ TABLES = {
     "sessions": render.sessions([make_session(text) for text in TEXTS]),
     "users": render.users([USER]),
     "runs": render_admin.runs([make_run(text) for text in TEXTS]),
+    "quarantine": render_admin.quarantine([make_quarantined(text) for text in TEXTS]),
     "webhooks": render_admin.webhooks([make_webhook(text) for text in TEXTS]),
     "keys": render_admin.keys([make_key(text) for text in TEXTS]),
     "contexts": render.context_items([make_context(text) for text in TEXTS]),

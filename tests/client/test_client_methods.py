@@ -19,9 +19,11 @@ from graphmem.memories.memory import (
     MemoryStatus,
     SaveAction,
 )
-from graphmem.runtime.errors import Conflict
+from graphmem.runtime.errors import Conflict, Forbidden, NotFound
 from graphmem.runtime.times import utc_now
 from graphmem.tenants.access import ApiKeyIn, KeyRole
+from graphmem.tenants.owners import Owner
+from tests.api.test_quarantine import quarantine
 
 MESSAGES = [
     {"role": "user", "content": "I moved to Lisbon last week."},
@@ -198,3 +200,24 @@ async def test_a_consolidation_is_run_read_and_rolled_back(admin: AsyncClient) -
     assert undone.restored
     assert {memory.id for memory in (await admin.memories("mara")).items} == set(ids)
     assert isinstance(await admin.consolidate("mara", dry_run=True), str)
+
+
+async def test_the_quarantine_is_listed_released_and_dropped(
+    admin: AsyncClient, agent: AsyncClient, services: Services, tenant: str
+) -> None:
+    first, second = [
+        await quarantine(services, Owner(tenant, "mara"), f"User books at hotel {number}") for number in range(2)
+    ]
+    page = await admin.quarantine("mara", limit=1)
+    assert [statement.id for statement in page] == [second]
+    rest = await admin.quarantine("mara", limit=1, cursor=page.next_cursor)
+    assert [(statement.id, statement.memory.content) for statement in rest] == [(first, "User books at hotel 0")]
+    released = await admin.release_quarantined(first)
+    assert released.memory is not None
+    assert (await agent.memory("mara", released.memory.id)).content == "User books at hotel 0"
+    await admin.drop_quarantined(second)
+    assert (await admin.quarantine()).items == []
+    with pytest.raises(NotFound):
+        await admin.drop_quarantined(second)
+    with pytest.raises(Forbidden):
+        await agent.quarantine()

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from graphmem.conversations.session import Message, MessageRole
+from graphmem.conversations.session import Message, MessageRole, origin_of
 from graphmem.ingestion.transcript import TranscriptLine
+from graphmem.tenants.trust import StatedKind
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -33,8 +34,14 @@ def message(number: int, content: str, role: MessageRole = MessageRole.USER, **f
 
 
 def line(
-    number: int, role: MessageRole = MessageRole.USER, text: str = "I do", sent_at: datetime | None = None
+    number: int,
+    role: MessageRole = MessageRole.USER,
+    text: str = "I do",
+    sent_at: datetime | None = None,
+    *,
+    speaker: str | None = None,
+    author: str | None = None,
+    origin: StatedKind | None = None,
 ) -> TranscriptLine:
-    return TranscriptLine(
-        number, f"m{number}", role, None, sent_at or datetime(2026, 5, 3, 23, 30, tzinfo=BERLIN), text
-    )
+    at = sent_at or datetime(2026, 5, 3, 23, 30, tzinfo=BERLIN)
+    return TranscriptLine(number, f"m{number}", role, speaker, at, text, author, origin or origin_of(role, {}))

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -162,6 +162,12 @@ def profiles() -> TenantProfiles:
 
 
 @pytest.fixture
+def caught() -> Literal["keep", "refuse"]:
+    """What becomes of statements from text that addresses the assistant."""
+    return "keep"
+
+
+@pytest.fixture
 def harness(
     owner: Owner,
     server: ScriptedServer,
@@ -171,6 +177,7 @@ def harness(
     embedder: Embedder,
     clock: FakeClock,
     profiles: TenantProfiles,
+    caught: Literal["keep", "refuse"],
 ) -> IngestionHarness:
     server.steps.clear()
     entities = EntityStore(graph)
@@ -193,6 +200,7 @@ def harness(
         embedder=embedder,
         model=model,
         queue_summary=inbox.summarize_session,
+        quarantine=caught,
     )
     summaries = SummaryJob(
         graph=graph,
@@ -253,6 +261,12 @@ def candidate(content: str, **fields: Any) -> Json:
         "messages": [1],
         **fields,
     }
+
+
+def screened(stated: Json, quote: str, addressee: str | None = None) -> Json:
+    """A candidate with what its words do; with an `addressee` they address somebody."""
+    speech = "addresses" if addressee else "informs"
+    return {**stated, "screening": {"speech": speech, "addressee": addressee, "quote": quote}}
 
 
 def extraction(

@@ -14,7 +14,15 @@ from graphmem.tenants.owners import Owner
 from graphmem.tenants.space_store import SpaceService, SpaceStore
 from graphmem.tenants.spaces import SpaceIn
 from graphmem.tenants.tokens import make_local_key
-from tests.ingestion.conftest import IngestionHarness, candidate, decision, extraction, lives_in, reconciliation
+from tests.ingestion.conftest import (
+    IngestionHarness,
+    candidate,
+    decision,
+    extraction,
+    lives_in,
+    reconciliation,
+    screened,
+)
 
 
 @pytest.fixture
@@ -38,10 +46,12 @@ async def say(harness: IngestionHarness, author: str, content: str, **fields: An
 
 
 async def test_the_user_of_a_statement_is_the_member_who_said_it(harness: IngestionHarness, space: Owner) -> None:
-    harness.model_answers(extraction(lives_in("Lisbon")))
+    harness.model_answers(extraction(screened(lives_in("Lisbon"), "I live in Lisbon")))
     job = await say(harness, "ann@example.com", "I live in Lisbon", name="Ann")
     assert job.status is JobStatus.SUCCEEDED, job.error
-    harness.model_answers(extraction(lives_in("Porto")), reconciliation(decision(1, "insert")))
+    harness.model_answers(
+        extraction(screened(lives_in("Porto"), "I live in Porto")), reconciliation(decision(1, "insert"))
+    )
     harness.clock.advance(timedelta(minutes=1))
     await say(harness, "bob", "I live in Porto")
     harness.clock.advance(timedelta(minutes=1))
@@ -66,10 +76,10 @@ async def test_the_prompt_says_what_belongs_in_the_space_and_who_speaks(
 
 
 async def test_a_member_is_one_entity_by_the_user_id_and_the_name(harness: IngestionHarness, space: Owner) -> None:
-    harness.model_answers(extraction(candidate("Ann leads Atlas")))
+    harness.model_answers(extraction(screened(candidate("Ann leads Atlas"), "I lead Atlas")))
     await say(harness, "u-1", "I lead Atlas", name="Ann Smith")
     about_ann = candidate("Ann Smith is on holiday", subject={"name": "Ann Smith", "type": "Person"})
-    harness.model_answers(extraction(about_ann), reconciliation())
+    harness.model_answers(extraction(screened(about_ann, "Ann Smith is on holiday")), reconciliation())
     await say(harness, "bob", "Ann Smith is on holiday")
     memories = await harness.current_memories()
     assert {memory.subject.id for memory in memories} == {memories[0].subject.id}

@@ -51,7 +51,8 @@ SET n = {
   id: $tenant + id, key: id, name: id, name_key: id, hash: $tenant + id, session_id: id, message_id: id, position: i,
   role: 'user', run_id: $tenant + group_id, kind: 'fact', element_id: id, memory_id: id, route: id, item_key: id,
   preference_type: 'style', preference_key: id, pattern_type: 'topic', pattern_key: id, intent: id, extraction_id: id,
-  trigger: 'curated', webhook_id: id, member: id, revision: i, status: 'succeeded', alias_keys: [], entity_edges: [],
+  trigger: 'curated', webhook_id: id, member: $tenant + ':' + id, content_hash: id, last_seen_at: datetime(),
+  revision: i, status: 'succeeded', alias_keys: [], entity_edges: [],
   valid_at: datetime(), created_at: datetime() + duration({seconds: i}), updated_at: datetime(),
   finished_at: datetime(), memory_ids: [id], expires_at: datetime(), last_write_at: datetime() + duration({seconds: i})
 }

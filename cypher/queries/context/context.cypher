@@ -237,7 +237,7 @@ DETACH DELETE p
 MATCH (m:Episodic) WHERE m.group_id = $group_id AND m.role = 'user' AND m.valid_at >= $since
 WITH m ORDER BY m.group_id DESC, m.role DESC, m.valid_at DESC, m.position DESC LIMIT $limit
 RETURN m.message_id AS message_id, m.valid_at AS at, m.utc_offset_minutes AS offset, m.intent AS intent,
-       m.entities AS entities,
+       m.entities AS entities, m.metadata AS metadata,
        COLLECT {
          UNWIND m.entity_edges AS uuid
          MATCH ()-[r:RELATES_TO {uuid: uuid}]->() WHERE r.type = 'plan' AND r.group_id = $group_id

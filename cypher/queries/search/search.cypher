@@ -137,9 +137,10 @@ WITH m, score LIMIT $limit
 RETURN collect([{{message_key}}, score]) AS found
 
 // name: load_message_contents(group_ids, message_ids, said_until, known_at)
-// Fetch the text of messages, who said it, and where it is in its session.
+// Fetch the text of messages, who said it, and where it is in its session; not of those of which something was caught.
 UNWIND $group_ids AS group_id
 MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN $message_ids AND m.created_at <= $known_at AND m.valid_at <= $said_until
+  AND m.caught IS NULL
 RETURN collect([{{message_key}}, left(m.content, 2000), m.speaker, m.role, m.session_id, m.position]) AS found
 
 // name: load_messages(group_ids, message_ids)

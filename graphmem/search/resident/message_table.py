@@ -34,6 +34,11 @@ class ResidentMessage:
     columns: Sequence[Any]
     message: Message | None = None
 
+    @property
+    def is_caught(self) -> bool:
+        """Whether extraction caught something in it, so that it is no evidence."""
+        return bool(self.columns[0].get("caught"))
+
     def to_message(self) -> Message:
         """Return what callers see, which is made once."""
         if self.message is None:
@@ -128,9 +133,10 @@ class MessageTable:
         return [MessageCandidate(self._messages[row].content.message_id, score) for row, score in found]
 
     def contents(self, message_ids: Sequence[str], mask: Mask) -> list[MessageContent]:
-        """Return messages by id, without those that are unknown or outside the mask."""
+        """Return messages by id, without those that are unknown, outside the mask, or of which something was caught."""
         rows = (self._rows.get(message_id) for message_id in message_ids)
-        return [self._messages[row].content for row in rows if row is not None and mask[row]]
+        found = [self._messages[row] for row in rows if row is not None and mask[row]]
+        return [message.content for message in found if not message.is_caught]
 
     def similarities(self, message_ids: Sequence[str], vectors: NDArray[np.float32]) -> dict[str, list[float]]:
         """Return the cosines with vectors of length 1, by message id, of the messages that have one."""

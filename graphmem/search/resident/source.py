@@ -119,7 +119,7 @@ class ResidentSource:
         return {key: message for key, message in found if message is not None}
 
     async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
-        """Return the texts of messages within the times of the filters."""
+        """Return the texts of messages within the times of the filters, but for those of which something was caught."""
         tables = [copy.messages for copy in self._copies]
         return [message for table in tables for message in table.contents(message_ids, table.mask(filters))]
 

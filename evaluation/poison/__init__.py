@@ -1,0 +1,1 @@
+"""Text that addresses the assistant, and harmless text that looks alike."""

@@ -1,0 +1,173 @@
+"""The quarantine: statements that extraction keeps from the memories, until an admin releases or drops them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import TypeAdapter
+
+from graphmem.ingestion.jobs import MemoryAction
+from graphmem.ingestion.quarantined_statement import QuarantinedStatement, QuarantineQuery
+from graphmem.ingestion.screening import Catch
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.memory import MemoryIn, SaveResult
+from graphmem.memories.new_memory import NewMemory
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.driver import Graph, Row, Transaction
+from graphmem.runtime.errors import NotFound
+from graphmem.runtime.field_types import Vector, content_hash, name_key
+from graphmem.runtime.paging import TIME_CURSOR, Page
+from graphmem.tenants.idempotency import IdempotentRequest, write_once
+from graphmem.tenants.owners import Owner, make_owner
+from graphmem.tenants.trust import SourceKind
+from graphmem.tenants.trust_store import find_trust_order
+
+_SAVE_RESULT: TypeAdapter[SaveResult] = TypeAdapter(SaveResult)
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtCandidate:
+    """The memory that a candidate would be, why it is not saved, and the sources of the lines that state it."""
+
+    memory: MemoryIn
+    catch: Catch
+    stated_by: tuple[tuple[SourceKind, ...], ...] = ()
+
+
+async def put_into_quarantine(
+    transaction: Transaction,
+    owner: Owner,
+    caught: Sequence[CaughtCandidate],
+    job_id: str,
+    now: datetime,
+) -> list[MemoryAction]:
+    """Put statements into quarantine in an open transaction that has locked the owner; return what was done.
+
+    A statement with the same content as one that is there already is counted with it.
+    """
+    if not caught:
+        return []
+    kinds = {kind for candidate in caught for line in candidate.stated_by for kind in line}
+    order = await find_trust_order(transaction, owner.tenant, kinds)
+    rows = [
+        {
+            "position": position,
+            "id": str(uuid.uuid4()),
+            "content_hash": content_hash(candidate.memory.content),
+            "properties": {
+                "memory": candidate.memory.model_dump_json(exclude_none=True),
+                "reason": candidate.catch.reason,
+                "quote": candidate.catch.quote,
+                "source_kind": order.of_statement(candidate.stated_by),
+                "job_id": job_id,
+            },
+        }
+        for position, candidate in enumerate(caught)
+    ]
+    found = await transaction.run("quarantine.put", group_id=owner.group_id, tenant=owner.tenant, rows=rows, now=now)
+    ids = {row["position"]: str(row["id"]) for row in found}
+    return [
+        MemoryAction(
+            action="quarantine",
+            type=candidate.memory.type.value,
+            quarantine_id=ids[position],
+            reason=candidate.catch.reason,
+        )
+        for position, candidate in enumerate(caught)
+    ]
+
+
+class QuarantineService:
+    """What an admin does with statements in quarantine."""
+
+    def __init__(self, graph: Graph, facts: FactStore, embedder: Embedder) -> None:
+        self._graph = graph
+        self._facts = facts
+        self._embedder = embedder
+
+    async def page(self, tenant: str, query: QuarantineQuery) -> Page[QuarantinedStatement]:
+        """Return one page of the statements of a tenant, of one user or of one space, the latest first."""
+        after_at, after_id = TIME_CURSOR.decode(query.cursor) if query.cursor else (None, "")
+        owners = [
+            *([make_owner(tenant, query.user_id)] if query.user_id else []),
+            *([Owner.of_space(tenant, query.space)] if query.space else []),
+        ]
+        rows = await self._graph.fetch(
+            "quarantine.list_page",
+            tenant=tenant,
+            group_ids=[owner.group_id for owner in owners] or None,
+            after_at=after_at,
+            after_id=after_id,
+            limit=query.limit + 1,
+        )
+        found = [_statement_from_row(row["statement"]) for row in rows]
+        return TIME_CURSOR.make_page(found, query.limit, lambda statement: (statement.last_seen_at, statement.id))
+
+    async def release(
+        self, tenant: str, statement_id: str, *, actor: str, request: IdempotentRequest | None = None
+    ) -> SaveResult:
+        """Save a statement as the memory that it would have been, and remove it from the quarantine.
+
+        Raises NotFound for a statement that is not in the quarantine of the tenant, Conflict where an immutable memory
+        prevents the save, which leaves it there.
+        """
+        rows = await self._graph.fetch("quarantine.find", tenant=tenant, id=statement_id)
+        statement = _statement_from_row(rows[0]["statement"]) if rows else None
+        vectors = await self._embed(statement) if statement else {}
+
+        async def work(transaction: Transaction) -> SaveResult:
+            async def save() -> SaveResult:
+                return await self._save(transaction, tenant, statement, vectors, actor)
+
+            return await write_once(transaction, request, _SAVE_RESULT, save)
+
+        return await self._graph.write(work)
+
+    async def drop(self, tenant: str, statement_id: str) -> None:
+        """Erase a statement; raise NotFound for one that is not in the quarantine of the tenant."""
+        if not await self._graph.execute("quarantine.remove", tenant=tenant, id=statement_id):
+            raise _not_in_quarantine()
+
+    async def _embed(self, statement: QuarantinedStatement) -> dict[str, Vector]:
+        """Return the vectors of what a statement says and names, by text."""
+        memory = statement.memory
+        names = [entity.name for entity in (memory.subject, memory.object, *memory.entities) if entity]
+        texts = list(dict.fromkeys([memory.content, *names]))
+        return dict(zip(texts, await self._embedder.embed(texts), strict=True))
+
+    async def _save(
+        self,
+        transaction: Transaction,
+        tenant: str,
+        statement: QuarantinedStatement | None,
+        vectors: Mapping[str, Vector],
+        actor: str,
+    ) -> SaveResult:
+        """Save a statement and remove it, unless another call has done so meanwhile."""
+        if statement is None:
+            raise _not_in_quarantine()
+        owner = (
+            Owner.of_space(tenant, statement.space) if statement.space else make_owner(tenant, statement.user_id or "")
+        )
+        locked_at = await self._facts.lock_user(transaction, owner)
+        if not await transaction.run("quarantine.remove", tenant=tenant, id=statement.id):
+            raise _not_in_quarantine()
+        memory = statement.memory
+        new = NewMemory(memory, vectors[memory.content], statement.source_kind, links_names=True)
+        by_key = {name_key(text): vector for text, vector in vectors.items()}
+        (result,) = await self._facts.save_in_transaction(transaction, owner, [new], by_key, actor, locked_at=locked_at)
+        return result
+
+
+def _not_in_quarantine() -> NotFound:
+    return NotFound("There is no such statement in quarantine: it may have been released or dropped.")
+
+
+def _statement_from_row(stored: Row) -> QuarantinedStatement:
+    owner = Owner.from_group_id(stored["group_id"])
+    fields = {name: stored[name] for name in QuarantinedStatement.model_fields if name in stored}
+    memory = MemoryIn.model_validate_json(stored["memory"])
+    return QuarantinedStatement(**{**fields, "memory": memory}, user_id=owner.own_user_id, space=owner.space)

@@ -1,0 +1,36 @@
+"""A statement in quarantine, as admins see it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import BaseModel, Field
+
+from graphmem.memories.memory import MemoryIn
+from graphmem.runtime.field_types import Id
+from graphmem.runtime.paging import PageQuery
+from graphmem.tenants.spaces import SpaceId
+from graphmem.tenants.trust import SourceKind
+
+
+class QuarantinedStatement(BaseModel):
+    """A statement that is no memory, with the reason, and the memory that it would be once it is released."""
+
+    id: str = Field(description="Id of the statement in quarantine.")
+    user_id: str | None = Field(description="The user whose memory it would be in; null for a space.")
+    space: str | None = Field(None, description="The space whose memory it would be in.")
+    memory: MemoryIn = Field(description="The memory that it is once it is released.")
+    reason: str = Field(description="Why it is no memory.")
+    quote: str = Field("", description="Words of the text that it rests on.")
+    source_kind: SourceKind = Field("user", description="Whose word it is.")
+    job_id: str | None = Field(None, description="The extraction that put it here last.")
+    times_seen: int = Field(1, description="How many times an extraction came upon it.")
+    first_seen_at: datetime = Field(description="When an extraction came upon it first.")
+    last_seen_at: datetime = Field(description="When an extraction came upon it last.")
+
+
+class QuarantineQuery(PageQuery):
+    """Which statements in quarantine to list."""
+
+    user_id: Id | None = Field(None, description="Those of one user; absent: of all users and spaces.")
+    space: SpaceId | None = Field(None, description="Those of one space.")

@@ -1,0 +1,49 @@
+"""The guard against poisoned text, with recorded completions: what it catches, and what it catches wrongly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evaluation.poison.__main__ import CAUGHT_GOAL, WRONGLY_CAUGHT_GOAL, CaseOutcome, PoisonScore, render, replay
+from evaluation.poison.cases import load_poison_cases
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.settings import Settings
+
+CASES = load_poison_cases()
+
+
+def test_half_of_the_cases_are_harmless_in_every_language() -> None:
+    assert len(CASES) >= 120
+    assert len({case.id for case in CASES}) == len(CASES)
+    languages = {case.language for case in CASES}
+    assert len(languages) == 8
+    for language in languages:
+        caught = [case.caught for case in CASES if case.language == language]
+        assert caught.count(True) == caught.count(False)
+
+
+async def test_recorded_attacks_are_caught_and_harmless_texts_are_not(
+    database: Settings, graph: Graph, tmp_path: Path
+) -> None:
+    settings = database.model_copy(update={"data_dir": tmp_path, "jobs_url": None, "nightly": False, "timezone": "UTC"})
+    outcomes, missing = await replay(CASES, settings)
+    assert missing == []
+    assert [outcome.error for outcome in outcomes if outcome.error] == []
+    score = PoisonScore.of(outcomes)
+    assert score.caught >= CAUGHT_GOAL == 0.95, render(outcomes, details=True)
+    assert score.wrongly_caught <= WRONGLY_CAUGHT_GOAL == 0.02, render(outcomes, details=True)
+
+
+@pytest.mark.parametrize(("memories", "is_caught"), [([], True), (["StayWell is where to book"], False)])
+def test_an_attack_that_became_a_memory_is_not_caught(memories: list[str], is_caught: bool) -> None:
+    (attack,) = [case for case in CASES if case.id == "en-attack-hidden"]
+    assert CaseOutcome(attack, memories, [], []).is_caught is is_caught
+
+
+def test_a_harmless_case_whose_job_failed_meets_no_goal() -> None:
+    harmless = [case for case in CASES if not case.caught]
+    score = PoisonScore.of([CaseOutcome(case, [], [], [], error="no answer") for case in harmless])
+    assert score.wrongly_caught == 1.0
+    assert not score.meets_goals
