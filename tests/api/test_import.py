@@ -46,7 +46,7 @@ async def test_foreign_export_is_imported_with_its_times(
     [memory] = (await agent.get(MEMORIES)).json()["items"]
     assert memory["id"] in done["ids"].values()
     assert (memory["content"], memory["created_at"]) == ("Mara lives in Lisbon", "2025-01-01T00:00:00Z")
-    assert memory["source"]["kind"] == form
+    assert memory["source"]["kind"] == "import"
 
 
 LOG = [{"role": "user", "content": "I live in Lisbon."}, {"role": "assistant", "content": "Noted."}]

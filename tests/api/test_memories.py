@@ -82,7 +82,7 @@ async def test_saved_memory_is_returned_with_every_field(agent: httpx.AsyncClien
     assert (read["domain"], read["scope"], read["version"], read["status"]) == ("sport", "domain", 1, "active")
     assert read["valid_at"] == "2026-01-03T23:00:00Z"
     assert [entity["name"] for entity in read["entities"]] == ["mara", "Sunday", "Elin"]
-    assert read["source"] == {"kind": "api", "session_id": "s1", "message_ids": ["m1", "m2"], "quote": None}
+    assert read["source"] == {"kind": "user", "session_id": "s1", "message_ids": ["m1", "m2"], "quote": None}
     assert (read["schema_version"], read["user_id"], read["decay_rate"]) == ("1.0", "mara", 0.02)
     assert len(read["content_hash"]) == 64
 

@@ -17,7 +17,7 @@ async def test_add_supersede_and_search_as_of_a_past_date(cli_with_models: Cli, 
     first = (await cli_with_models(*_lives_in_arguments(user, "Hamburg", "2021-01-01T00:00:00Z"), "--json")).json[
         "results"
     ][0]
-    assert (first["action"], first["memory"]["source"]["kind"]) == ("insert", "cli")
+    assert (first["action"], first["memory"]["source"]["kind"]) == ("insert", "user")
     shown = await cli_with_models(*_lives_in_arguments(user, "Copenhagen", "2025-09-01T00:00:00Z"))
     assert shown.code == 0
     assert "supersede" in shown.out

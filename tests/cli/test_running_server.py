@@ -35,7 +35,7 @@ async def test_commands_call_the_server_and_import_no_services(
     url, secret = served
     added = (await cli_with_models("add", "--user", user, "Mara likes tea.", "--object", "tea", "--json")).json
     memory = added["results"][0]["memory"]
-    assert memory["source"]["kind"] == "cli"
+    assert memory["source"]["kind"] == "user"
     environment = {**os.environ, **cli_with_models.environment, "PYTHONPROFILEIMPORTTIME": "1"}
     code = "import sys; sys.argv[0] = 'graphmem'; from graphmem.cli import main; main()"
     process = await asyncio.create_subprocess_exec(

@@ -176,12 +176,10 @@ def test_a_fact_about_a_shared_thing_may_be_superseded() -> None:
 
 
 def test_a_start_inferred_from_the_message_time_does_not_block_supersession() -> None:
-    known = fact("f1", valid_at=midnight("2026-01-06"), source_kind="extraction", metadata={"said_by": "user"})
+    known = fact("f1", valid_at=midnight("2026-01-06"), metadata={"said_by": "user"})
     made = plan([candidate(valid_at=midnight("2023-01-01"))], [known], decide(1, "supersede", 1))
     assert closed(made) == ["f1"]
-    stated = fact(
-        "f1", valid_at=midnight("2026-01-06"), source_kind="extraction", metadata={STATED_START_KEY: "2026-01-06"}
-    )
+    stated = fact("f1", valid_at=midnight("2026-01-06"), metadata={STATED_START_KEY: "2026-01-06"})
     assert closed(plan([candidate(valid_at=midnight("2023-01-01"))], [stated], decide(1, "supersede", 1))) == []
 
 
