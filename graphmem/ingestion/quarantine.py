@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import TypeAdapter
 
 from graphmem.ingestion.jobs import MemoryAction
-from graphmem.ingestion.quarantined_statement import QuarantinedStatement, QuarantineQuery
+from graphmem.ingestion.quarantined_statement import QuarantinedMemory, QuarantinedStatement, QuarantineQuery
 from graphmem.ingestion.screening import Catch
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn, SaveResult
@@ -98,7 +98,7 @@ class QuarantineService:
         rows = await self._graph.fetch(
             "quarantine.list_page",
             tenant=tenant,
-            group_ids=[owner.group_id for owner in owners] or None,
+            of_groups=[owner.group_id for owner in owners],
             after_at=after_at,
             after_id=after_id,
             limit=query.limit + 1,
@@ -115,51 +115,38 @@ class QuarantineService:
         prevents the save, which leaves it there.
         """
         rows = await self._graph.fetch("quarantine.find", tenant=tenant, id=statement_id)
-        statement = _statement_from_row(rows[0]["statement"]) if rows else None
-        vectors = await self._embed(statement) if statement else {}
+        stored = rows[0]["statement"] if rows else None
+        memory = MemoryIn.model_validate_json(stored["memory"]) if stored else None
+        vectors = await self._embed(memory) if memory else {}
 
-        async def work(transaction: Transaction) -> SaveResult:
-            async def save() -> SaveResult:
-                return await self._save(transaction, tenant, statement, vectors, actor)
+        async def save(transaction: Transaction) -> SaveResult:
+            if stored is None or memory is None:
+                raise _not_in_quarantine()
+            owner = Owner.from_group_id(stored["group_id"])
+            locked_at = await self._facts.lock_user(transaction, owner)
+            if not await transaction.run("quarantine.remove", tenant=tenant, id=statement_id):
+                raise _not_in_quarantine()
+            new = NewMemory(memory, vectors[memory.content], stored["source_kind"], links_names=True)
+            by_key = {name_key(text): vector for text, vector in vectors.items()}
+            (result,) = await self._facts.save_in_transaction(
+                transaction, owner, [new], by_key, actor, locked_at=locked_at
+            )
+            return result
 
-            return await write_once(transaction, request, _SAVE_RESULT, save)
-
-        return await self._graph.write(work)
+        return await self._graph.write(
+            lambda transaction: write_once(transaction, request, _SAVE_RESULT, lambda: save(transaction))
+        )
 
     async def drop(self, tenant: str, statement_id: str) -> None:
         """Erase a statement; raise NotFound for one that is not in the quarantine of the tenant."""
         if not await self._graph.execute("quarantine.remove", tenant=tenant, id=statement_id):
             raise _not_in_quarantine()
 
-    async def _embed(self, statement: QuarantinedStatement) -> dict[str, Vector]:
-        """Return the vectors of what a statement says and names, by text."""
-        memory = statement.memory
+    async def _embed(self, memory: MemoryIn) -> dict[str, Vector]:
+        """Return the vectors of what a memory says and names, by text."""
         names = [entity.name for entity in (memory.subject, memory.object, *memory.entities) if entity]
         texts = list(dict.fromkeys([memory.content, *names]))
         return dict(zip(texts, await self._embedder.embed(texts), strict=True))
-
-    async def _save(
-        self,
-        transaction: Transaction,
-        tenant: str,
-        statement: QuarantinedStatement | None,
-        vectors: Mapping[str, Vector],
-        actor: str,
-    ) -> SaveResult:
-        """Save a statement and remove it, unless another call has done so meanwhile."""
-        if statement is None:
-            raise _not_in_quarantine()
-        owner = (
-            Owner.of_space(tenant, statement.space) if statement.space else make_owner(tenant, statement.user_id or "")
-        )
-        locked_at = await self._facts.lock_user(transaction, owner)
-        if not await transaction.run("quarantine.remove", tenant=tenant, id=statement.id):
-            raise _not_in_quarantine()
-        memory = statement.memory
-        new = NewMemory(memory, vectors[memory.content], statement.source_kind, links_names=True)
-        by_key = {name_key(text): vector for text, vector in vectors.items()}
-        (result,) = await self._facts.save_in_transaction(transaction, owner, [new], by_key, actor, locked_at=locked_at)
-        return result
 
 
 def _not_in_quarantine() -> NotFound:
@@ -169,5 +156,5 @@ def _not_in_quarantine() -> NotFound:
 def _statement_from_row(stored: Row) -> QuarantinedStatement:
     owner = Owner.from_group_id(stored["group_id"])
     fields = {name: stored[name] for name in QuarantinedStatement.model_fields if name in stored}
-    memory = MemoryIn.model_validate_json(stored["memory"])
+    memory = QuarantinedMemory.model_validate_json(stored["memory"])
     return QuarantinedStatement(**{**fields, "memory": memory}, user_id=owner.own_user_id, space=owner.space)

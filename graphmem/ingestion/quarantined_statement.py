@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from pydantic import BaseModel, Field
 
-from graphmem.memories.memory import MemoryIn
+from graphmem.memories.entity import EntityIn
+from graphmem.memories.memory import MemorySourceIn, MemoryType
 from graphmem.runtime.field_types import Id
 from graphmem.runtime.paging import PageQuery
 from graphmem.tenants.spaces import SpaceId
 from graphmem.tenants.trust import SourceKind
+
+
+class QuarantinedMemory(BaseModel):
+    """The memory that a statement in quarantine would be."""
+
+    content: str
+    type: MemoryType
+    subtype: str | None = Field(None, description="The type that the tenant declared, if it is one.")
+    subject: EntityIn | None = None
+    predicate: str | None = None
+    object: EntityIn | None = None
+    entities: list[EntityIn] = Field(default_factory=list)
+    valid_at: datetime | None = None
+    invalid_at: datetime | None = None
+    confidence: float
+    importance: float
+    tags: list[str] = Field(default_factory=list)
+    domain: str | None = None
+    single_valued: bool = False
+    source: MemorySourceIn | None = None
+    expires_at: datetime | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
 
 
 class QuarantinedStatement(BaseModel):
@@ -19,7 +43,7 @@ class QuarantinedStatement(BaseModel):
     id: str = Field(description="Id of the statement in quarantine.")
     user_id: str | None = Field(description="The user whose memory it would be in; null for a space.")
     space: str | None = Field(None, description="The space whose memory it would be in.")
-    memory: MemoryIn = Field(description="The memory that it is once it is released.")
+    memory: QuarantinedMemory = Field(description="The memory that it is once it is released.")
     reason: str = Field(description="Why it is no memory.")
     quote: str = Field("", description="Words of the text that it rests on.")
     source_kind: SourceKind = Field("user", description="Whose word it is.")

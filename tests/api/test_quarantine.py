@@ -49,7 +49,7 @@ async def test_a_statement_is_listed_released_and_dropped_by_admins(
 
     seen, cursor = [], None
     while True:
-        params: dict[str, str | int] = {"user_id": "mara", "limit": 2, **({"cursor": cursor} if cursor else {})}
+        params = {"user_id": "mara", "limit": "2", **({"cursor": str(cursor)} if cursor else {})}
         page = (await admin.get(QUARANTINE, params=params)).json()
         seen += page["items"]
         if not (cursor := page["next_cursor"]):

@@ -15,11 +15,10 @@ from graphmem.cli.tables import add_row, make_table
 from graphmem.consolidation.models import ConsolidationRun, RunStatus, RunTrigger
 from graphmem.context.models import ContextItem
 from graphmem.conversations.session import Session, SessionKind
-from graphmem.ingestion.quarantined_statement import QuarantinedStatement
+from graphmem.ingestion.quarantined_statement import QuarantinedMemory, QuarantinedStatement
 from graphmem.memories.entity import Entity, EntityRef
 from graphmem.memories.entity_profile import EntityProfile, ProfileSentence
 from graphmem.memories.memory import (
-    MemoryIn,
     MemorySource,
     MemoryStatus,
     MemoryType,
@@ -109,7 +108,12 @@ def make_key(name: str) -> ApiKey:
 
 def make_quarantined(text: str) -> QuarantinedStatement:
     return QuarantinedStatement(
-        id=ID, user_id=LONG_NAME, memory=MemoryIn(content=text), reason=text, first_seen_at=AT, last_seen_at=AT
+        id=ID,
+        user_id=LONG_NAME,
+        reason=text,
+        first_seen_at=AT,
+        last_seen_at=AT,
+        memory=QuarantinedMemory(content=text, type=MemoryType.FACT, confidence=0.9, importance=0.5),
     )
 
 

@@ -15,10 +15,10 @@ UNWIND $message_ids AS message_id
 MATCH (m:Episodic {group_id: $group_id, message_id: message_id})
 SET m.caught = true, m.revision = u.revision
 
-// name: list_page(tenant, group_ids, after_at, after_id, limit)
-// List the statements in quarantine of a tenant, or of some of its groups, the latest first.
+// name: list_page(tenant, of_groups, after_at, after_id, limit)
+// List the statements in quarantine of a tenant, or only those of some groups if any are given, the latest first.
 MATCH (q:QuarantinedStatement {tenant: $tenant})
-WHERE ($group_ids IS NULL OR q.group_id IN $group_ids)
+WHERE (size($of_groups) = 0 OR q.group_id IN $of_groups)
   AND NOT EXISTS { MATCH (:Erasure {group_id: q.group_id}) }
   AND ($after_at IS NULL OR q.last_seen_at < $after_at OR (q.last_seen_at = $after_at AND q.id > $after_id))
 RETURN q {.*} AS statement ORDER BY q.last_seen_at DESC, q.id LIMIT $limit
