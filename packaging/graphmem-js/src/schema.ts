@@ -5906,6 +5906,13 @@ export interface components {
              */
             reason: string;
             /**
+             * Source Kind
+             * @description Whose word it is.
+             * @default user
+             * @enum {string}
+             */
+            source_kind: "user" | "operator" | "import" | "document" | "assistant" | "tool" | "web" | "consolidation";
+            /**
              * Space
              * @description The space whose memory it would be in.
              */
