@@ -85,7 +85,7 @@ def _describe(line: TranscriptLine) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _ScreenedCandidate:
+class _ForeignCandidate:
     """A candidate that rests on lines which are not the user's own word, of which `quoted` hold the words it is from.
 
     `is_claim` says that neither the user nor a member of the space is among those who say it.
@@ -126,7 +126,7 @@ def find_catches(
     """Return the candidates that are not saved, by index; `screenings` are the model's answers by index."""
     foreign = {line.number: line for line in find_foreign_lines(lines)}
     own = {line.number for line in lines} - foreign.keys()
-    screened: dict[int, _ScreenedCandidate] = {}
+    screened: dict[int, _ForeignCandidate] = {}
     for index, candidate in enumerate(candidates):
         sources = [foreign[number] for number in candidate.messages if number in foreign]
         if not sources:
@@ -134,7 +134,7 @@ def find_catches(
         screening = screenings.get(index)
         quoted = [line for line in sources if screening and find_words(screening.quote, line.text)]
         is_claim = own.isdisjoint(candidate.messages) and not any(map(is_of_member, sources))
-        screened[index] = _ScreenedCandidate(candidate, screening, quoted, is_claim, is_about_user(candidate))
+        screened[index] = _ForeignCandidate(candidate, screening, quoted, is_claim, is_about_user(candidate))
     reasons = {index: one.find_reason() for index, one in screened.items()}
     addressing = [screened[index].quote for index, reason in reasons.items() if reason == ADDRESSES_ASSISTANT]
     catches: dict[int, Catch] = {}
