@@ -31,7 +31,7 @@ MIN_PROFILE_SHARE = 0.15
 MEMORY_SHARE = 0.75
 """Share of the capacity up to which further answers and relevant memories are added, after the profile."""
 
-DATA_NOTE_SHARE = 0.1
+DATA_NOTE_SHARE = 0.05
 """Share of the capacity that the note that memories are data may have at most; a smaller context goes without it."""
 
 CITATION_SHARE = 0.03

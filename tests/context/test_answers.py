@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from graphmem.context.hints import DATA_INSTRUCTION
 from graphmem.context.models import ContextResponse
 from graphmem.context.preamble import MEMORIES_HEADING, PreambleSection
 from graphmem.conversations.session import MessageIn, PreparedMessage
@@ -64,7 +65,10 @@ async def test_a_message_is_quoted_where_no_fact_was_made_of_it(harness: Context
     said = MessageIn(role="user", name="Mara", content="The boiler is in the cellar, behind the wine shelf")
     await harness.add_messages("house", said, "Noted.")
     context = await harness.build_context("Where is the boiler?", session_id="today")
-    assert context.preamble == f"{QUOTES}\n2026-06-01, Mara: The boiler is in the cellar, behind the wine shelf"
+    assert context.preamble.split("\n\n")[0] == (
+        f"{QUOTES}\n2026-06-01, Mara: The boiler is in the cellar, behind the wine shelf"
+    )
+    assert DATA_INSTRUCTION in context.preamble
     assert quotes(await harness.build_context("Who won the chess tournament?", session_id="today")) == []
 
 
