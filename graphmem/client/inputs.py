@@ -86,6 +86,7 @@ class ContextOptions(TypedDict, total=False):
     top: int
     sources: bool
     recent_messages: bool
+    profiles: bool
     profile_pack: Mapping[str, Any]
     valid_as_of: TimeInput | None
     known_as_of: TimeInput | None
