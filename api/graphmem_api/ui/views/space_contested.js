@@ -52,7 +52,7 @@ async function resolve(context, memory, others, holds) {
   const sentence = holds
     ? `“${memory.content}” is believed from now on${replaced && `, and takes the place of ${replaced}`}.`
     : `“${memory.content}” is retired${replaced && `; ${replaced} stays`}.`;
-  const body = [element("p", {}, `${sentence} Both stay in history, and a revert undoes it.`)];
+  const body = [element("p", {}, `${sentence} What was known stays in history, and a revert undoes it.`)];
   const title = holds ? "Does it hold?" : "Does it not hold?";
   if (!(await confirmInDialog({ title, body, confirmText: holds ? "It holds" : "It does not hold", isDangerous: false }))) return;
   if (!(await reportErrors(() => context.api.post(context.userPath("memories", memory.id, "resolve"), { holds })))) return;
