@@ -329,7 +329,7 @@ class FactStore:
     ) -> tuple[list[Memory], PagePosition | None]:
         """Return one page of memories and the position to continue from (None at the end).
 
-        `keyword` is part of a statement, in lower case; `only` is an owner of the scope whose memories alone are listed.
+        `keyword` is part of a statement, in lower case; `only` is the owner of the scope to list alone.
         """
 
         async def work(transaction: Transaction) -> tuple[list[Memory], PagePosition | None]:

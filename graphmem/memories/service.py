@@ -119,7 +119,8 @@ class MemoryService:
     async def page(self, reader: Reader, filters: ListFilters) -> Page[Memory]:
         """Return one page of memories; raise InvalidInput for a cursor of another list or sort order.
 
-        Raises NotFound for a `space` that the reader does not read. The types to filter by must be graphmem's or declared.
+        Raises NotFound for a `space` that the reader does not read. The types to
+        filter by must be graphmem's or declared.
         """
         owner = scope_of(reader).owner
         await self._declared_types.check_filter(owner, filters.type)
