@@ -41,7 +41,7 @@ function contestedItem(context, memories, pair) {
       ...others.map((other) => element("p", {}, "contests: ", statement(context, other), " ", element("span", { class: "hint" }, wordOf(other))))),
     element("div", { class: "buttons" },
       element("button", { type: "button", "aria-label": `It holds: ${memory.content}`, onClick: () => resolve(context, memory, others, true) }, "It holds…"),
-      element("button", { type: "button", "aria-label": `It does not hold: ${memory.content}`, onClick: () => resolve(context, memory, others, false) }, "It does not…")));
+      element("button", { type: "button", "aria-label": `It does not hold: ${memory.content}`, onClick: () => resolve(context, memory, others, false) }, "It does not hold…")));
 }
 
 const statement = (context, memory, kind = null) => element("a", { class: kind, href: context.link("memories", memory.id) }, memory.content);

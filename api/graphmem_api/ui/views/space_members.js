@@ -29,13 +29,13 @@ function memberItem(context, space, member, mayChange) {
   if (!mayChange) return element("li", { class: "between" }, described);
   const role = select({ "aria-label": `Role of ${name}` }, ROLES.map(([value]) => [value, value]), member.role);
   return element("li", { class: "between" }, described,
-    element("form", { class: "inline", onSubmit: (event) => {
+    element("form", { onSubmit: (event) => {
       event.preventDefault();
       setRole(context, space, { id: idOf(member), kind: kindOf(member), role: role.value, name });
     } },
-    role,
-    element("button", { type: "submit", "aria-label": `Change the role of ${name}` }, "Change"),
-    element("button", { type: "button", "aria-label": `Remove ${name}`, onClick: () => remove(context, space, member, name) }, "Remove…")));
+    element("div", { class: "inline" }, role,
+      element("button", { type: "submit", "aria-label": `Change the role of ${name}` }, "Change"),
+      element("button", { type: "button", "aria-label": `Remove ${name}`, onClick: () => remove(context, space, member, name) }, "Remove…"))));
 }
 
 async function setRole(context, space, { id, kind, role, name }) {

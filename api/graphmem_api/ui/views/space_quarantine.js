@@ -19,7 +19,7 @@ export async function quarantineCard(context, space) {
   });
   await statements.fill();
   return card("quarantine", "Quarantine", {},
-    element("p", { class: "hint" }, "Kept from the memories, because it addresses the assistant instead of informing it."), statements.node);
+    element("p", { class: "hint" }, "Kept from the memories until an admin releases it."), statements.node);
 }
 
 function statementItem(context, { id, memory, reason, quote, source_kind: kind, times_seen: times, last_seen_at: seen }) {
