@@ -120,6 +120,7 @@ class ListMemoriesFilters(QueryStringOptions, total=False):
 
     keyword: str | None
     sort: SortOrder | str
+    space: str | None
     spaces: SpacesInput
 
 

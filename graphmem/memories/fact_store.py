@@ -325,16 +325,17 @@ class FactStore:
         sort: SortOrder = SortOrder.NEWEST,
         after: PagePosition | None = None,
         limit: int,
+        only: Owner | None = None,
     ) -> tuple[list[Memory], PagePosition | None]:
         """Return one page of memories and the position to continue from (None at the end).
 
-        `keyword` is part of a statement, in lower case.
+        `keyword` is part of a statement, in lower case; `only` is the owner of the scope to list alone.
         """
 
         async def work(transaction: Transaction) -> tuple[list[Memory], PagePosition | None]:
             rows = await transaction.run(
                 "facts.list_page",
-                group_ids=scope_of(reader).group_ids,
+                group_ids=scope_of(reader).group_ids if only is None else [only.group_id],
                 **filters.readable_params,
                 **filters.attribute_params,
                 keyword=keyword,

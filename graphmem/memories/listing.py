@@ -21,7 +21,7 @@ from graphmem.memories.filters import (
 )
 from graphmem.memories.memory import MemoryTypeWord, Tag
 from graphmem.runtime.field_types import NonBlankText
-from graphmem.tenants.spaces import SpacesInQueryString
+from graphmem.tenants.spaces import SpaceId, SpacesInQueryString
 
 _METADATA = "metadata."
 """What the name of a query parameter begins with if it is a filter on metadata."""
@@ -96,5 +96,6 @@ class ListFilters(QueryStringFilters, SpacesInQueryString):
 
     keyword: NonBlankText | None = Field(None, max_length=500, description="Only statements that contain this text.")
     sort: SortOrder = SortOrder.NEWEST
+    space: SpaceId | None = Field(None, description="Only memories of this space, whatever `spaces` says.")
     limit: int = Field(50, ge=1, le=200)
     cursor: str | None = Field(None, max_length=2000)

@@ -119,7 +119,8 @@ class MemoryService:
     async def page(self, reader: Reader, filters: ListFilters) -> Page[Memory]:
         """Return one page of memories; raise InvalidInput for a cursor of another list or sort order.
 
-        The types to filter by must be graphmem's or declared.
+        Raises NotFound for a `space` that the reader does not read. The types to
+        filter by must be graphmem's or declared.
         """
         owner = scope_of(reader).owner
         await self._declared_types.check_filter(owner, filters.type)
@@ -132,6 +133,7 @@ class MemoryService:
             sort=filters.sort,
             after=_parse_cursor(filters),
             limit=filters.limit,
+            only=None if filters.space is None else scope_of(reader).find_space(filters.space),
         )
         return Page(items=memories, next_cursor=_CURSOR.encode((filters.sort, *position)) if position else None)
 

@@ -82,6 +82,9 @@ async def test_lists_lookups_and_entities_cover_spaces(admin: httpx.AsyncClient)
         assert entity.status_code == (200 if expected else 404)
     nothing = await admin.get("/v1/users/cy/memories", params={"spaces": "none"})
     assert nothing.json()["items"] == []
+    alone = await admin.get("/v1/users/cy/memories", params={"space": "atlas", "spaces": "none"})
+    assert {memory["space"] for memory in alone.json()["items"]} == {"atlas"}
+    assert (await admin.get("/v1/users/dora/memories", params={"space": "atlas"})).status_code == 404
     chosen = await admin.get("/v1/users/cy/memories", params={"spaces": ["atlas"]})
     assert [item["id"] for item in chosen.json()["items"]] == [memory["id"]]
 

@@ -79,6 +79,8 @@ def fill_gallery(user: ExplorerUser) -> dict[str, str]:
     )
     return {
         "users": "users",
+        "spaces": "spaces",
+        "space": "spaces/atlas",
         "overview": "overview",
         "search": "search?q=Where+does+Lila+live%3F",
         "memories": "memories",

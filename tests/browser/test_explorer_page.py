@@ -14,11 +14,12 @@ from selenium.webdriver.common.keys import Keys
 
 from tests.browser.conftest import MARKUP_CONTENT, NARROW, WIDE, ExplorerUser, Page, Service
 from tests.browser.gallery import fill_gallery
+from tests.browser.team import fill_space
 
 pytestmark = pytest.mark.timeout(240)
 
 AXE = gzip.decompress((Path(__file__).parent / "axe" / "axe.min.js.gz").read_bytes()).decode()
-TENANT_VIEWS = ("users", "runs", "run", "keys")
+TENANT_VIEWS = ("users", "spaces", "space", "runs", "run", "keys")
 PHONE_PICTURES = ("overview", "entity", "search")
 """Views that the documentation also shows as they look on a phone."""
 
@@ -36,9 +37,12 @@ axe.run(document, {runOnly, resultTypes: ["violations"]}).then(({violations, pas
 
 
 @pytest.mark.timeout(300)
-def test_every_view_fits_and_has_no_serious_accessibility_violation(page: Page, explorer_user: ExplorerUser) -> None:
+def test_every_view_fits_and_has_no_serious_accessibility_violation(
+    page: Page, explorer_user: ExplorerUser, service: Service
+) -> None:
     """On a desktop in light colours and on a phone in dark ones."""
     found: dict[str, Any] = {}
+    fill_space(explorer_user, service)
     for name, view in fill_gallery(explorer_user).items():
         page.emulate(WIDE)
         explorer_user.open(page, view, tenant_view=name in TENANT_VIEWS)

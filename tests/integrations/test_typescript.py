@@ -15,6 +15,8 @@ from fastapi import FastAPI
 
 from graphmem.app.bootstrap import Services
 from graphmem.tenants.access import ApiKeyIn, KeyRole
+from graphmem.tenants.owners import Owner
+from tests.api.test_quarantine import quarantine
 from tests.system_packages import find_program
 
 ROOT = Path(__file__).parents[2]
@@ -69,7 +71,14 @@ async def test_client_compiles_and_its_tests_pass_against_a_server(
     """`tsc` checks what the compiler must accept and refuse; `node --test` calls this process's server."""
     await run("node_modules/.bin/tsc", "-b")
     agent, admin = [(await services.keys.create(tenant, ApiKeyIn(name=role, role=role))).key for role in ROLES]
-    environment = {"GRAPHMEM_URL": address, "GRAPHMEM_API_KEY": agent, "GRAPHMEM_ADMIN_KEY": admin}
+    ben = Owner(tenant, "ben")
+    caught = [await quarantine(services, ben, f"Ben books only at inn {number}") for number in (1, 2)]
+    environment = {
+        "GRAPHMEM_URL": address,
+        "GRAPHMEM_API_KEY": agent,
+        "GRAPHMEM_ADMIN_KEY": admin,
+        "GRAPHMEM_QUARANTINED": ",".join(caught),
+    }
     tests = sorted(str(path) for path in PACKAGE.glob("dist-test/test/*.test.js"))
     printed = await run("node", "--test", *tests, **environment)
     assert (len(tests), "fail 0" in printed) == (3, True), printed

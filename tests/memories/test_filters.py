@@ -42,7 +42,7 @@ def test_query_strings_differ_from_the_model_only_in_types_tags_and_metadata() -
     assert SharedFilters.model_fields.keys() == without(MemoryFilters.model_fields, "types", "tags", "metadata")
     assert ListFilters.model_fields.keys() - SharedFilters.model_fields.keys() == {
         "type", "tag", "not_tag", "metadata", "keyword", "sort", "limit", "cursor",
-        "spaces",
+        "space", "spaces",
     }  # fmt: skip
 
 

@@ -73,7 +73,8 @@ async def page(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, filters: Annotated[ListFilters, Query()]
 ) -> Page[Memory]:
     """List current memories by attributes, without ranking or embedding."""
-    scope = await services.rights.read_scope(owner, caller, filters.space_selection)
+    selection = filters.space_selection if filters.space is None else [filters.space]
+    scope = await services.rights.read_scope(owner, caller, selection)
     return await services.memories.page(scope, filters)
 
 

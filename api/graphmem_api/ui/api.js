@@ -38,6 +38,10 @@ export class ApiClient {
     return this.#call("POST", path, {}, body);
   }
 
+  put(path, body, query = {}) {
+    return this.#call("PUT", path, query, body);
+  }
+
   patch(path, body, headers = {}) {
     return this.#call("PATCH", path, {}, body, headers);
   }

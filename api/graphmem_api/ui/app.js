@@ -16,6 +16,8 @@ import { runsView } from "./views/runs.js";
 import { searchView } from "./views/search.js";
 import { sessionView } from "./views/session.js";
 import { sessionsView } from "./views/sessions.js";
+import { spaceView } from "./views/space.js";
+import { spacesView } from "./views/spaces.js";
 import { unknownUserView, usersView } from "./views/users.js";
 
 const SESSION_STORAGE_KEY = "graphmem.session";
@@ -29,6 +31,7 @@ const USER_VIEWS = {
 };
 const TENANT_VIEWS = {
   users: { title: "Users", list: usersView },
+  spaces: { title: "Spaces", list: spacesView, one: spaceView },
   runs: { title: "Runs", list: runsView, one: runView, isForAdmins: true },
   keys: { title: "Keys", list: keysView, isForAdmins: true },
 };
@@ -45,6 +48,11 @@ class ViewContext {
     this.keyNames = session.keyNames ?? new Map();
     /** How many rows of its list the view had when it was left. */
     this.shownRows = history.state?.rows ?? 0;
+  }
+
+  /** Return a context of the same view that reads as another user. */
+  forUser(user) {
+    return Object.assign(Object.create(this), { user });
   }
 
   /** Return an API path below the user's. */
@@ -185,13 +193,19 @@ async function chooseView({ user, view, id }) {
   return id !== null && chosen.one ? chosen.one : chosen.list;
 }
 
-/** Return whether anything is stored for the user that the key gives access to. */
+/** Return whether anything is stored for the user that the key gives access to, or the user is a member of a space. */
 async function isKnownUser(user) {
   if (session.user === user) return true;
   const { items } = await session.api.list("users", { query: user }, 400);
-  if (!items.some((found) => found.user_id === user)) return false;
-  session.user = user;
-  return true;
+  const isKnown = items.some((found) => found.user_id === user) || (await isMember(user));
+  if (isKnown) session.user = user;
+  return isKnown;
+}
+
+/** Return whether a user is a member of a space that the key gives access to: such users may have nothing of their own. */
+async function isMember(user) {
+  const { items } = await session.api.get("spaces");
+  return items.some((space) => space.members.some((member) => member.user === user));
 }
 
 function showNavigation({ user, view }) {

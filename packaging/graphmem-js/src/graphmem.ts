@@ -3,7 +3,21 @@
 import createClient, { type Client } from "openapi-fetch";
 import { InvalidInput } from "./errors.js";
 import { Listing } from "./listing.js";
-import type { Job, UserFilters, UserSummary } from "./models.js";
+import type {
+  ErasureResult,
+  Job,
+  MemberKind,
+  QuarantinedStatement,
+  QuarantineFilters,
+  SaveResult,
+  Space,
+  SpaceIn,
+  SpaceRole,
+  StatedKind,
+  Trust,
+  UserFilters,
+  UserSummary,
+} from "./models.js";
 import type { paths } from "./schema.js";
 import { type CallOptions, Transport } from "./transport.js";
 import { User } from "./user.js";
@@ -81,6 +95,94 @@ export class Graphmem {
   async retryJob(jobId: string, query: { fresh?: boolean } = {}, options: CallOptions = {}): Promise<Job> {
     const params = { path: { job_id: jobId }, query };
     return (await this.api.POST("/v1/jobs/{job_id}/retry", { params, fetch: this.#transport.with(options) })).data!;
+  }
+
+  // Spaces
+
+  /** Creates a space or changes it; without `members` its own stay. */
+  async putSpace(spaceId: string, space: SpaceIn, options: CallOptions = {}): Promise<Space> {
+    const call = { params: { path: { space_id: spaceId } }, body: space, fetch: this.#transport.with(options) };
+    return (await this.api.PUT("/v1/spaces/{space_id}", call)).data!;
+  }
+
+  /** Lists the spaces of which the key or a user of the key is a member; with an admin's key all. */
+  async spaces(options: CallOptions = {}): Promise<Space[]> {
+    return (await this.api.GET("/v1/spaces", { fetch: this.#transport.with(options) })).data!.items;
+  }
+
+  /** Reads a space with its members. */
+  async space(spaceId: string, options: CallOptions = {}): Promise<Space> {
+    const call = { params: { path: { space_id: spaceId } }, fetch: this.#transport.with(options) };
+    return (await this.api.GET("/v1/spaces/{space_id}", call)).data!;
+  }
+
+  /** Gives a user or a key a role in a space; without `kind` an id that a key has is a key's. */
+  async setSpaceMember(
+    spaceId: string,
+    memberId: string,
+    role: SpaceRole,
+    options: { kind?: MemberKind } & CallOptions = {},
+  ): Promise<Space> {
+    const call = { ...this.#memberCall(spaceId, memberId, options), body: { role } };
+    return (await this.api.PUT("/v1/spaces/{space_id}/members/{member_id}", call)).data!;
+  }
+
+  /** Removes a user or a key from a space, with effect from the next request on. */
+  async removeSpaceMember(
+    spaceId: string,
+    memberId: string,
+    options: { kind?: MemberKind } & CallOptions = {},
+  ): Promise<void> {
+    await this.api.DELETE("/v1/spaces/{space_id}/members/{member_id}", this.#memberCall(spaceId, memberId, options));
+  }
+
+  /** Erases a space with all its data, and counts what is left. */
+  async deleteSpace(spaceId: string, options: CallOptions = {}): Promise<ErasureResult> {
+    const params = { path: { space_id: spaceId } };
+    const call = { params, fetch: this.#transport.with({ timeout: null, ...options }) };
+    return (await this.api.DELETE("/v1/spaces/{space_id}", call)).data!;
+  }
+
+  // Whose word counts, and what is kept from the memories
+
+  /** Reads which sources the tenant trusts more than others, the most trusted first (admin). */
+  async trust(options: CallOptions = {}): Promise<Trust> {
+    return (await this.api.GET("/v1/admin/trust", { fetch: this.#transport.with(options) })).data!;
+  }
+
+  /** Sets which sources the tenant trusts more than others; an empty order sets the default one again (admin). */
+  async setTrust(
+    order: readonly (StatedKind | readonly StatedKind[])[],
+    options: CallOptions = {},
+  ): Promise<Trust> {
+    const groups = order.map((group) => (typeof group === "string" ? [group] : [...group]));
+    const call = { body: { order: groups }, fetch: this.#transport.with(options) };
+    return (await this.api.PUT("/v1/admin/trust", call)).data!;
+  }
+
+  /** Lists the statements that extraction has kept from the memories of a user, a space or all (admin). */
+  quarantine(filters: QuarantineFilters = {}, options: CallOptions = {}): Listing<QuarantinedStatement> {
+    return new Listing(async (cursor) => {
+      const params = { query: { ...filters, ...(cursor && { cursor }) } };
+      return (await this.api.GET("/v1/admin/quarantine", { params, fetch: this.#transport.with(options) })).data!;
+    });
+  }
+
+  /** Saves a statement in quarantine as the memory that it would have been (admin). */
+  async releaseQuarantined(statementId: string, options: CallOptions = {}): Promise<SaveResult> {
+    const call = { params: { path: { statement_id: statementId } }, fetch: this.#transport.with(options) };
+    return (await this.api.POST("/v1/admin/quarantine/{statement_id}/release", call)).data!;
+  }
+
+  /** Erases a statement from the quarantine; the message that it is from stays (admin). */
+  async dropQuarantined(statementId: string, options: CallOptions = {}): Promise<void> {
+    const call = { params: { path: { statement_id: statementId } }, fetch: this.#transport.with(options) };
+    await this.api.DELETE("/v1/admin/quarantine/{statement_id}", call);
+  }
+
+  #memberCall(spaceId: string, memberId: string, { kind, ...options }: { kind?: MemberKind } & CallOptions) {
+    const params = { path: { space_id: spaceId, member_id: memberId }, query: kind === undefined ? {} : { kind } };
+    return { params, fetch: this.#transport.with(options) };
   }
 }
 

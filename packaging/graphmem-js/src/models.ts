@@ -21,6 +21,7 @@ export type MessageSearchQuery = Schemas["MessageSearchQuery"];
 export type MessageSearchResponse = Schemas["MessageSearchResponse"];
 export type LookupResponse = Schemas["LookupResponse"];
 export type Entity = Schemas["Entity"];
+export type ProfiledEntity = Schemas["ProfiledEntity"];
 export type EntityGraph = Schemas["EntityGraph"];
 export type AskRequest = Schemas["AskRequest"];
 export type AskResponse = Schemas["AskResponse"];
@@ -46,6 +47,16 @@ export type BehaviorPattern = Schemas["BehaviorPattern"];
 export type ErasureResult = Schemas["ErasureResult"];
 export type ImportResult = Schemas["ImportResult"];
 export type UserSummary = Schemas["UserSummary"];
+export type UserContradiction = Schemas["UserContradiction"];
+export type Space = Schemas["Space"];
+export type SpaceIn = Schemas["SpaceIn"];
+export type SpaceMember = Schemas["SpaceMember"];
+export type SpaceRole = Schemas["SpaceRole"];
+export type MemberKind = Schemas["MemberKind"];
+export type Trust = Schemas["Trust"];
+/** Whose word a memory can be said to be. */
+export type StatedKind = Schemas["TrustIn"]["order"][number][number];
+export type QuarantinedStatement = Schemas["QuarantinedStatement"];
 
 export type MemoryFilters = Query<"memories_list">;
 export type LookupOptions = Omit<Query<"entities_lookup">, "q">;
@@ -54,4 +65,8 @@ export type EntityFilters = Query<"entities_list">;
 export type SessionFilters = Query<"sessions_list">;
 export type MessageFilters = Query<"sessions_messages">;
 export type UserFilters = Query<"users_list">;
+export type ProfileOptions = Query<"profile_get">;
+/** The space that a call is about; without it the memory of the user. */
+export type PlaceOptions = Query<"contradictions_list">;
+export type QuarantineFilters = Query<"quarantine_list">;
 export type GraphOptions = Query<"entities_graph">;

@@ -11937,6 +11937,8 @@ export interface operations {
                 sort?: components["schemas"]["SortOrder"];
                 /** @description Whose word it is: user, operator, import, document …. */
                 source_kind?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web" | "consolidation") | null;
+                /** @description Only memories of this space, whatever `spaces` says. */
+                space?: string | null;
                 /** @description A space to read beside the user's own memory, repeatable; or `all`, or `none`. */
                 spaces?: string[];
                 /** @description Only what this person or agent said. */

@@ -37,12 +37,16 @@ import type {
   MessageSearchResponse,
   MessagesAccepted,
   MessagesIn,
+  PlaceOptions,
+  ProfiledEntity,
+  ProfileOptions,
   SaveResult,
   SearchQuery,
   SearchResponse,
   Session,
   SessionFilters,
   SessionIn,
+  UserContradiction,
   UserProfile,
 } from "./models.js";
 import type { paths } from "./schema.js";
@@ -121,7 +125,13 @@ export class User {
     return (await this.#api.GET(`${USER}/memories/{memory_id}/history`, call)).data!.items;
   }
 
-  /** Undoes one supersession: reopens the memory and closes the one that replaced it. */
+  /** Says whether a contested memory holds: it takes the place of what it contests, or is retired. */
+  async resolve(memoryId: string, holds: boolean, options: CallOptions = {}): Promise<Memory> {
+    const call = { ...this.#call(options, { memory_id: memoryId }), body: { holds } };
+    return (await this.#api.POST(`${USER}/memories/{memory_id}/resolve`, call)).data!;
+  }
+
+  /** Undoes one supersession or resolution: reopens the memory and closes the one that replaced it. */
   async revert(memoryId: string, options: CallOptions = {}): Promise<Memory> {
     const call = this.#call(options, { memory_id: memoryId });
     return (await this.#api.POST(`${USER}/memories/{memory_id}/revert`, call)).data!;
@@ -166,6 +176,12 @@ export class User {
     });
   }
 
+  /** Reads an entity with its aliases, its attributes and its profile: what is known of it in a few sentences. */
+  async entity(entityId: string, options: CallOptions = {}): Promise<ProfiledEntity> {
+    const call = this.#call(options, { entity_id: entityId });
+    return (await this.#api.GET(`${USER}/entities/{entity_id}`, call)).data!;
+  }
+
   /** Returns the entities and memories around an entity. */
   async entityGraph(entityId: string, graph: GraphOptions = {}, options: CallOptions = {}): Promise<EntityGraph> {
     const call = this.#read(options, graph, { entity_id: entityId });
@@ -195,9 +211,19 @@ export class User {
   }
 
   /** Reads what is known about the user as a whole. */
-  async profile(domain?: string, options: CallOptions = {}): Promise<UserProfile> {
-    const call = this.#read(options, domain === undefined ? {} : { domain });
+  async profile(
+    domain?: string,
+    options: Omit<ProfileOptions, "domain"> & CallOptions = {},
+  ): Promise<UserProfile> {
+    const [own, rest] = split(options);
+    const call = this.#read(own, domain === undefined ? rest : { ...rest, domain });
     return (await this.#api.GET(`${USER}/profile`, call)).data!;
+  }
+
+  /** Lists the contradictions that consolidation reported, and contested memories with what they contest. */
+  async contradictions(options: PlaceOptions & CallOptions = {}): Promise<UserContradiction[]> {
+    const [call, place] = split(options);
+    return (await this.#api.GET(`${USER}/contradictions`, this.#read(call, place))).data!.items;
   }
 
   /** Lists the learned preferences. */
@@ -254,22 +280,28 @@ export class User {
   }
 
   /** Closes a session; messages that were not extracted yet are extracted in the background. */
-  async closeSession(sessionId: string, options: CallOptions = {}): Promise<Session> {
-    const call = this.#call(options, { session_id: sessionId });
+  async closeSession(sessionId: string, options: PlaceOptions & CallOptions = {}): Promise<Session> {
+    const [own, place] = split(options);
+    const call = this.#read(own, place, { session_id: sessionId });
     return (await this.#api.POST(`${USER}/sessions/{session_id}/close`, call)).data!;
   }
 
   // All data of the user
 
-  /** Returns everything that is stored of the user. */
-  async export(options: CallOptions = {}): Promise<Record<string, unknown>> {
-    const call = this.#call({ timeout: null, ...options });
+  /** Returns everything that is stored of the user, or in a `space`. */
+  async export(options: PlaceOptions & CallOptions = {}): Promise<Record<string, unknown>> {
+    const [own, place] = split({ timeout: null, ...options });
+    const call = this.#read(own, place);
     return (await this.#api.GET(`${USER}/export`, call)).data as Record<string, unknown>;
   }
 
-  /** Imports an export of graphmem, or data of another memory. */
-  async import(data: Record<string, unknown> | unknown[], options: CallOptions = {}): Promise<ImportResult> {
-    const call = { ...this.#call({ timeout: null, ...options }), body: data as Record<string, never> };
+  /** Imports an export of graphmem, or data of another memory, for the user or into a `space`. */
+  async import(
+    data: Record<string, unknown> | unknown[],
+    options: PlaceOptions & CallOptions = {},
+  ): Promise<ImportResult> {
+    const [own, place] = split({ timeout: null, ...options });
+    const call = { ...this.#read(own, place), body: data as Record<string, never> };
     return (await this.#api.POST(`${USER}/import`, call)).data!;
   }
 

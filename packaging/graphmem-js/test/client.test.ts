@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
-import { Graphmem, ImmutableMemory, InvalidInput, NotFound, Unauthenticated, VersionConflict } from "graphmem";
-import { ADMIN_KEY, graphmem, SERVER_URL } from "./support.js";
+import { Forbidden, Graphmem, ImmutableMemory, InvalidInput, NotFound, Unauthenticated, VersionConflict } from "graphmem";
+import { ADMIN_KEY, graphmem, QUARANTINED, SERVER_URL } from "./support.js";
 
 const newUser = () => graphmem.user(`ada-${randomUUID()}`);
 
@@ -87,6 +87,69 @@ test("errors are told apart by class and by the type of their problem", async ()
     assert.match(error.requestId ?? "", /./);
     return true;
   });
+});
+
+test("a space is shared by its members, and gone for those who were removed", async () => {
+  const admin = new Graphmem({ apiKey: ADMIN_KEY, baseUrl: SERVER_URL });
+  const [ann, bob] = [newUser(), newUser()];
+  const id = `atlas-${randomUUID()}`;
+  const made = await admin.putSpace(id, { title: "Team Atlas", members: [{ user: ann.id, role: "owner" }] });
+  assert.deepEqual([made.title, made.members], ["Team Atlas", [{ user: ann.id, role: "owner" }]]);
+  await admin.setSpaceMember(id, bob.id, "writer", { kind: "user" });
+  assert.equal((await graphmem.space(id)).members.length, 2);
+  assert.ok((await graphmem.spaces()).some((space) => space.id === id));
+
+  await bob.add([{ content: "Atlas starts in December", space: id }, { content: "Bob sings at home" }]);
+  assert.deepEqual((await ann.memories({ space: id }).toArray()).map((memory) => memory.space), [id]);
+  const { results } = await ann.search("when does Atlas start?", { spaces: [id] });
+  assert.equal(results[0]?.memory.content, "Atlas starts in December");
+  assert.equal((await ann.search("when does Atlas start?", { spaces: "none" })).results.length, 0);
+  assert.equal((await bob.memories({ spaces: ["none"] }).toArray()).length, 1);
+  assert.match(JSON.stringify(await ann.export({ space: id })), /Atlas starts in December/);
+
+  await admin.removeSpaceMember(id, ann.id);
+  assert.deepEqual(await ann.memories().toArray(), []);
+  await assert.rejects(ann.search("Atlas", { spaces: [id] }), NotFound);
+  assert.equal((await admin.deleteSpace(id)).residue, 0);
+  await assert.rejects(admin.space(id), NotFound);
+});
+
+test("what a less trusted source says otherwise is contested until it is resolved", async () => {
+  const admin = new Graphmem({ apiKey: ADMIN_KEY, baseUrl: SERVER_URL });
+  const ada = newUser();
+  const home = { predicate: "LIVES_IN", single_valued: true };
+  await ada.add({ content: "Ada lives in Turin", object: { name: "Turin" }, valid_at: "2020-01-01T00:00:00Z", ...home });
+  const oslo = { content: "Ada lives in Oslo", object: { name: "Oslo" }, valid_at: "2024-01-01T00:00:00Z", ...home };
+  const [claimed] = await ada.add({ ...oslo, source: { kind: "web", speaker: "alumni.example" } });
+  assert.equal(claimed?.action, "contest");
+  const contents = async (filters = {}) => (await ada.memories(filters).toArray()).map((memory) => memory.content);
+  assert.deepEqual(await contents(), ["Ada lives in Turin"]);
+  assert.deepEqual((await contents({ include_contested: true })).sort(), ["Ada lives in Oslo", "Ada lives in Turin"]);
+  assert.deepEqual(await contents({ include_contested: true, min_trust: "document" }), ["Ada lives in Turin"]);
+  assert.equal((await ada.contradictions())[0]?.contested, claimed?.memory?.id);
+
+  const resolved = await ada.resolve(claimed!.memory!.id, true);
+  assert.deepEqual([resolved.status, await contents()], ["active", ["Ada lives in Oslo"]]);
+  await ada.revert(resolved.id);
+  assert.deepEqual(await contents(), ["Ada lives in Turin"]);
+  assert.equal((await ada.entity(resolved.subject.id)).id, resolved.subject.id);
+
+  assert.deepEqual((await admin.setTrust(["operator", ["user", "import"]])).order[1], ["user", "import"]);
+  await admin.setTrust([]);
+  assert.deepEqual((await admin.trust()).order[0], ["user"]);
+});
+
+test("the quarantine is for admins", async () => {
+  const admin = new Graphmem({ apiKey: ADMIN_KEY, baseUrl: SERVER_URL });
+  const listed = await admin.quarantine({ limit: 1 }).toArray();
+  assert.deepEqual(listed.map((found) => found.id).sort(), [...QUARANTINED].sort());
+  await assert.rejects(graphmem.quarantine().toArray(), Forbidden);
+  const [released, dropped] = listed;
+  const { memory } = await admin.releaseQuarantined(released!.id);
+  assert.equal(memory?.content, released!.memory.content);
+  await admin.dropQuarantined(dropped!.id);
+  assert.deepEqual(await admin.quarantine().toArray(), []);
+  await assert.rejects(admin.dropQuarantined(dropped!.id), NotFound);
 });
 
 test("a user is forgotten by an admin, and every route of the API is within reach", async () => {

@@ -7,6 +7,9 @@ import { Graphmem, type GraphmemOptions } from "graphmem";
 export const SERVER_URL = process.env["GRAPHMEM_URL"] ?? "";
 export const ADMIN_KEY = process.env["GRAPHMEM_ADMIN_KEY"] ?? "";
 
+/** The ids of the statements that are in quarantine. */
+export const QUARANTINED = (process.env["GRAPHMEM_QUARANTINED"] ?? "").split(",");
+
 /** A client whose address and key are those of the environment. */
 export const graphmem = new Graphmem();
 

@@ -20,6 +20,10 @@ export async function checkTypes(ada: User, error: GraphmemError, problem: Probl
   if (problem.type === "urn:graphmem:problem:version-conflict") same<Equal<typeof problem.status, 409>>();
   same<Equal<GraphmemError["problem"], typeof error.problem>>();
 
+  await ada.search("tea", { spaces: "none", min_trust: "document", include_contested: true });
+  await ada.messages([{ role: "user", content: "Hello" }], { space: "atlas" });
+  // @ts-expect-error Sources are trusted as much as one of those that the API knows.
+  await ada.search("tea", { min_trust: "rumour" });
   // @ts-expect-error A role is one of those that the API knows.
   await ada.messages([{ role: "narrator", content: "Hello" }]);
   // @ts-expect-error A search has no such option.

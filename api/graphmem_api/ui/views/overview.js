@@ -15,6 +15,8 @@ const RECENT_DAYS = [7, 90, 3650];
 const MAX_CHANGES = 600;
 const SHOWN_CHANGES = 12;
 const SHOWN_MEMORIES = 8;
+/** What is stored of a user who has nothing but the spaces of which they are a member. */
+const NOTHING_STORED = { created_at: null, last_write_at: null, memory_count: 0, session_count: 0 };
 
 export async function overviewView(context) {
   const [users, entities, memories] = await Promise.all([
@@ -22,7 +24,7 @@ export async function overviewView(context) {
     context.api.list(context.userPath("entities"), {}, MAX_COUNTED),
     context.api.list(context.userPath("memories"), { sort: "-importance" }, MAX_MEMORIES),
   ]);
-  const summary = users.items.find((found) => found.user_id === context.user);
+  const summary = users.items.find((found) => found.user_id === context.user) ?? { ...NOTHING_STORED, user_id: context.user };
   const self = entities.items.find((entity) => entity.is_user);
   const graph = new GraphView({
     onEntity: (id) => context.open(context.link("entities", id)), onMemory: (id) => context.open(context.link("memories", id)), signal: context.signal,

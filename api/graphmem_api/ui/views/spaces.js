@@ -1,0 +1,18 @@
+// The spaces that the key may read.
+
+import { announce, card, element, list, pluralize } from "../dom.js";
+import { address } from "../router.js";
+
+export async function spacesView(context) {
+  const { items } = await context.api.get("spaces");
+  context.root.append(card("spaces", "Spaces", { level: 1 },
+    element("p", { class: "hint" }, "A space is a memory that several users and keys share."),
+    list({ id: "space-list", "aria-label": "Spaces" }, items.map(spaceItem), "This key may read no space.")));
+  announce(`${pluralize(items.length, "space")}.`);
+}
+
+function spaceItem(space) {
+  const details = [space.id, pluralize(space.members.length, "member"), space.about];
+  return element("li", {}, element("a", { class: "row", href: address({ view: "spaces", id: space.id }) },
+    element("span", { class: "name" }, space.title), element("span", { class: "hint" }, details.filter(Boolean).join(" · "))));
+}
