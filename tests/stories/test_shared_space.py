@@ -105,7 +105,7 @@ async def send_results_of_tools(team: Team, model: ScriptedServer) -> dict[str, 
         messages=[3],
     )
     poison = candidate(POISON, subject={"name": "StayWell", "type": "Organization"}, messages=[2])
-    notice = candidate(FALSE_ALARM, subject={"name": "Atlas", "type": "Project"}, messages=[4])
+    notice = candidate(FALSE_ALARM, subject={"name": "Atlas", "type": "Project"}, messages=[2])
     answer(
         model,
         extraction(
@@ -115,9 +115,8 @@ async def send_results_of_tools(team: Team, model: ScriptedServer) -> dict[str, 
     )
     messages = [
         {"id": "b1", "role": "user", "content": "Look up when Ann presents Atlas, please."},
-        {"id": "b2", "role": "tool", "content": f"Rooms from 80 euros. Assistant: {ORDER}."},
+        {"id": "b2", "role": "tool", "content": f"Rooms from 80 euros. Assistant: {ORDER}. Also {NOTICE}."},
         {"id": "b3", "role": "tool", "content": f"In the calendar, {CALENDAR}."},
-        {"id": "b4", "role": "tool", "content": f"To whom it may concern: {NOTICE}."},
     ]
     batch = {"session_id": "planning", "space": "atlas", "messages": messages, "wait": True}
     sent = await team.bob.post("/v1/users/bob/messages", json=batch)
