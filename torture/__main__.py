@@ -53,6 +53,7 @@ from torture.honest_model import serving_honest_model
 from torture.isolation import probe_isolation
 from torture.load import run_load
 from torture.model import EveryVerb, run_model
+from torture.space_isolation import probe_space_isolation
 from torture.throughput import measure_throughput
 
 KEY = "torture-" + uuid.uuid4().hex
@@ -62,6 +63,10 @@ FUZZ_SHARES = {"requests": 0.5, "sequences": 0.25, "documents": 0.15, "parsers":
 
 SESSION_CASES = 20
 """Cases for which `answers` plays one session."""
+
+
+SPACE_SECONDS_PER_CASE, MAX_SPACE_SECONDS = 0.03, 300.0
+"""Seconds for which a space is probed for each case, and at most."""
 
 
 @dataclass(frozen=True)
@@ -162,13 +167,19 @@ async def count_violations(services: Services, findings: Findings) -> int:
 
 
 async def isolation(sizes: Sizes, findings: Findings) -> list[Figure]:
-    """Probe what callers see and change of each other."""
+    """Probe what callers see and change of each other, and of a space whose members change meanwhile."""
     async with local_server() as server:
         await probe_isolation(
             server.services, server.app.openapi(), server.address, sizes.cases // 5, findings, seed=sizes.seed
         )
+        foreign = findings.cases
+        seconds = min(MAX_SPACE_SECONDS, sizes.cases * SPACE_SECONDS_PER_CASE)
+        await probe_space_isolation(server.services, server.address, seconds, findings, sizes.seed)
+        broken = await count_violations(server.services, findings)
     return [
-        Figure.count("isolation", "requests with another user's ids, or with injections", findings.cases),
+        Figure.count("isolation", "requests with another user's ids, or with injections", foreign),
+        Figure.count("isolation", "requests to a space whose members change", findings.cases - foreign),
+        Figure.count("isolation", "violations of invariants", broken, most=0),
         Figure.count("isolation", "responses with data of others, changes of theirs, 5xx", findings.total, most=0),
     ]
 

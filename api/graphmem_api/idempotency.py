@@ -81,10 +81,16 @@ class IdempotentResponder:
         self._store = store
         self._cipher = cipher
 
-    async def respond(self, request: IdempotentRequest, run: Callable[[], Awaitable[Response]]) -> Response:
+    async def respond(
+        self,
+        request: IdempotentRequest,
+        run: Callable[[], Awaitable[Response]],
+        require_rights: Callable[[str], Awaitable[None]],
+    ) -> Response:
         """Return the first response to a request, from `run` or from the store.
 
-        Of concurrent requests one runs and the others wait for it. Raises IdempotencyConflict when the key was used
+        Of concurrent requests one runs and the others wait for it. `require_rights` is called with the body of a stored
+        response and raises for a caller who may not have it any more. Raises IdempotencyConflict when the key was used
         for another request, and Unavailable when the first request takes longer than `MAX_WAIT_SECONDS`.
         """
         deadline = time.monotonic() + MAX_WAIT_SECONDS
@@ -96,7 +102,9 @@ class IdempotentResponder:
             if claim.fingerprint != request.fingerprint:
                 raise IdempotencyConflict("This Idempotency-Key was used for another request: use a new one.")
             if claim.answer is not None:
-                return self._replay(claim.answer)
+                body = self._read_body(claim.answer)
+                await require_rights(body)
+                return _replayed_response(claim.answer, body.encode())
             if time.monotonic() > deadline:
                 raise Unavailable("The first request with this Idempotency-Key is still running: try again later.")
             await asyncio.sleep(pause)
@@ -142,15 +150,16 @@ class IdempotentResponder:
             response.status_code, text, response.media_type, encrypted=self._cipher is not None, headers=own_headers
         )
 
-    def _replay(self, stored: StoredResponse) -> Response:
+    def _read_body(self, stored: StoredResponse) -> str:
+        """Return the body of a stored response; raise Gone for an erased one."""
         if stored.body is None:
             raise Gone("The first response to this Idempotency-Key has been erased since.")
         if not stored.encrypted:
-            return _replayed_response(stored, stored.body.encode())
+            return stored.body
         body = self._cipher.decrypt(stored.body) if self._cipher else None
         if body is None:
             raise IdempotencyConflict("This Idempotency-Key was used by another key: use a new one.")
-        return _replayed_response(stored, body)
+        return body.decode()
 
 
 def _replayed_response(stored: StoredResponse, body: bytes) -> Response:

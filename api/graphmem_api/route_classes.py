@@ -22,6 +22,7 @@ from graphmem_api.dependencies import set_idempotent_request
 from graphmem_api.idempotency import IdempotentResponder, fingerprint, read_idempotency_key
 from graphmem_api.openapi import add_common_docs
 from graphmem_api.problems import respond_to_error
+from graphmem_api.replay_rights import require_rights_to_replay
 from graphmem_api.request_body import StrictRequest
 
 if TYPE_CHECKING:
@@ -119,7 +120,11 @@ class AuthenticatedRoute(APIRoute):
         set_idempotent_request(request, record)
         cipher = _make_cipher(request) if self.encrypted else None
         responder = IdempotentResponder(request.app.state.services.idempotency, cipher)
-        return await responder.respond(record, lambda: _response_or_problem(request, handle))
+
+        async def require_rights(answer: str) -> None:
+            await require_rights_to_replay(request, caller, owner, body, answer)
+
+        return await responder.respond(record, lambda: _response_or_problem(request, handle), require_rights)
 
 
 def _describe_rights(caller: ApiKey) -> str:

@@ -422,7 +422,8 @@ class ActionPlanner:
         return reason is None
 
     def _find_veto(self, candidate: ValidatedCandidate, fact: Fact, stated_start: datetime | None) -> str | None:
-        reason = find_veto(candidate, fact, stated_start, self._entities, self._entity_refs)
+        contests = self._is_less_trusted(candidate, fact)
+        reason = find_veto(candidate, fact, stated_start, self._entities, self._entity_refs, contests=contests)
         if reason is None and fact.memory_id in self._ended_ids:
             return "another statement ends it"
         if reason is None and len(self._ended_ids) >= MAX_SUPERSESSIONS_PER_WINDOW:

@@ -247,6 +247,11 @@ class ValidatedCandidate:
         return bool(self.user_message_ids)
 
     @property
+    def is_from_tool(self) -> bool:
+        """Whether a tool returned it, and the user did not state it."""
+        return self.memory.metadata.get(SAID_BY_KEY) == "tool"
+
+    @property
     def effective_start(self) -> datetime:
         """The stated start, or the time of the message."""
         return self.memory.valid_at or self.sent_at

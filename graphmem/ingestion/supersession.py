@@ -158,14 +158,19 @@ def find_veto(
     stated_start: datetime | None,
     entities: EntityIds,
     entity_refs: Mapping[str, EntityRef],
+    *,
+    contests: bool = False,
 ) -> str | None:
-    """Return why a candidate with the stated start, if any, may not supersede or end a fact, or None."""
+    """Return why a candidate with the stated start, if any, may not supersede or end a fact, or None.
+
+    One that only `contests` the fact may be of a tool.
+    """
     memory = candidate.memory
     if not is_about_same_thing(candidate, fact, entities, entity_refs):
         return "it is about another subject"
     if fact.immutable:
         return "it is immutable"
-    if not candidate.is_from_user:
+    if not candidate.is_from_user and not (contests and candidate.is_from_tool):
         return "the assistant alone said so"
     if memory.type not in _SUPERSEDING_TYPES and memory.type is not fact.type:
         return f"a {memory.type.value} does not end a {fact.type.value}"

@@ -212,6 +212,7 @@ class WindowTransaction:
     async def apply(self, session_tags: Sequence[str]) -> list[ExtractionAction]:
         """Carry out the plan, record it, label the session, and return what was done."""
         window = self._window
+        await self._mark_caught_messages()
         if window.candidates:
             current = await load_current_facts(
                 self._transaction, self._fact_loader, self._entities, self._owner, window
@@ -238,17 +239,19 @@ class WindowTransaction:
         await self._record(session_tags)
         return self._actions
 
-    async def _quarantine(self) -> None:
-        window = self._window
-        if window.caught_message_ids:
+    async def _mark_caught_messages(self) -> None:
+        """Mark the messages of which something was caught, before memories are taken from them."""
+        if self._window.caught_message_ids:
             await self._transaction.run(
                 "quarantine.mark_messages",
                 group_id=self._owner.group_id,
-                message_ids=list(dict.fromkeys(window.caught_message_ids)),
+                message_ids=list(dict.fromkeys(self._window.caught_message_ids)),
             )
+
+    async def _quarantine(self) -> None:
         job_id = self._actor.removeprefix("job:")
         self._actions += await put_into_quarantine(
-            self._transaction, self._owner, window.quarantined, job_id, self._now
+            self._transaction, self._owner, self._window.quarantined, job_id, self._now
         )
 
     @property

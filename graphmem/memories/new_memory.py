@@ -73,7 +73,8 @@ class NewMemory:
 class SourceMessage:
     """A stored message that a statement was taken from; `content` is its text without secrets.
 
-    `author` is the user who sent it to a space.
+    `author` is the user who sent it to a space. Of one that `is_caught`, something addresses the assistant, so that a
+    memory neither quotes it nor is found by its words.
     """
 
     message_id: str
@@ -81,6 +82,7 @@ class SourceMessage:
     session_id: str
     content: str
     author: str | None = None
+    is_caught: bool = False
 
 
 def first_version(
@@ -161,7 +163,7 @@ def _speaker_of(memory: MemoryIn, messages: Sequence[SourceMessage]) -> str | No
 def _source_quote(memory: MemoryIn, messages: Sequence[SourceMessage]) -> str | None:
     if memory.source and memory.source.quote:
         return memory.source.quote
-    return messages[0].content[:MAX_QUOTE_LENGTH] if messages else None
+    return next((message.content[:MAX_QUOTE_LENGTH] for message in messages if not message.is_caught), None)
 
 
 def _build_search_text(memory: MemoryIn, entities: Iterable[EntityRef], messages: Iterable[SourceMessage]) -> str:
@@ -173,7 +175,7 @@ def _build_search_text(memory: MemoryIn, entities: Iterable[EntityRef], messages
     words = [(memory.predicate or "").replace("_", " ").lower(), *(ref.name for ref in entities)]
     words += [tag.replace("_", " ").replace("-", " ") for tag in memory.tags]
     words += scalar_texts(memory.metadata)
-    return "\n".join([" ".join(words), *(message.content for message in messages)])
+    return "\n".join([" ".join(words), *(message.content for message in messages if not message.is_caught)])
 
 
 PLACE_TYPE = "Place"

@@ -453,3 +453,60 @@ async def test_turns_that_are_said_again_later_in_a_conversation_are_stored_agai
     for role, content in (("user", "Yes"), ("user", "Yes"), ("assistant", "More?"), ("user", "Yes"), ("user", "Yes")):
         await say(role, content)
     assert await stored_turns(agent, "mara") == ["Yes", "More?", "Yes"]
+
+
+async def test_a_replay_is_refused_as_a_new_request_would_be_once_the_right_to_the_space_has_ended(
+    admin: httpx.AsyncClient, caller: Caller
+) -> None:
+    members = [{"user": "ann", "role": "owner"}, {"user": "bob", "role": "writer"}]
+    await admin.put("/v1/spaces/atlas", json={"title": "Atlas", "members": members})
+    bob = await caller("agent", users=["bob"])
+    statement = {"content": "The launch is in Zanzibar", "space": "atlas"}
+    turns = [{"role": "user", "content": "The launch is in Zanzibar"}]
+    saved = (await bob.post("/v1/users/bob/memories", json={"memories": [statement]})).json()["results"][0]["memory"]
+    requests: list[tuple[str, str, Any]] = [
+        ("POST", "/v1/users/bob/memories", {"memories": [statement]}),
+        ("PATCH", f"/v1/users/bob/memories/{saved['id']}", {"importance": 0.9}),
+        ("POST", "/v1/users/bob/messages", {"space": "atlas", "messages": turns, "extract": False}),
+        ("POST", "/v1/users/bob/sessions", {"space": "atlas"}),
+    ]
+    keyed = [(method, path, body, idempotency_headers()) for method, path, body in requests]
+
+    async def send_all() -> list[httpx.Response]:
+        return [await bob.request(method, path, json=body, headers=headers) for method, path, body, headers in keyed]
+
+    first = await send_all()
+    assert all(answer.is_success for answer in first), [answer.text for answer in first]
+    again = await send_all()
+    assert [answer.content for answer in again] == [answer.content for answer in first]
+    assert {answer.headers["idempotent-replay"] for answer in again} == {"true"}
+    own = idempotency_headers()
+    mine = await bob.post("/v1/users/bob/memories", json=SAVE_BODY, headers=own)
+
+    await admin.put("/v1/spaces/atlas/members/bob", json={"role": "reader"})
+    assert [answer.status_code for answer in await send_all()] == [403] * len(keyed)
+    await admin.delete("/v1/spaces/atlas/members/bob")
+    for answer in await send_all():
+        assert answer.status_code == 404
+        assert "Zanzibar" not in answer.text
+    assert (await bob.post("/v1/users/bob/memories", json=SAVE_BODY, headers=own)).content == mine.content
+
+    await admin.put("/v1/spaces/atlas/members/bob", json={"role": "writer"})
+    assert [answer.content for answer in await send_all()] == [answer.content for answer in first]
+
+
+async def test_a_replay_tells_a_former_owner_nothing_of_the_space_and_an_erasure_stays_answered(
+    admin: httpx.AsyncClient, caller: Caller
+) -> None:
+    ann, zoe = await caller("agent", users=["ann"]), await caller("agent", users=["zoe"])
+    body = {"title": "Zanzibar", "members": [{"user": "ann", "role": "owner"}]}
+    headers = idempotency_headers()
+    made = await ann.put("/v1/spaces/atlas", json=body, headers=headers)
+    assert (await ann.put("/v1/spaces/atlas", json=body, headers=headers)).content == made.content
+    await admin.put("/v1/spaces/atlas/members/zoe", json={"role": "owner"})
+    await admin.delete("/v1/spaces/atlas/members/ann")
+    refused = await ann.put("/v1/spaces/atlas", json=body, headers=headers)
+    assert (refused.status_code, "Zanzibar" in refused.text) == (404, False)
+    headers = idempotency_headers()
+    erased = await zoe.delete("/v1/spaces/atlas", headers=headers)
+    assert (await zoe.delete("/v1/spaces/atlas", headers=headers)).content == erased.content

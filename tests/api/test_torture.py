@@ -17,6 +17,7 @@ from torture.fuzz_documents import DocumentFuzzer
 from torture.fuzz_requests import RequestFuzzer
 from torture.hostile_values import INJECTIONS
 from torture.isolation import probe_isolation
+from torture.space_isolation import probe_space_isolation
 
 SEED = 15
 
@@ -26,6 +27,15 @@ async def test_no_request_shows_or_changes_data_of_another_user(app: FastAPI, ad
     findings = Findings()
     await probe_isolation(services, app.openapi(), address, 1, findings, seed=SEED, injections=INJECTIONS[::15])
     assert findings.cases > 40
+    assert not findings.total, findings.report()
+
+
+async def test_no_request_shows_data_of_a_space_to_former_members_and_strangers(
+    address: str, services: Services
+) -> None:
+    findings = Findings()
+    await probe_space_isolation(services, address, 5.0, findings, SEED)
+    assert findings.cases > 20
     assert not findings.total, findings.report()
 
 

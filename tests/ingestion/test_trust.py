@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from graphmem.conversations.session import MessagesIn
@@ -16,6 +17,7 @@ from tests.ingestion.conftest import (
     lives_in,
     message_at,
     reconciliation,
+    screened,
 )
 
 
@@ -83,6 +85,28 @@ async def test_a_document_contests_what_a_model_would_supersede_end_or_delete(ha
     job = await harness.send_and_extract(part("She does not play the cello"))
     assert "more trusted source" in str(job.actions)
     assert await harness.current_contents() == ["User plays the cello"]
+
+
+async def test_a_tool_contests_what_a_model_would_supersede(
+    harness: IngestionHarness,
+) -> None:
+    await harness.save("User flies on 4 December")
+    harness.model_answers(
+        extraction(screened(candidate("User flies on 11 December", messages=[2]), "flies on 11 December")),
+        reconciliation(decision(1, "supersede", 1)),
+    )
+    page = {"role": "tool", "content": "She flies on 11 December"}
+    harness.clock.advance(timedelta(minutes=1))
+    job = await harness.send_and_extract("When do I fly?", page)
+    harness.clock.advance(timedelta(minutes=1))
+    assert [action["action"] for action in job.actions] == ["contest"]
+    assert await harness.current_contents() == ["User flies on 4 December"]
+    (known, contested) = await harness.current_memories(include_contested=True)
+    assert (contested.status, contested.contests, contested.source.kind) == (
+        MemoryStatus.CONTESTED,
+        [known.id],
+        "tool",
+    )
 
 
 async def test_what_the_user_says_supersedes_a_document(harness: IngestionHarness) -> None:

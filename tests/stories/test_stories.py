@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
 import httpx
 import pytest
-from graphmem_api.app import create_app
-from pydantic import SecretStr
 
 from graphmem.app.bootstrap import Services
-from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import utc_now
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from graphmem.tenants.owners import Owner
-from tests.api.conftest import serve_app
 from tests.ingestion.conftest import candidate, extraction
 from tests.mcp.conftest import call_tool, call_tool_error, in_process_client
-from tests.models.scripted_server import ScriptedServer, replies
+from tests.models.scripted_server import ScriptedServer
+from tests.stories.conftest import answer
 
 USER = "/v1/users/john"
 SUMMARY: dict[str, Any] = {
@@ -31,34 +27,6 @@ SUMMARY: dict[str, Any] = {
     "topics": ["api-timeout"],
     "sentiment": 0.4,
 }
-
-
-@pytest.fixture(scope="module")
-def model() -> Iterator[ScriptedServer]:
-    """A server of a model; each test sets its answers."""
-    with ScriptedServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-async def talking(
-    settings: Settings, model: ScriptedServer, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Services]:
-    """The services with a model and a job store of their own."""
-    changed = {
-        "data_dir": tmp_path_factory.mktemp("talking"),
-        "openai_base_url": model.base_url,
-        "openai_api_key": SecretStr("key"),
-        "webhook_delivery": False,
-    }
-    async with Services.open(settings.model_copy(update=changed)) as services:
-        yield services
-
-
-@pytest.fixture(scope="module")
-async def talking_address(talking: Services, settings: Settings) -> AsyncIterator[str]:
-    async with serve_app(create_app(talking, settings)) as address:
-        yield address
 
 
 @pytest.fixture
@@ -82,12 +50,6 @@ async def say(client: httpx.AsyncClient, text: str, **fields: Any) -> dict[str, 
 async def build_context(client: httpx.AsyncClient, question: str, **fields: Any) -> dict[str, Any]:
     context: dict[str, Any] = (await client.post(f"{USER}/context", json={"question": question, **fields})).json()
     return context
-
-
-def answer(model: ScriptedServer, *answers: dict[str, Any]) -> None:
-    """Let the model give these answers, one after the other."""
-    model.requests.clear()
-    model.steps = [replies(json.dumps(text)) for text in answers]
 
 
 @pytest.mark.req("QUINN-03")
