@@ -34,9 +34,10 @@ async def send_as(harness: IngestionHarness, kind: StatedKind, *messages: dict[s
 
 async def test_a_memory_is_the_word_of_the_most_trusted_message_that_states_it(harness: IngestionHarness) -> None:
     tea = candidate("User likes green tea", type="preference", predicate="LIKES", messages=[1])
-    maps = candidate("User collects maps", messages=[2])
-    both = candidate("User is a member of the chess club", messages=[1, 2])
-    advice = candidate("The assistant recommended a teapot", type="recommendation", messages=[3])
+    maps = screened(candidate("User collects maps", messages=[2]), "Mara collects maps")
+    both = screened(candidate("User is a member of the chess club", messages=[1, 2]), "member of the chess club")
+    recommended = candidate("The assistant recommended a teapot", type="recommendation", messages=[3])
+    advice = screened(recommended, "Try a teapot")
     harness.model_answers(extraction(tea, maps, both, advice))
     await harness.send_and_extract(
         {**message_at("2026-03-01", "I like green tea, and am in the chess club"), "name": "Mara"},
@@ -54,7 +55,7 @@ async def test_a_memory_is_the_word_of_the_most_trusted_message_that_states_it(h
 
 
 async def test_a_document_that_says_otherwise_is_contested(harness: IngestionHarness) -> None:
-    harness.model_answers(extraction(lives_in("Lund")), extraction(lives_in("Malmö")))
+    harness.model_answers(extraction(lives_in("Lund")), extraction(screened(lives_in("Malmö"), "lives in Malmö")))
     await harness.send_and_extract(message_at("2026-01-10", "I live in Lund"))
     (known,) = await harness.current_memories()
     job = await harness.send_and_extract(part("The tenant, Mara, lives in Malmö"), session="s2")
@@ -67,13 +68,15 @@ async def test_a_document_that_says_otherwise_is_contested(harness: IngestionHar
 async def test_a_document_contests_what_a_model_would_supersede_end_or_delete(harness: IngestionHarness) -> None:
     await harness.save("User plays the cello", predicate="PLAYS", object={"name": "cello", "type": "Thing"})
     given_up = candidate("User gave up the cello", predicate="GAVE_UP", object={"name": "cello", "type": "Thing"})
-    harness.model_answers(extraction(given_up), reconciliation(decision(1, "supersede", 1)))
+    harness.model_answers(
+        extraction(screened(given_up, "gave up the cello")), reconciliation(decision(1, "supersede", 1))
+    )
     job = await harness.send_and_extract(part("She gave up the cello"))
     assert [action["action"] for action in job.actions] == ["contest"]
     ended = candidate(
         "User plays the cello", predicate="PLAYS", object={"name": "cello", "type": "Thing"}, invalid_at="2026-02-01"
     )
-    harness.model_answers(extraction(ended))
+    harness.model_answers(extraction(screened(ended, "played the cello until February")))
     job = await harness.send_and_extract(part("She played the cello until February"))
     assert "not to end: it is of a more trusted source" in str(job.actions)
     (known,) = await harness.current_memories()
@@ -81,9 +84,9 @@ async def test_a_document_contests_what_a_model_would_supersede_end_or_delete(ha
     retracted = candidate(
         "User plays the cello", predicate="PLAYS", object={"name": "cello", "type": "Thing"}, retracts=True
     )
-    harness.model_answers(extraction(retracted), reconciliation(decision(1, "delete", 1)))
+    harness.model_answers(extraction(screened(retracted, "does not play the cello")))
     job = await harness.send_and_extract(part("She does not play the cello"))
-    assert "more trusted source" in str(job.actions)
+    assert "only the user takes back what was said" in str(job.actions)
     assert await harness.current_contents() == ["User plays the cello"]
 
 
@@ -110,14 +113,14 @@ async def test_a_tool_contests_what_a_model_would_supersede(
 
 
 async def test_what_the_user_says_supersedes_a_document(harness: IngestionHarness) -> None:
-    harness.model_answers(extraction(lives_in("Malmö")), extraction(lives_in("Lund")))
+    harness.model_answers(extraction(screened(lives_in("Malmö"), "lives in Malmö")), extraction(lives_in("Lund")))
     await harness.send_and_extract(part("The tenant, Mara, lives in Malmö", "2026-01-10"))
     await harness.send_and_extract(message_at("2026-03-01", "I moved to Lund"), session="s2")
     assert await harness.current_contents() == ["User lives in Lund"]
 
 
 async def test_messages_of_a_bound_key_are_trusted_no_more_than_the_key(harness: IngestionHarness) -> None:
-    harness.model_answers(extraction(lives_in("Lund")), extraction(lives_in("Malmö")))
+    harness.model_answers(extraction(lives_in("Lund")), extraction(screened(lives_in("Malmö"), "lives in Malmö")))
     await harness.send_and_extract(message_at("2026-01-10", "I live in Lund"))
     job = await send_as(harness, "tool", message_at("2026-03-01", "I live in Malmö"))
     assert [action["action"] for action in job.actions] == ["contest"]
