@@ -23,6 +23,7 @@ MAY_NAME_SPACES = {
     "graphmem/tenants/space_store.py",
     "graphmem/context/usage.py",  # of memories that a context held
     "graphmem/consolidation/service.py",  # for admins of the tenant, after the route has looked for the space
+    "graphmem/ingestion/quarantine.py",  # for admins, who see the quarantine of the whole tenant
     "graphmem/jobs/runner.py",  # compares the partition of a job
     "graphmem/memories/memory.py",  # of a memory that was read
 }
