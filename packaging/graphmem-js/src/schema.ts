@@ -9305,9 +9305,10 @@ export interface operations {
                      *         "status": "active",
                      *         "superseded_by": null,
                      *         "supersedes": [],
+                     *         "contests": [],
                      *         "associations": [],
                      *         "source": {
-                     *           "kind": "extraction",
+                     *           "kind": "tool",
                      *           "session_id": "s1",
                      *           "message_ids": [
                      *             "m2"
