@@ -42,6 +42,7 @@ async def test_a_call_goes_through_without_memory_and_its_turns_are_stored_later
             serve_app(create_app(services, settings)) as address,
             httpx.AsyncClient(base_url=address, timeout=60) as client,
         ):
+            await services.warm_up.run()
             created = [
                 await services.keys.create(tenant, ApiKeyIn(name=name, role=KeyRole.AGENT)) for name in ("used", "new")
             ]
