@@ -19,6 +19,8 @@ pytestmark = pytest.mark.timeout(400)
 async def reader(cli: Cli, user: str, provider: ProviderServer) -> AsyncIterator[Reader]:
     """Someone in an empty folder, with a server that has no language model, and a model at `provider`."""
     async with serving(cli) as (url, _):
+        # Neo4j plans the queries of the first context, for which a call of a model waits five seconds only.
+        assert (await cli("context", "--user", f"{user}-before", "Where do I live?")).code == 0
         environment = {
             "GRAPHMEM_URL": url,
             "OPENAI_API_KEY": "sk-test",
