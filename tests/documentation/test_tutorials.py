@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from graphmem.client import AsyncClient
 from tests.cli.conftest import Cli, serving
 from tests.documentation.reader import Reader
 from tests.documentation.test_examples import read_page
@@ -20,7 +21,12 @@ async def reader(cli: Cli, user: str, provider: ProviderServer) -> AsyncIterator
     """Someone in an empty folder, with a server that has no language model, and a model at `provider`."""
     async with serving(cli) as (url, _):
         # Neo4j plans the queries of the first context, for which a call of a model waits five seconds only.
-        assert (await cli("context", "--user", f"{user}-before", "Where do I live?")).code == 0
+        created = await cli("keys", "create", "first", "--role", "agent", "--json")
+        async with AsyncClient(created.json["key"], url) as memory:
+            said = {"role": "user", "content": "I live in Lund."}
+            await memory.add_messages(f"{user}-before", [said], session_id="before", extract=False)
+            for _ in range(2):
+                await memory.context(f"{user}-before", "Where do I live?")
         environment = {
             "GRAPHMEM_URL": url,
             "OPENAI_API_KEY": "sk-test",
