@@ -152,7 +152,7 @@ CASE WHEN split(r.group_id, ':')[1] STARTS WITH ' ' THEN [id IN r.message_ids | 
 r {.memory_id, .uuid, .version, .fact, .name, .content_data, .type, .subtype, .scope, .status, .domain, .tags, .metadata, .confidence,
    .importance, .strength, .decay_rate, .access_count, .immutable, .single_valued, .retired, .content_hash,
    .source_kind, .trusted_as, .source_quote, .speaker, .actor, .session_id, .message_ids, .entity_ids, .supersedes, .superseded_by, .contests,
-   .associations, .rests_on, .end_status, .group_id},
+   .associations, .derived_from, .end_status, .group_id},
 {{fact_times}}, startNode(r).uuid, endNode(r).uuid
 
 // fragment: session_columns
@@ -184,7 +184,7 @@ r.expired_at IS NULL AND r.valid_from <= $now AND r.valid_to > $now AND r.expire
   AND NOT r.type IN ['profile', 'conversation_topic', 'conversation_summary']
 
 // fragment: due_profile
-// Keep the entities `e` with enough facts whose profile is missing, rests on what has changed or lacks newer facts, but for one that could not be written from these facts.
+// Keep the entities `e` with enough facts whose profile is missing, is derived from what has changed or lacks newer facts, but for one that could not be written from these facts.
 WHERE COUNT { (e)-[:RELATES_TO]-() } + COUNT { (e)<-[:REFERS_TO]-() } >= $min_facts
 CALL (e) {
   {{facts_of_entity}}
@@ -198,7 +198,7 @@ CALL (e) {
 }
 WITH e, facts, head(profiles) AS p
 WHERE size(facts) >= $min_facts AND (p IS NULL
-    OR any(id IN p.rests_on WHERE NOT any(fact IN facts WHERE fact[0] = id AND fact[1] <= p.created_at))
+    OR any(id IN p.derived_from WHERE NOT any(fact IN facts WHERE fact[0] = id AND fact[1] <= p.created_at))
     OR size([fact IN facts WHERE fact[2] > p.created_at]) >= $min_new)
   AND NOT EXISTS {
     MATCH (run:ConsolidationRun {group_id: e.group_id})

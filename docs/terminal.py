@@ -1,7 +1,7 @@
 """Draws the moving picture of the front page: `make picture` runs the commands and writes docs/terminal.svg.
 
 The commands run in a shell, against an embedded Neo4j and a server of their own, in an empty data folder. What a
-language model says to the two questions is recorded below, for prompts that hold what its answers rest on. The picture
+language model says to the two questions is recorded below, for prompts that hold the facts of its answers. The picture
 plays once and then stands still with the whole session; where motion is not wanted, it stands still from the beginning.
 """
 

@@ -39,7 +39,6 @@ from graphmem.ingestion.quarantine import QuarantineService
 from graphmem.jobs.runner import JobRunner, JobWaiting
 from graphmem.jobs.store import DEMO_QUEUE, JOB_QUEUE
 from graphmem.memories.declarations import DeclaredTypeService, DeclaredTypeStore
-from graphmem.memories.profile_store import ProfileStore
 from graphmem.memories.reembedding import ReembeddingService
 from graphmem.memories.service import MemoryService
 from graphmem.memories.vectors import VectorStore
@@ -123,7 +122,7 @@ class Services:
             self.trust,
         )
         self.quarantine = QuarantineService(graph, facts, components.embedder)
-        self.entities = EntityService(entities, ProfileStore(graph), facts, EntityGraphStore(graph), clock)
+        self.entities = EntityService(entities, facts, EntityGraphStore(graph), clock)
         self.retrieval = RetrievalService(
             retrieval.search,
             retrieval.lookup,

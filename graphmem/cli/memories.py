@@ -386,11 +386,13 @@ async def revert(
     A contested memory that was resolved is contested again.
     """
     from graphmem.cli import render
+    from graphmem.memories.memory import MemoryStatus
 
     async with open_operations(output, tenant) as operations:
         replaced = _find_replaced(await operations.memory(user, memory_id))
         memory = await operations.revert(user, replaced)
-    output.show(memory, render.memories([memory]), "It holds again; `graphmem history` shows what happened.")
+    outcome = "It is contested again" if memory.status is MemoryStatus.CONTESTED else "It holds again"
+    output.show(memory, render.memories([memory]), f"{outcome}; `graphmem history` shows what happened.")
 
 
 def _find_replaced(memory: Memory) -> str:

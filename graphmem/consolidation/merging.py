@@ -26,8 +26,8 @@ def merge_facts(sources: Sequence[Fact], content: str, *, say_same: bool) -> Fac
     of them has. Of single-valued sources that say the same as others, only their own starts count, because what they
     replaced ended there. It has the greatest importance and the provenance of all sources, and is reinforced by each
     further one; its confidence is the least of sources of which it needs all. The sources are trusted alike, and so is
-    it. Subject, predicate and object are those
-    of the single-valued source, else of the most important one; it mentions the objects of the others.
+    it. Subject, predicate and object are those of the single-valued source, else of the most important one; it mentions
+    the objects of the others.
     """
     primary = max(sources, key=lambda fact: (fact.single_valued, fact.object_id is not None, fact.importance))
     dated = [fact for fact in sources if fact.single_valued or not (say_same and primary.single_valued)]

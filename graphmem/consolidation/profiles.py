@@ -174,7 +174,7 @@ class ProfileWriter:
     async def store(self, owner: Owner, run_id: str, drafts: Sequence[ProfileDraft]) -> list[str]:
         """Store profiles as changes of a run that has succeeded, and return their ids; done again, it changes nothing.
 
-        One that rests on what has changed since it was written is left out: it is due again.
+        One that is derived from what has changed since it was written is left out: it is due again.
         """
         written = [draft for draft in drafts if draft.sentences]
         texts = [draft.content for draft in written]
@@ -265,7 +265,7 @@ def _to_fact(
 ) -> Fact:
     """Return the profile of an entity; it is as sure as the least sure of its facts, and holds whenever they do."""
     predicate = DEFAULT_PREDICATES[MemoryType.PROFILE]
-    rests_on, content_data = number_sentences(draft.sentences)
+    derived_from, content_data = number_sentences(draft.sentences)
     return Fact(
         uuid=str(uuid.uuid4()),
         memory_id=memory_id,
@@ -277,7 +277,7 @@ def _to_fact(
         content=draft.content,
         content_hash=content_hash(draft.content),
         content_data=content_data,
-        rests_on=rests_on,
+        derived_from=derived_from,
         type=MemoryType.PROFILE,
         scope=Scope.PROFILE,
         confidence=min(fact.confidence for fact in facts),

@@ -38,7 +38,6 @@ from graphmem.search.source import CandidateSource
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import ProductProfile, TenantProfiles
 from graphmem.tenants.scopes import Reader, ReadState, scope_of
-from graphmem.tenants.trust import SourceKind, TrustOrder
 
 CACHE_SECONDS = 3600
 """Seconds for which a snapshot is cached."""
@@ -183,7 +182,9 @@ class ContextBuilder:
         )
         order = source.state.trust_order
         snapshot = snapshot.trusted_as_much_as(request.min_trust, order)
-        messages = _trusted_messages(found.messages, request, order)
+        messages = [
+            hit for hit in found.messages if order.passes(order.least_trusted(hit.message.stated_by), request.min_trust)
+        ]
         if not request.requested_domains and snapshot.session:
             request = request.model_copy(update={"domain": snapshot.session.domain})
         hits = await self._add_hits_of_domains(source, request, found.results)
@@ -268,11 +269,7 @@ class ContextBuilder:
         if request.question is None:
             listed = await self._list_domain_memories(source.state.scope, request)
             order = source.state.trust_order
-            return [
-                hit
-                for hit in listed
-                if request.min_trust is None or not order.is_less(hit.memory.source.trust_kind, than=request.min_trust)
-            ]
+            return [hit for hit in listed if order.passes(hit.memory.source.trust_kind, request.min_trust)]
         wanted = min(MIN_DOMAIN_HITS, request.top)
         count_by_domain = Counter(hit.memory.domain for hit in found)
         scarce = [domain for domain in request.requested_domains if count_by_domain[domain] < wanted]
@@ -316,20 +313,6 @@ class ContextBuilder:
 def _place_of(reader: Reader, request: ContextRequest) -> Owner | None:
     """Return the space that shares the session of a request; raise NotFound for one that the reader does not read."""
     return None if request.space is None else scope_of(reader).find_space(request.space)
-
-
-def _trusted_messages(
-    messages: Sequence[MessageHit], request: ContextRequest, order: TrustOrder
-) -> Sequence[MessageHit]:
-    """Return the messages of sources that are trusted as much as a request wants."""
-    if request.min_trust is None:
-        return messages
-    kept = []
-    for hit in messages:
-        kinds: list[SourceKind] = list(hit.message.stated_by)
-        if not order.is_less(order.least_trusted(kinds), than=request.min_trust):
-            kept.append(hit)
-    return kept
 
 
 def _relate_sessions(

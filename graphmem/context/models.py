@@ -591,9 +591,7 @@ class ContextSnapshot:
 
     def trusted_as_much_as(self, kind: StatedKind | None, order: TrustOrder) -> ContextSnapshot:
         """Return the snapshot without the memories of sources that are trusted less than a kind; None: all of it."""
-        if kind is None:
-            return self
-        trusted = [memory for memory in self.profile if not order.is_less(memory.source.trust_kind, than=kind)]
+        trusted = [memory for memory in self.profile if order.passes(memory.source.trust_kind, kind)]
         return replace(self, profile=trusted)
 
     def as_of(self, now: datetime) -> ContextSnapshot:

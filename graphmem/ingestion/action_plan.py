@@ -25,7 +25,7 @@ from graphmem.memories.entity import EntityIn, EntityRef
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import MemoryIn, MemoryStatus
 from graphmem.runtime.field_types import content_hash, name_key
-from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind, TrustOrder
+from graphmem.tenants.trust import SourceKind, TrustOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class ActionPlanner:
         linking: LinkingResult,
         facts: Mapping[str, Fact],
         entity_refs: Mapping[str, EntityRef],
-        order: TrustOrder = DEFAULT_ORDER,
+        order: TrustOrder,
     ) -> None:
         self._order = order
         self._candidates = candidates

@@ -67,7 +67,7 @@ _SCREENING_FIELD: Any = Field(
 
 
 class ScreenedCandidate(Candidate):
-    """A candidate that may rest on text which is not the user's own."""
+    """A candidate that may be taken from text which is not the user's own."""
 
     screening: Screening | None = _SCREENING_FIELD
 
@@ -108,7 +108,7 @@ def answer_schema(types: DeclaredTypes, *, is_screened: bool = False) -> type[Ex
 
 
 def read_screenings(answer: Extraction) -> dict[int, Screening]:
-    """Return what an answer says of the words that its candidates rest on, by the candidates' indexes."""
+    """Return what an answer says of the words that its candidates are taken from, by the candidates' indexes."""
     found = ((index, getattr(candidate, "screening", None)) for index, candidate in enumerate(answer.candidates))
     return {index: screening for index, screening in found if screening is not None}
 
@@ -247,9 +247,9 @@ class ValidatedCandidate:
         return bool(self.user_message_ids)
 
     @property
-    def is_from_tool(self) -> bool:
-        """Whether a tool returned it, and the user did not state it."""
-        return self.memory.metadata.get(SAID_BY_KEY) == "tool"
+    def is_of_third_party(self) -> bool:
+        """Whether a tool, a document or a page states it, and the user does not."""
+        return not self.is_from_user and any(origin != "assistant" for origin, *_ in self.stated_by)
 
     @property
     def effective_start(self) -> datetime:
@@ -297,7 +297,7 @@ def validate_candidates(
     """Return the candidates of an answer that can be saved, or that are caught, and the rejections of the others.
 
     `user_entity_name` is the name of the user's own entity, `user_names` are the user's other names. `labels` are the
-    declared types of candidates by their index, `screenings` what the model says of the words that they rest on.
+    declared types of candidates by their index, `screenings` what the model says of the words that they are taken from.
     """
     user_name_keys = _SELF_NAMES | {name_key(name) for name in (user_entity_name, *user_names)}
     catches = find_catches(

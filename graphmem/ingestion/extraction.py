@@ -271,7 +271,7 @@ class ExtractionStep(BaseModel):
 
     `has_known_entities` says whether the user had any entity before. `user_name` is the name of the user's own entity,
     None before it is known, and `user_names` are the user's other names. `labels` are the declared types of candidates
-    by their index, `screenings` what the words do that candidates rest on, where they are not the user's own.
+    by their index, `screenings` what the words do that candidates are taken from, where they are not the user's own.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -68,7 +68,7 @@ class Addressee(StrEnum):
 
 
 class Screening(BaseModel):
-    """What the words do that a candidate rests on, where they are not the user's own."""
+    """What the words do that a candidate is taken from, where they are not the user's own."""
 
     speech: Speech
     addressee: Addressee | None = Field(description="with addresses: who is to comply; null with informs")
@@ -158,7 +158,7 @@ class UpsertMemory(BaseModel):
 
     @property
     def screening(self) -> Screening | None:
-        """What the words do that the memory rests on, if the call says so."""
+        """What the words do that the memory is taken from, if the call says so."""
         if self.speech is None or not self.quote:
             return None
         return Screening(speech=self.speech, addressee=self.addressee, quote=self.quote)

@@ -45,7 +45,7 @@ class QuarantinedStatement(BaseModel):
     space: str | None = Field(None, description="The space whose memory it would be in.")
     memory: QuarantinedMemory = Field(description="The memory that it is once it is released.")
     reason: str = Field(description="Why it is no memory.")
-    quote: str = Field("", description="Words of the text that it rests on.")
+    quote: str = Field("", description="Words of the text that it is taken from.")
     source_kind: SourceKind = Field("user", description="Whose word it is.")
     job_id: str | None = Field(None, description="The extraction that put it here last.")
     times_seen: int = Field(1, description="How many times an extraction came upon it.")

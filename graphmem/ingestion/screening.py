@@ -1,6 +1,6 @@
-"""Which candidates rest on text that addresses the assistant, or claims to speak for the user. Pure.
+"""Which candidates are taken from text that addresses the assistant, or claims to speak for the user. Pure.
 
-The model says of every candidate that rests on a line which is not the user's own word whether the words inform or
+The model says of every candidate that is taken from a line which is not the user's own word whether the words inform or
 address, and quotes them. What follows from it is decided here, by the lines, the quotes and the types alone.
 """
 
@@ -67,7 +67,7 @@ def is_of_member(line: TranscriptLine) -> bool:
 def find_foreign_lines(lines: Iterable[TranscriptLine]) -> list[TranscriptLine]:
     """Return the lines that are not the user's own word, those of the assistant among them.
 
-    A conversation of the user and the assistant alone has none: what is kept of it rests on what the user says.
+    A conversation of the user and the assistant alone has none: what is kept of it is taken from what the user says.
     """
     foreign = [line for line in lines if line.origin != "user" or is_of_member(line)]
     return foreign if any(line.origin != "assistant" for line in foreign) else []
@@ -86,7 +86,7 @@ def _describe(line: TranscriptLine) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ForeignCandidate:
-    """A candidate that rests on lines which are not the user's own word, of which `quoted` hold the words it is from.
+    """A candidate from lines that are not the user's own word, of which `quoted` hold the words that it is taken from.
 
     `is_claim` says that neither the user nor a member of the space is among those who say it.
     """
@@ -99,7 +99,7 @@ class _ForeignCandidate:
 
     @property
     def quote(self) -> str:
-        """The words that it rests on, empty where they stand in none of its lines."""
+        """The words that it is taken from, empty where they stand in none of its lines."""
         return self.screening.quote if self.screening and self.quoted else ""
 
     def find_reason(self) -> str | None:

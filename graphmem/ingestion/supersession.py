@@ -163,14 +163,14 @@ def find_veto(
 ) -> str | None:
     """Return why a candidate with the stated start, if any, may not supersede or end a fact, or None.
 
-    One that only `contests` the fact may be of a tool.
+    One that only `contests` the fact may be of a third party, such as a tool.
     """
     memory = candidate.memory
     if not is_about_same_thing(candidate, fact, entities, entity_refs):
         return "it is about another subject"
     if fact.immutable:
         return "it is immutable"
-    if not candidate.is_from_user and not (contests and candidate.is_from_tool):
+    if not candidate.is_from_user and not (contests and candidate.is_of_third_party):
         return "the assistant alone said so"
     if memory.type not in _SUPERSEDING_TYPES and memory.type is not fact.type:
         return f"a {memory.type.value} does not end a {fact.type.value}"

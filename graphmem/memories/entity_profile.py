@@ -1,7 +1,7 @@
 """Profiles of entities: what is known of one in a few sentences, each with the memories that say so. Pure.
 
-A profile is stored as a memory of type `profile` about its entity. It `rests_on` the memories that it was written from,
-and its `content_data` holds the sentences with the places of theirs in that list, from 1.
+A profile is stored as a memory of type `profile` about its entity. `derived_from` lists the memories that it was
+written from, and its `content_data` holds the sentences with the places of theirs in that list, from 1.
 """
 
 from __future__ import annotations
@@ -38,25 +38,27 @@ class EntityProfile(BaseModel):
     content: str
     sentences: list[ProfileSentence]
     written_at: datetime
-    valid_until: datetime | None = Field(None, description="When something that it rests on ends; null: not known.")
+    valid_until: datetime | None = Field(
+        None, description="When a memory that it is derived from ends; null: not known."
+    )
 
     @property
     def memory_ids(self) -> frozenset[str]:
-        """The ids of the memories that it rests on."""
+        """The ids of the memories that it is derived from."""
         return frozenset(memory_id for sentence in self.sentences for memory_id in sentence.memory_ids)
 
     def holds_at(self, at: datetime) -> bool:
-        """Return whether everything that it rests on still holds at a time, by what was known when it was read."""
+        """Return whether the memories that it is derived from hold at a time, by what was known when it was read."""
         return self.valid_until is None or at < self.valid_until
 
 
 def number_sentences(sentences: Sequence[ProfileSentence]) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the memories that sentences rest on, each once, and the sentences as the `content_data` of a profile."""
-    rests_on = tuple(dict.fromkeys(memory_id for sentence in sentences for memory_id in sentence.memory_ids))
-    places = {memory_id: place for place, memory_id in enumerate(rests_on, 1)}
-    return rests_on, {
+    """Return the memories that sentences cite, each once, and the sentences as the `content_data` of a profile."""
+    derived_from = tuple(dict.fromkeys(memory_id for sentence in sentences for memory_id in sentence.memory_ids))
+    places = {memory_id: place for place, memory_id in enumerate(derived_from, 1)}
+    return derived_from, {
         "sentences": [
-            {"content": sentence.content, "rests_on": [places[memory_id] for memory_id in sentence.memory_ids]}
+            {"content": sentence.content, "derived_from": [places[memory_id] for memory_id in sentence.memory_ids]}
             for sentence in sentences
         ]
     }
@@ -74,7 +76,7 @@ def profile_from_columns(stored: Mapping[str, Any], times: Sequence[int]) -> Ent
         sentences=[
             ProfileSentence(
                 content=sentence["content"],
-                memory_ids=[stored["rests_on"][place - 1] for place in sentence["rests_on"]],
+                memory_ids=[stored["derived_from"][place - 1] for place in sentence["derived_from"]],
             )
             for sentence in json.loads(stored["content_data"])["sentences"]
         ],

@@ -34,8 +34,8 @@ class Fact:
     Valid time is `[valid_at, invalid_at)`, known time `[created_at, expired_at)`; None is open. A `retired` version
     was merged or reverted: it is valid at no time and stays readable by id. `claimed_invalid_at` is the end
     that its writer gave, with which a reverted supersession restores it. A contested version is neither believed nor
-    valid; `contests` are the memories that it contradicts, and stay when that is resolved. A profile `rests_on` the
-    memories that it was written from.
+    valid; `contests` are the memories that it contradicts, and stay when that is resolved. `derived_from` are the
+    memories that a profile was written from.
     """
 
     uuid: str
@@ -74,7 +74,7 @@ class Fact:
     supersedes: tuple[str, ...] = ()
     contests: tuple[str, ...] = ()
     associations: tuple[str, ...] = ()
-    rests_on: tuple[str, ...] | None = None
+    derived_from: tuple[str, ...] | None = None
     source_kind: SourceKind = "user"
     trusted_as: SourceKind | None = None
     source_quote: str | None = None

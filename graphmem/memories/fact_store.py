@@ -173,7 +173,7 @@ class FactStore:
                 facts |= await FactLoader(transaction, memory_owner).fetch(memory_ids=associations)
             kinds = {kind, *(fact.trust_kind for fact in facts.values())}
             order = await find_trust_order(transaction, memory_owner.tenant, kinds)
-            ledger = Ledger(facts.values(), now, actor, order)
+            ledger = Ledger(facts.values(), now, actor, order, kind)
             fact = act(ledger)
             if associations is not None:
                 fact = ledger.associate(fact.memory_id, associations, replace_all=True)
@@ -270,9 +270,9 @@ class FactStore:
         entity_ids = await self._entities.erase_unreferenced(transaction, owner, row["entity_ids"])
         return ErasedFacts(row["erased"], entity_ids)
 
-    async def list_resting_profiles(self, transaction: Transaction, owner: Owner, memory_id: str) -> list[str]:
+    async def list_derived_profiles(self, transaction: Transaction, owner: Owner, memory_id: str) -> list[str]:
         """Return the ids of the profiles of which a version was written from a memory."""
-        rows = await transaction.run("facts.list_resting_profiles", group_id=owner.group_id, memory_id=memory_id)
+        rows = await transaction.run("facts.list_derived_profiles", group_id=owner.group_id, memory_id=memory_id)
         return [row["id"] for row in rows]
 
     # Reading

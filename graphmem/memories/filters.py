@@ -29,7 +29,7 @@ from graphmem.runtime.times import (
     Instant,
     to_epoch_pair,
 )
-from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind, StatedKind, TrustOrder
+from graphmem.tenants.trust import SourceKind, StatedKind, TrustOrder
 
 MetadataFilter = Annotated[
     dict[Annotated[StorableText, Field(min_length=1, max_length=200)], bool | int | FiniteFloat | StorableText | None],
@@ -96,9 +96,7 @@ class MemoryFilters(SharedFilters):
         default_factory=dict, description='Keys and values that its metadata must contain, such as {"file": "plan.md"}.'
     )
 
-    def resolve(
-        self, entity_ids: Sequence[str] | None, now: datetime, order: TrustOrder = DEFAULT_ORDER
-    ) -> FactFilters:
+    def resolve(self, entity_ids: Sequence[str] | None, now: datetime, order: TrustOrder) -> FactFilters:
         """Return the filters as the store applies them at `now`.
 
         `entity_ids` are those that `entity` means, `order` is the order of trust of the tenant.

@@ -457,7 +457,7 @@ class Memory(BaseModel):
         description="The more trusted memories that it contradicts; it says so while its status is contested.",
     )
     associations: list[str]
-    rests_on: list[str] | None = Field(
+    derived_from: list[str] | None = Field(
         None,
         exclude_if=lambda ids: ids is None,
         description="Of a profile, the memories that it was written from.",

@@ -94,10 +94,9 @@ class MemoryService:
     ) -> list[SaveResult]:
         """Save statements: all of them or none; with `infer` a model compares them with what is known.
 
-        `kind` is whose word those are that do not say it themselves.
-        `spaces` are those that the owner may write, by their ids. Raises InvalidInput for an empty list, for one that
-        is too long, and for a type that is not declared, NotFound for an unknown association and for another space,
-        NotConfigured for `infer` without a model.
+        `kind` is the source of those that name none. `spaces` are those that the owner may write, by their ids. Raises
+        InvalidInput for an empty list, for one that is too long, and for a type that is not declared, NotFound for an
+        unknown association and for another space, NotConfigured for `infer` without a model.
         """
         if not memories:
             raise InvalidInput("The list of memories is empty.")
@@ -119,8 +118,8 @@ class MemoryService:
     async def page(self, reader: Reader, filters: ListFilters) -> Page[Memory]:
         """Return one page of memories; raise InvalidInput for a cursor of another list or sort order.
 
-        Raises NotFound for a `space` that the reader does not read. The types to
-        filter by must be graphmem's or declared.
+        Raises NotFound for a `space` that the reader does not read. The types to filter by must be graphmem's or
+        declared.
         """
         owner = scope_of(reader).owner
         await self._declared_types.check_filter(owner, filters.type)
@@ -159,7 +158,7 @@ class MemoryService:
         return await self._facts.update_memory(
             reader,
             memory_id,
-            lambda ledger: ledger.amend(memory_id, resolved, if_version=if_version, kind=kind),
+            lambda ledger: ledger.amend(memory_id, resolved, if_version=if_version),
             actor=actor,
             vector=vector,
             associations=patch.associations,
@@ -176,7 +175,7 @@ class MemoryService:
         """
         try:
             return await self._facts.update_memory(
-                reader, memory_id, lambda ledger: ledger.delete(memory_id, kind=kind), actor=actor, kind=kind
+                reader, memory_id, lambda ledger: ledger.delete(memory_id), actor=actor, kind=kind
             )
         except MemoryDeleted:
             return await self._facts.get(reader, memory_id)
@@ -202,7 +201,7 @@ class MemoryService:
         return await self._facts.update_memory(
             reader,
             memory_id,
-            lambda ledger: ledger.resolve(memory_id, holds=holds, kind=kind),
+            lambda ledger: ledger.resolve(memory_id, holds=holds),
             actor=actor,
             request=request,
             kind=kind,
@@ -228,7 +227,7 @@ class MemoryService:
         return await self._facts.update_memory(
             reader,
             memory_id,
-            lambda ledger: ledger.revert(memory_id, kind=kind),
+            lambda ledger: ledger.revert(memory_id),
             actor=actor,
             request=request,
             kind=kind,

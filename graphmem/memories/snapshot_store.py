@@ -105,12 +105,12 @@ async def list_changes(transaction: Transaction, run_id: str, limit: int | None 
 
 
 async def erase_memory(transaction: Transaction, owner: Owner, memory_id: str, entity_ids: Sequence[str]) -> int:
-    """Erase the changes of a memory, of the profiles that rest on it and of entities, and their ids from other images.
+    """Erase the changes of a memory, of profiles derived from it and of entities, and their ids from other images.
 
     Return the number of changes erased.
     """
     rows = await transaction.run("snapshots.find_changes_of_memory", group_id=owner.group_id, memory_id=memory_id)
-    own_rows = [row for row in rows if row["memory_id"] == memory_id or _rests_on(row, memory_id)]
+    own_rows = [row for row in rows if row["memory_id"] == memory_id or _is_derived_from(row, memory_id)]
     own_rows += await transaction.run(
         "snapshots.find_changes_of_entities", group_id=owner.group_id, ids=list(entity_ids)
     )
@@ -190,10 +190,10 @@ def _memory_id_of(image: ElementImage | None) -> str | None:
     return image.properties.get("memory_id") if image else None
 
 
-def _rests_on(row: Row, memory_id: str) -> bool:
+def _is_derived_from(row: Row, memory_id: str) -> bool:
     """Return whether the change is one of a profile that was, or is, written from a memory."""
     images = (image_from_json(row["before"]), image_from_json(row["after"]))
-    return any(memory_id in (image.properties.get("rests_on") or ()) for image in images if image)
+    return any(memory_id in (image.properties.get("derived_from") or ()) for image in images if image)
 
 
 def _remove_ids_from_row(row: Row, erased_ids: set[str]) -> Row:

@@ -232,14 +232,21 @@ class Ledger(VersionLog):
     """Applies saves, corrections, ends and reverts to the latest believed versions of some memories, in order.
 
     `now` must be later than every earlier write of the user. By `order` no statement ends or narrows one of a more
-    trusted source: it becomes contested.
+    trusted source: it becomes contested. `kind` is whose word corrections, deletions and reverts are, None for somebody
+    who may change anything.
     """
 
     def __init__(
-        self, facts: Iterable[Fact], now: datetime, actor: str | None = None, order: TrustOrder = DEFAULT_ORDER
+        self,
+        facts: Iterable[Fact],
+        now: datetime,
+        actor: str | None = None,
+        order: TrustOrder = DEFAULT_ORDER,
+        kind: SourceKind | None = None,
     ) -> None:
         super().__init__(facts, now, actor)
         self._order = order
+        self._kind = kind
 
     # Saving
 
@@ -497,14 +504,11 @@ class Ledger(VersionLog):
 
     # Changing, ending, undoing
 
-    def amend(
-        self, memory_id: str, patch: MemoryPatch, *, if_version: int | None = None, kind: SourceKind | None = None
-    ) -> Fact:
+    def amend(self, memory_id: str, patch: MemoryPatch, *, if_version: int | None = None) -> Fact:
         """Create a version with the changes of a patch, but for its associations.
 
-        A superseded memory that gets another end is no longer superseded. `kind` is whose word the patch is, None for
-        one that may change anything: a less trusted one that changes what the memory says becomes a contested memory
-        beside it, a more trusted one makes the memory its own word.
+        A superseded memory that gets another end is no longer superseded. A patch of a less trusted source that changes
+        what the memory says becomes a contested memory beside it; one of a more trusted source becomes its source.
 
         Raises VersionConflict when `if_version` is not the latest version, InvalidInput for a profile and when the
         memory would end before it starts or would need another owner, and Conflict when it would be valid together
@@ -513,7 +517,7 @@ class Ledger(VersionLog):
         fact = self._get_mutable(memory_id)
         if fact.type is MemoryType.PROFILE:
             raise InvalidInput(
-                "A profile says what other memories state: correct those in `rests_on`, and the next consolidation "
+                "A profile says what other memories state: correct those in `derived_from`, and the next consolidation "
                 "writes it anew."
             )
         if if_version is not None and fact.version != if_version:
@@ -528,6 +532,7 @@ class Ledger(VersionLog):
             amended = replace(amended, claimed_invalid_at=amended.invalid_at)
         if amended.valid_at and amended.invalid_at and amended.invalid_at < amended.valid_at:
             raise InvalidInput("invalid_at is before valid_at.")
+        kind = self._kind
         if kind is not None and not _CLAIMS.isdisjoint(patch.model_fields_set):
             if self._order.is_less(kind, than=fact.trust_kind):
                 return self._contest_by_patch(fact, amended, kind)
@@ -591,7 +596,7 @@ class Ledger(VersionLog):
             content=draft.content,
             content_hash=draft.content_hash,
             content_data=draft.content_data,
-            rests_on=draft.rests_on,
+            derived_from=draft.derived_from,
             trusted_as=draft.trusted_as,
             confidence=draft.confidence,
             search_text=draft.search_text,
@@ -628,14 +633,12 @@ class Ledger(VersionLog):
             return fact
         return self._replace_in_place(replace(fact, associations=ids))
 
-    def delete(
-        self, memory_id: str, reason: str = "deleted", by: str | None = None, *, kind: SourceKind | None = None
-    ) -> Fact:
+    def delete(self, memory_id: str, reason: str = "deleted", by: str | None = None) -> Fact:
         """End the belief in a memory; its versions stay in history.
 
-        Raises Forbidden for a memory of a source that is trusted more than `kind`; None may delete any.
+        Raises Forbidden for a memory of a more trusted source.
         """
-        self._ensure_trusted([self._get_latest(memory_id)], kind)
+        self._ensure_trusted([self._get_latest(memory_id)])
         return self._end_memory(memory_id, MemoryStatus.DELETED, reason, by)
 
     def archive(self, memory_id: str, reason: str, by: str | None = None) -> Fact:
@@ -666,27 +669,27 @@ class Ledger(VersionLog):
         merged = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self._actor)
         return self._add_version(replace(merged, supersedes=supersedes))
 
-    def resolve(self, memory_id: str, *, holds: bool, kind: SourceKind | None = None) -> Fact:
+    def resolve(self, memory_id: str, *, holds: bool) -> Fact:
         """Say whether a contested memory holds; one that does not is retired.
 
         One that holds starts when it was stated to, or else when it was first said, ends what is in force then, and
         holds until the next value that is known; one that only states a past end ends what it contests at that. It is
         trusted as what it ends. Raises Conflict for a memory that is not contested and for one whose statement is
-        current already, Forbidden when `kind` is trusted less than what would end; None may resolve anything.
+        current already, Forbidden when what would end is of a more trusted source.
         """
         fact = self._get_latest(memory_id)
         if not fact.is_contested:
             raise Conflict(
                 "The memory is not contested, so there is nothing to resolve: list what is by contradictions."
             )
-        self._ensure_trusted([fact], kind)
+        self._ensure_trusted([fact])
         now = self._next_time()
         if holds:
-            return self._uphold(fact, kind, now)
+            return self._uphold(fact, now)
         rival = next((key for key in fact.contests if key in self._latest), None)
         return self._retire_version(fact, REFUTED_REASON, rival, MemoryStatus.SUPERSEDED, superseded_by=rival)
 
-    def _uphold(self, fact: Fact, kind: SourceKind | None, now: datetime) -> Fact:
+    def _uphold(self, fact: Fact, now: datetime) -> Fact:
         upheld = replace(_without_end(fact), status=MemoryStatus.ACTIVE)
         if known := self._find_same_statement(upheld, now):
             raise Conflict(f"{known.memory_id} states the same: resolve this one with holds false.")
@@ -704,7 +707,7 @@ class Ledger(VersionLog):
         for other in ended:
             ensure_mutable(other)
         changed = [*targets, *self._changed_by(upheld, competing)]
-        self._ensure_trusted(changed, kind)
+        self._ensure_trusted(changed)
         trusted = self._order.most_trusted([upheld.trust_kind, *(other.trust_kind for other in changed)])
         if trusted != upheld.trust_kind:
             upheld = replace(upheld, trusted_as=trusted)
@@ -713,10 +716,10 @@ class Ledger(VersionLog):
         closed = self._supersede_all(ended, upheld, upheld.valid_to if only_ends else upheld.valid_from, HOLDS_REASON)
         return self._replace_in_place(replace(upheld, supersedes=closed)) if closed else upheld
 
-    def _reopen_contest(self, fact: Fact, kind: SourceKind | None) -> Fact:
+    def _reopen_contest(self, fact: Fact) -> Fact:
         """Make a memory contested again that was resolved, and restore what it had ended."""
         ensure_mutable(fact)
-        self._ensure_trusted([fact], kind)
+        self._ensure_trusted([fact])
         self._next_time()
         contested = replace(
             _without_end(fact),
@@ -735,19 +738,18 @@ class Ledger(VersionLog):
                 self._reopen(ended, fact.memory_id, by_trust=False)
         return contested
 
-    def revert(self, memory_id: str, *, kind: SourceKind | None = None) -> Fact:
+    def revert(self, memory_id: str) -> Fact:
         """Undo one supersession, or the resolution of a contested memory.
 
         A supersession is undone by restoring the memory and retiring its replacement; a contested memory that was
         resolved becomes contested again, and what it had ended is restored. Raises Forbidden when what would be retired
-        is of a source that is trusted more than `kind`; None may revert anything. Raises Conflict when the memory is
-        not superseded, when a consolidation run merged it, when its replacement was replaced itself, when another
-        memory states the same by now, and when another value of a single-valued predicate that started earlier has not
-        ended.
+        is of a more trusted source. Raises Conflict when the memory is not superseded, when a consolidation run merged
+        it, when its replacement was replaced itself, when another memory states the same by now, and when another value
+        of a single-valued predicate that started earlier has not ended.
         """
         fact = self._get_latest(memory_id)
         if fact.contests and (fact.status is MemoryStatus.ACTIVE or fact.ended_reason == REFUTED_REASON):
-            return self._reopen_contest(fact, kind)
+            return self._reopen_contest(fact)
         if fact.status is not MemoryStatus.SUPERSEDED:
             raise Conflict("The memory is not superseded, so there is nothing to revert.")
         ensure_mutable(fact)
@@ -760,9 +762,9 @@ class Ledger(VersionLog):
             if replacement.status is MemoryStatus.SUPERSEDED:
                 raise Conflict(f"What replaced it was replaced itself: revert {replacement.memory_id} first.")
             if fact.ended_reason == HOLDS_REASON and replacement.contests:
-                self._reopen_contest(replacement, kind)
+                self._reopen_contest(replacement)
                 return self._latest[memory_id]
-            self._ensure_trusted([replacement], kind)
+            self._ensure_trusted([replacement])
             self.retire(replacement.memory_id, REVERTED_REASON, memory_id, MemoryStatus.SUPERSEDED)
         self._next_time()
         return self._reopen(fact, fact.superseded_by)
@@ -787,13 +789,13 @@ class Ledger(VersionLog):
 
     # Parts
 
-    def _ensure_trusted(self, facts: Iterable[Fact], kind: SourceKind | None) -> None:
-        """Raise Forbidden for a fact of a source that is trusted more than `kind`; None may change any."""
+    def _ensure_trusted(self, facts: Iterable[Fact]) -> None:
+        """Raise Forbidden for a fact of a source that is trusted more than whoever makes the change."""
         for fact in facts:
-            if kind is not None and self._order.is_less(kind, than=fact.trust_kind):
+            if self._kind is not None and self._order.is_less(self._kind, than=fact.trust_kind):
                 raise Forbidden(
                     f"{fact.memory_id} is the word of a more trusted source ({fact.trust_kind}) than that of this key "
-                    f"({kind}): ask an admin, or use a key that is trusted as much."
+                    f"({self._kind}): ask an admin, or use a key that is trusted as much."
                 )
 
     def _end_memory(self, memory_id: str, status: MemoryStatus, reason: str, by: str | None) -> Fact:

@@ -12,12 +12,11 @@ import numpy as np
 from graphmem.conversations.message_mapping import message_from_columns
 from graphmem.conversations.session import Message
 from graphmem.memories.entity import NamedEntity
-from graphmem.memories.entity_profile import EntityProfile
+from graphmem.memories.entity_profile import EntityProfile, profile_from_columns
 from graphmem.memories.entity_store import entity_from_columns
 from graphmem.memories.fact_mapping import memory_from_columns
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
-from graphmem.memories.profile_store import ProfileStore
 from graphmem.memories.reinforcement import with_retrieval_states
 from graphmem.memories.vectors import StoredVectors
 from graphmem.neo4j.driver import Graph
@@ -72,7 +71,6 @@ class DatabaseSource:
         self._vectors = vectors
         self._scope = state.scope
         self._groups = state.scope.group_ids
-        self._profiles = ProfileStore(graph)
         self.state = state
 
     # Channels
@@ -241,7 +239,7 @@ class DatabaseSource:
 
     async def load_profiles(self, entity_ids: Sequence[str], filters: FactFilters) -> dict[str, EntityProfile]:
         """Return the profiles of entities, by their ids, as of the times of filters."""
-        return await self._profiles.load(self._scope, entity_ids, filters)
+        return await _load_profiles(self._graph, self._groups, entity_ids, filters)
 
     async def list_profile_facts(self, domain: str | None, start: datetime, end: datetime, limit: int) -> list[Memory]:
         """Return the facts of the profile, and of a domain, that are valid at a time in `[start, end)`."""
@@ -271,11 +269,29 @@ class DatabaseSource:
         return with_retrieval_states(memories, states, now), times
 
 
+async def _load_profiles(
+    graph: Graph, group_ids: Sequence[str], entity_ids: Sequence[str], filters: FactFilters
+) -> dict[str, EntityProfile]:
+    """Return profiles as of the times of filters, without those of which a memory has changed or does not hold."""
+    if not entity_ids:
+        return {}
+    found = await graph.fetch_value(
+        "profiles.load", group_ids=list(group_ids), entity_ids=list(entity_ids), **filters.as_of_params
+    )
+    profiles = [profile_from_columns(*columns) for columns in found]
+    return {profile.entity_id: profile for profile in profiles}
+
+
 class EntityGraphStore:
-    """Reads the graph around an entity."""
+    """Reads the profile of an entity, and the graph around it."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+
+    async def load_profile(self, reader: Reader, entity_id: str, now: datetime) -> EntityProfile | None:
+        """Return the profile of an entity that holds at `now`, None without one."""
+        filters = FactFilters(valid_at=now)
+        return (await _load_profiles(self._graph, scope_of(reader).group_ids, [entity_id], filters)).get(entity_id)
 
     async def load_entity_graph(
         self, reader: Reader, entity_id: str, filters: FactFilters, depth: int, limit: int, now: datetime

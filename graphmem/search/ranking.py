@@ -18,7 +18,7 @@ from typing import NamedTuple
 from graphmem.memories.decay import INITIAL_STRENGTH, decayed_strength
 from graphmem.search.fit import FitFeatures, FitWeights, WordScores, fit, max_rrf_score, reciprocal_rank_fusion
 from graphmem.search.models import FIT_SCORE, ChannelRank, Explanation, FactCandidate, SourceName
-from graphmem.tenants.trust import DEFAULT_ORDER, TrustOrder, parse_source_kind
+from graphmem.tenants.trust import TrustOrder, parse_source_kind
 from graphmem.text.time_expressions import TimeRange
 
 MILLISECONDS_PER_DAY = 86_400_000
@@ -106,7 +106,7 @@ def score_factors(
     persona: Mapping[str, float],
     time_ranges: Sequence[TimeRange],
     now: int,
-    order: TrustOrder = DEFAULT_ORDER,
+    order: TrustOrder,
 ) -> ScoreFactors:
     """Return the multipliers of the odds of a fact's fit at `now`, in milliseconds since 1970."""
     return ScoreFactors(
@@ -180,7 +180,7 @@ def rank_facts(
     rrf_k: int,
     channel_weights: Mapping[str, float],
     features: Mapping[str, FitFeatures],
-    order: TrustOrder = DEFAULT_ORDER,
+    order: TrustOrder,
 ) -> list[ScoredFact]:
     """Return the facts found, best first, by the score that the factors make of their fit.
 

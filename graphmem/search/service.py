@@ -8,7 +8,6 @@ from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.filters import FactFilters, MemoryFilters, known_at_or_now
 from graphmem.memories.memory import Memory
-from graphmem.memories.profile_store import ProfileStore
 from graphmem.memories.reinforcement import ReinforcementBuffer
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import StorableText
@@ -128,13 +127,11 @@ class EntityService:
     def __init__(
         self,
         entities: EntityStore,
-        profiles: ProfileStore,
         facts: FactStore,
         graph: EntityGraphStore,
         clock: Clock,
     ) -> None:
         self._entities = entities
-        self._profiles = profiles
         self._facts = facts
         self._graph = graph
         self._clock = clock
@@ -150,8 +147,8 @@ class EntityService:
     async def get(self, reader: Reader, entity_id: str) -> ProfiledEntity:
         """Return one entity with its profile; raise NotFound for one that the reader does not read."""
         entity = await self._entities.get(reader, entity_id)
-        profiles = await self._profiles.load(reader, [entity_id], FactFilters(valid_at=self._clock()))
-        return ProfiledEntity(**dict(entity), profile=profiles.get(entity_id))
+        profile = await self._graph.load_profile(reader, entity_id, self._clock())
+        return ProfiledEntity(**dict(entity), profile=profile)
 
     async def list_memories(self, reader: Reader, entity_id: str, query: EntityMemoriesQuery) -> list[Memory]:
         """Return the memories about an entity, the most important first; raise NotFound for an unknown entity."""

@@ -75,9 +75,13 @@ class TrustOrder:
         """
         return self.most_trusted([self.least_trusted(line) for line in stated_by if line] or ["user"])
 
+    def passes(self, kind: SourceKind, least: SourceKind | None) -> bool:
+        """Return whether a source is trusted as much as the least one asked for, None for any."""
+        return least is None or not self.is_less(kind, than=least)
+
     def trusted_as_much_as(self, kind: SourceKind) -> list[str]:
         """Return the kinds that are trusted as much as one or more."""
-        return [other for other in get_args(SourceKind) if not self.is_less(other, kind)]
+        return [other for other in get_args(SourceKind) if self.passes(other, kind)]
 
     def distance(self, kind: SourceKind) -> float:
         """Return how far a source is from the most trusted one, from 0 to 1."""

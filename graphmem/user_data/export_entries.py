@@ -243,7 +243,7 @@ class FactProperties(Properties):
 
     id_fields = (
         "memory_id", "uuid", "entity_ids", "episodes", "supersedes", "superseded_by", "contests", "associations",
-        "rests_on", "ended_by",
+        "derived_from", "ended_by",
     )  # fmt: skip
 
     memory_id: Id = Field(description="The memory; all its versions have the same.")
@@ -293,7 +293,7 @@ class FactProperties(Properties):
     superseded_by: Id | None = None
     contests: list[Id] | None = Field(None, description="The memories that it contradicts, or did.")
     associations: list[Id] | None = None
-    rests_on: list[Id] | None = Field(None, description="Of a profile, the memories that it was written from.")
+    derived_from: list[Id] | None = Field(None, description="Of a profile, the memories that it was written from.")
     end_status: Annotated[MemoryStatus | None, Field(strict=False)] = None
     ended_reason: StorableText | None = None
     ended_by: Id | None = None

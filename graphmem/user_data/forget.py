@@ -316,7 +316,7 @@ class ForgetService:
     async def erase_memory(self, reader: Reader, memory_id: str) -> int:
         """Erase every version of a memory everywhere, with entities that only it named; return how many there were.
 
-        Profiles that rest on it, or did, are erased with it: the next consolidation writes what is left. Raises
+        Profiles that are, or were, derived from it are erased too: the next consolidation writes what is left. Raises
         NotFound for an unknown memory, and JobStoreUnavailable before the graph is changed.
         """
         scope = scope_of(reader)
@@ -327,7 +327,7 @@ class ForgetService:
         await self._data.context.delete_goal_patterns(owned, [normalise(text) for text in texts])
 
         async def work(transaction: Transaction) -> int:
-            for profile_id in await self._data.facts.list_resting_profiles(transaction, owned, memory_id):
+            for profile_id in await self._data.facts.list_derived_profiles(transaction, owned, memory_id):
                 await self._erase_from_graph(transaction, owned, profile_id)
             erased = await self._erase_from_graph(transaction, owned, memory_id)
             if not erased:

@@ -12,7 +12,6 @@ from typing import Any
 import httpx
 import pytest
 from graphmem_api.app import create_app
-from pydantic import SecretStr
 
 from graphmem import GraphMemory
 from graphmem.app.bootstrap import Services
@@ -43,14 +42,8 @@ def model() -> Iterator[ScriptedServer]:
 async def asking(
     settings: Settings, model: ScriptedServer, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Services]:
-    changed = {
-        "data_dir": tmp_path_factory.mktemp("asking"),
-        "openai_base_url": model.base_url,
-        "openai_api_key": SecretStr("key"),
-        "llm_attempts": 1,
-        "webhook_delivery": False,
-    }
-    async with Services.open(settings.model_copy(update=changed), worker=False) as services:
+    configured = model.configure(settings, tmp_path_factory.mktemp("asking"), llm_attempts=1)
+    async with Services.open(configured, worker=False) as services:
         await services.warm_up.run()
         yield services
 

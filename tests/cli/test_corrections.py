@@ -147,7 +147,8 @@ async def test_a_contested_memory_is_listed_resolved_and_reverted(cli_with_model
     resolved = await cli_with_models("resolve", other, "--user", user, "--holds")
     assert (resolved.code, "It holds" in resolved.out) == (0, True), resolved.err
     assert await list_contents(cli_with_models, user) == ["Mara lives in Oslo."]
-    assert (await cli_with_models("revert", other, "--user", user)).code == 0
+    undone = await cli_with_models("revert", other, "--user", user)
+    assert (undone.code, "It is contested again" in undone.out) == (0, True), undone.err
     assert await list_contents(cli_with_models, user) == ["Mara lives in Lund."]
 
 

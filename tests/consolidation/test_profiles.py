@@ -12,7 +12,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from graphmem.app.bootstrap import Services
 from graphmem.consolidation.models import ConsolidationRun, RunStatus
@@ -87,15 +86,8 @@ def server() -> Iterator[ScriptedServer]:
 async def services(
     database: Settings, server: ScriptedServer, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Services]:
-    changed = {
-        "data_dir": tmp_path_factory.mktemp("profiles"),
-        "openai_base_url": server.base_url,
-        "openai_api_key": SecretStr("key"),
-        "llm_attempts": 1,
-        "nightly": False,
-        "webhook_delivery": False,
-    }
-    async with Services.open(database.model_copy(update=changed)) as services:
+    configured = server.configure(database, tmp_path_factory.mktemp("profiles"), llm_attempts=1, nightly=False)
+    async with Services.open(configured) as services:
         await services.warm_up.run()
         yield services
 
@@ -179,7 +171,7 @@ async def test_a_run_writes_what_is_known_of_an_entity_with_the_memories_that_sa
     assert run.receipt.prompt_tokens >= 100
     memory = await mara.services.memories.get(mara.owner, profile.id)
     assert (memory.type, memory.subject.name, memory.source.kind) == ("profile", "Anna Berger", "consolidation")
-    assert set(memory.rests_on or ()) == {facts[FACTS[at]] for at in (0, 1, 2, 4)}
+    assert set(memory.derived_from or ()) == {facts[FACTS[at]] for at in (0, 1, 2, 4)}
     job = await mara.services.jobs.find(run.id)
     assert job
     assert job.actions[-1] == {"action": "profile", "run_id": run.id, "asked": 1, "written": 1}
@@ -192,7 +184,7 @@ async def test_an_entity_with_few_facts_has_none(services: Services, owner: Owne
     assert (await subject.profile(), run.profiles, model.prompts) == (None, 0, [])
 
 
-async def test_a_profile_is_written_anew_when_what_it_rests_on_changes(mara: Subject, model: ProfileModel) -> None:
+async def test_a_profile_is_written_anew_when_one_of_its_memories_changes(mara: Subject, model: ProfileModel) -> None:
     await mara.consolidate()
     first = await mara.sure_profile()
     await mara.consolidate()
@@ -224,7 +216,7 @@ async def test_a_profile_is_written_anew_when_several_facts_are_newer(mara: Subj
 
 
 @pytest.mark.parametrize("change", ["deleted", "corrected", "ended"])
-async def test_what_rests_on_a_changed_memory_is_not_served(mara: Subject, change: str) -> None:
+async def test_what_is_derived_from_a_changed_memory_is_not_served(mara: Subject, change: str) -> None:
     await mara.consolidate()
     cited = memory_about((await mara.look_up()).memories, "Graz")
     if change == "deleted":
@@ -323,7 +315,7 @@ async def test_an_earlier_run_is_rolled_back_though_a_later_one_wrote_the_profil
     assert await mara.profile() is not None
 
 
-async def test_erasing_a_memory_erases_the_profile_that_rests_on_it(mara: Subject, model: ProfileModel) -> None:
+async def test_erasing_a_memory_erases_the_profile_derived_from_it(mara: Subject, model: ProfileModel) -> None:
     await mara.consolidate()
     profile = await mara.sure_profile()
     uncited = memory_about((await mara.look_up()).memories, "cello")

@@ -34,6 +34,7 @@ from graphmem.memories.memory import (
     Scope,
 )
 from graphmem.runtime.field_types import content_hash
+from graphmem.tenants.trust import DEFAULT_ORDER
 from tests.ingestion.conftest import midnight
 
 NAMES = {
@@ -105,7 +106,9 @@ def plan(
     )
     same = linking.pop("same", [])
     answer = Reconciliation(decisions=list(decisions), same_entities=same) if decisions or same else None
-    return ActionPlanner(candidates, found, {known.memory_id: known for known in facts}, NAMES).plan(answer)
+    return ActionPlanner(candidates, found, {known.memory_id: known for known in facts}, NAMES, DEFAULT_ORDER).plan(
+        answer
+    )
 
 
 def closed(made: ActionPlan) -> list[str]:
@@ -262,7 +265,7 @@ def test_a_statement_about_a_thing_is_replaced_by_one_of_the_users_plans_for_it(
     answer = Reconciliation(decisions=[decide(1, "supersede", 1)], same_entities=[])
 
     def supersedes(content: str) -> list[str]:
-        planner = ActionPlanner([candidate(content)], found, {"f1": known}, {**NAMES, "boat": boat})
+        planner = ActionPlanner([candidate(content)], found, {"f1": known}, {**NAMES, "boat": boat}, DEFAULT_ORDER)
         return closed(planner.plan(answer))
 
     assert supersedes("Mara will paint Mara's boat in July") == ["f1"]
@@ -277,9 +280,9 @@ def test_what_stands_in_a_relation_to_the_user_may_be_told_from_either_end() -> 
     answer = Reconciliation(decisions=[decide(1, "supersede", 1)], same_entities=[])
     boss: dict[str, Any] = {"subject": EntityIn(name="Carol", type="Person"), "predicate": "BOSS_OF"}
     told = candidate("Carol is Mara's boss", **boss, object=EntityIn(name="user-7", type="Person"))
-    assert closed(ActionPlanner([told], found, {"f1": known}, NAMES).plan(answer)) == ["f1"]
+    assert closed(ActionPlanner([told], found, {"f1": known}, NAMES, DEFAULT_ORDER).plan(answer)) == ["f1"]
     other = candidate("Carol is Bob's boss", **boss, object=EntityIn(name="Bob", type="Person"))
-    assert closed(ActionPlanner([other], found, {"f1": known}, NAMES).plan(answer)) == []
+    assert closed(ActionPlanner([other], found, {"f1": known}, NAMES, DEFAULT_ORDER).plan(answer)) == []
 
 
 JOB: dict[str, Any] = {"predicate": "WORKS_AT", "single_valued": True}
@@ -384,7 +387,7 @@ def test_an_unclear_name_means_only_one_of_its_options() -> None:
             entities=EntityIds(user="me"), ambiguous_names=jonas, known=known, related=[], related_by_candidate=[[]]
         )
         answer = Reconciliation(decisions=[], same_entities=list(same))
-        return ActionPlanner([statement], found, {}, NAMES).plan(answer).resolved_names
+        return ActionPlanner([statement], found, {}, NAMES, DEFAULT_ORDER).plan(answer).resolved_names
 
     assert meant(SameEntity(name=1, known=1)) == {"jonas": "bob"}
     assert meant(SameEntity(name=1, known=2)) == {}

@@ -36,7 +36,7 @@ def make_fact() -> Fact:
         last_accessed_at=NOW + timedelta(days=2), valid_at=NOW - timedelta(days=3), invalid_at=NOW + timedelta(days=3),
         claimed_invalid_at=NOW + timedelta(days=4), expired_at=NOW + timedelta(days=5),
         expires_at=NOW + timedelta(days=6), status=MemoryStatus.SUPERSEDED, retired=True, superseded_by="n",
-        supersedes=("p",), associations=("q",), contests=("o",), rests_on=("w",), source_kind="document",
+        supersedes=("p",), associations=("q",), contests=("o",), derived_from=("w",), source_kind="document",
         trusted_as="user", source_quote="I like tea", speaker="mara", session_id="z", message_ids=("1", "2"),
         episodes=("e",), immutable=True, single_valued=True, metadata={"k": ["v", 1]}, active_hash="h:s",
         search_text="likes", end_status=MemoryStatus.DELETED, ended_reason="deleted", ended_by="r",

@@ -22,6 +22,7 @@ from graphmem.runtime.times import (
     to_epoch_pair,
 )
 from graphmem.search.models import SearchQuery
+from graphmem.tenants.trust import DEFAULT_ORDER
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
@@ -70,7 +71,10 @@ def test_a_list_and_a_search_with_the_same_filters_are_resolved_alike() -> None:
         "min_confidence": 0.6,
         "created_after": datetime(2026, 1, 1, tzinfo=UTC),
     }
-    for filters in (listed.to_memory_filters().resolve(["e"], NOW), searched.resolve(["e"], NOW)):
+    for filters in (
+        listed.to_memory_filters().resolve(["e"], NOW, DEFAULT_ORDER),
+        searched.resolve(["e"], NOW, DEFAULT_ORDER),
+    ):
         assert (filters.valid_at, filters.known_at) == (NOW, AS_OF_NOW)
         assert {name: value for name, value in filters.attribute_params.items() if value not in (None, [])} == expected
 
@@ -107,9 +111,9 @@ def test_without_a_valid_time_every_interval_matches() -> None:
 
 def test_only_times_and_the_domain_leave_a_search_to_the_index() -> None:
     def is_indexable(**filters: Any) -> bool:
-        return MemoryFilters.model_validate(filters).resolve(None, NOW).is_fully_indexable
+        return MemoryFilters.model_validate(filters).resolve(None, NOW, DEFAULT_ORDER).is_fully_indexable
 
     assert is_indexable(valid_as_of=NOW, known_as_of=NOW - timedelta(days=1), domain="cooking")
     assert not is_indexable(min_importance=0.0)
     assert not is_indexable(tags={"none": ["a"]})
-    assert not MemoryFilters().resolve([], NOW).is_fully_indexable
+    assert not MemoryFilters().resolve([], NOW, DEFAULT_ORDER).is_fully_indexable

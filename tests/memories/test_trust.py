@@ -31,6 +31,11 @@ class Home(Ledger):
         for fact in facts:
             self.save(fact)
 
+    def by(self, kind: SourceKind) -> Home:
+        """Let a source make the next changes."""
+        self._kind = kind
+        return self
+
     def __getitem__(self, place: str) -> Fact:
         return self._latest[place]
 
@@ -180,7 +185,7 @@ def test_what_is_not_contested_cannot_be_resolved() -> None:
 
 def test_a_correction_by_a_less_trusted_key_is_contested_beside_the_memory() -> None:
     home = Home(said("user", "Lund", year(2020)))
-    contested = home.amend("Lund", MemoryPatch(content="Mara lives in Malmö"), kind="assistant")
+    contested = home.by("assistant").amend("Lund", MemoryPatch(content="Mara lives in Malmö"))
     assert contested.memory_id != "Lund"
     assert (contested.status, contested.contests) == (MemoryStatus.CONTESTED, ("Lund",))
     assert home["Lund"].content == "Mara lives in Lund"
@@ -188,26 +193,26 @@ def test_a_correction_by_a_less_trusted_key_is_contested_beside_the_memory() -> 
 
 def test_a_less_trusted_key_may_label_a_memory() -> None:
     home = Home(said("user", "Lund", year(2020)))
-    labelled = home.amend("Lund", MemoryPatch(tags=["home"], importance=0.9), kind="assistant")
+    labelled = home.by("assistant").amend("Lund", MemoryPatch(tags=["home"], importance=0.9))
     assert (labelled.memory_id, labelled.version, labelled.source_kind) == ("Lund", 2, "user")
 
 
 def test_a_correction_by_a_more_trusted_key_is_its_word() -> None:
     home = Home(said("web", "Lund", year(2020)))
-    assert home.amend("Lund", MemoryPatch(content="Mara lives in Malmö"), kind="user").source_kind == "user"
+    assert home.by("user").amend("Lund", MemoryPatch(content="Mara lives in Malmö")).source_kind == "user"
 
 
 def test_a_less_trusted_key_neither_deletes_nor_reverts_nor_resolves() -> None:
     home = Home(said("user", "Lund", year(2020)), said("user", "Malmö", year(2024)), said("document", "Ystad"))
     with pytest.raises(Forbidden, match="more trusted"):
-        home.delete("Malmö", kind="assistant")
+        home.by("assistant").delete("Malmö")
     with pytest.raises(Forbidden, match="more trusted"):
-        home.revert("Lund", kind="assistant")
+        home.by("assistant").revert("Lund")
     with pytest.raises(Forbidden, match="more trusted"):
-        home.resolve("Ystad", holds=True, kind="document")
+        home.by("document").resolve("Ystad", holds=True)
     with pytest.raises(Forbidden, match="more trusted"):
-        home.resolve("Ystad", holds=False, kind="web")
-    assert home.resolve("Ystad", holds=False, kind="document").retired
+        home.by("web").resolve("Ystad", holds=False)
+    assert home.by("document").resolve("Ystad", holds=False).retired
 
 
 def test_another_order_decides_otherwise() -> None:

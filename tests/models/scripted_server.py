@@ -7,7 +7,12 @@ import threading
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Self
+
+from pydantic import SecretStr
+
+from graphmem.runtime.settings import Settings
 
 Json = dict[str, Any]
 Step = Callable[["Exchange"], None]
@@ -46,6 +51,11 @@ class ScriptedServer(ThreadingHTTPServer):
         self.steps = list(steps)
         self.requests: list[Json] = []
         self._lock = threading.Lock()
+
+    def configure(self, settings: Settings, data_dir: Path, **changes: Any) -> Settings:
+        """Return settings with this model and a data folder, without webhooks; `changes` are further settings."""
+        model = {"openai_base_url": self.base_url, "openai_api_key": SecretStr("key")}
+        return settings.model_copy(update={"data_dir": data_dir, "webhook_delivery": False, **model, **changes})
 
     @property
     def base_url(self) -> str:

@@ -26,6 +26,7 @@ from graphmem.memories.new_memory import NewMemory, first_version
 from graphmem.memories.versioning import Ledger
 from graphmem.runtime.field_types import name_key
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.trust import DEFAULT_ORDER
 from tests.ingestion.conftest import midnight
 from tests.ingestion.test_action_plan import candidate, fact
 from torture.prompted_answers import answer_extraction, answer_reconciliation
@@ -111,7 +112,7 @@ def test_every_statement_is_applied_or_refused_whatever_is_decided(
     answer = Reconciliation.model_validate(answer_reconciliation(_prompt(len(new), len(listed)), chance))
     refs = {**ENTITIES, "gone": EntityRef(id="gone", name="Gone", type="Person")} if seed % 2 else ENTITIES
     current = {key: value for key, value in known.items() if value.subject_id in refs}
-    plan = ActionPlanner(new, linking, current, refs).plan(answer)
+    plan = ActionPlanner(new, linking, current, refs, DEFAULT_ORDER).plan(answer)
     planned = {save.candidate_index for save in plan.saves} | {end.candidate_index for end in plan.ends}
     planned |= {deletion.candidate_index for deletion in plan.deletions}
     assert planned | {veto.candidate_index for veto in plan.vetoes} == set(range(len(new)))

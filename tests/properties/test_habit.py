@@ -12,6 +12,7 @@ from graphmem.memories.decay import apply_reinforcement
 from graphmem.search.fit import CHANNEL_WEIGHTS, FitFeatures, fit
 from graphmem.search.models import FactCandidate
 from graphmem.search.ranking import rank_facts
+from graphmem.tenants.trust import DEFAULT_ORDER
 
 NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)
 NOW_MS = int(NOW.timestamp() * 1000)
@@ -57,7 +58,7 @@ def test_nothing_but_fit_overturns_a_clear_lead(
     best, second, *_ = sorted(features, key=lambda uuid: fit(features[uuid]), reverse=True)
     assume(fit(features[best]) - fit(features[second]) >= 0.1)
     channels = {"semantic": [fact for fact, _ in found], "keyword": [fact for fact, _ in reversed(found)]}
-    ranked = rank_facts(channels, persona, [], NOW, 60, CHANNEL_WEIGHTS, features)
+    ranked = rank_facts(channels, persona, [], NOW, 60, CHANNEL_WEIGHTS, features, DEFAULT_ORDER)
     assert ranked[0].fact.uuid == best
     scores = [scored.score for scored in ranked]
     assert scores == sorted(scores, reverse=True)

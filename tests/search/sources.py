@@ -22,6 +22,7 @@ from graphmem.search.resident.copies import ResidentCopies
 from graphmem.search.resident.source import ResidentSource
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.rights import Rights
+from graphmem.tenants.trust import DEFAULT_ORDER
 
 ALL = 1_000
 TOLERANCE = 2e-5
@@ -156,7 +157,7 @@ def _random_filters(random: Random, known: Sequence[Memory], entity_ids: Sequenc
         if times and random.random() < 0.5:
             filters = filters.model_copy(update={"known_as_of": random.choice(times)})
         about = random.sample(list(entity_ids), 1) if entity_ids and random.random() < 0.3 else None
-        resolved = filters.resolve(about, _some_time(random, times))
+        resolved = filters.resolve(about, _some_time(random, times), DEFAULT_ORDER)
         if random.random() < 0.2:
             resolved = FactFilters(
                 valid_at=resolved.valid_at, valid_since=resolved.valid_at - timedelta(days=400), attributes=filters

@@ -28,6 +28,7 @@ from graphmem.search.ranking import (
     score_factors,
     time_factor,
 )
+from graphmem.tenants.trust import DEFAULT_ORDER
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import split_words, tokenize
 from graphmem.text.word_lists import LANGUAGES, load_words
@@ -145,7 +146,7 @@ def test_importance_persona_and_time_multiply_the_odds_within_bounds() -> None:
     assert time_factor(5, 99, may, 50) > time_factor(10, 99, may, 50) == 1.0, "it starts then, or later"
     assert time_factor(0, 7, may, 50) > time_factor(0, 99, may, 50) == 1.0, "it has ended since, or still holds"
     assert time_factor(0, 5, may, 50) == 1.0, "it has ended before"
-    whole = score_factors(fact(importance=1.0), {"tea": 100.0}, [TimeRange(0, 1)], 0)
+    whole = score_factors(fact(importance=1.0), {"tea": 100.0}, [TimeRange(0, 1)], 0, DEFAULT_ORDER)
     assert whole.apply(0.99) > 0.99
     assert 0.04 < whole.apply(0.5) - 0.5 < 0.05
     assert (whole.apply(0.0), whole.apply(1.0)) == (0.0, 1.0)

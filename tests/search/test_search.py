@@ -22,6 +22,7 @@ from graphmem.search.candidates import ANN_CANDIDATES, DatabaseSource
 from graphmem.search.models import LookupQuery, MessageSearchQuery, SearchQuery
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.rights import Rights
+from graphmem.tenants.trust import DEFAULT_ORDER
 from tests.conftest import FakeClock
 
 
@@ -68,7 +69,7 @@ async def test_a_vector_of_integers_is_accepted(memory: Services, owner: Owner) 
     vector: list[float] = [1, *[0] * (memory.components.embedder.dimension - 1)]
     for filters in (
         FactFilters(valid_at=datetime.now(UTC)),
-        MemoryFilters(min_importance=0.0).resolve(None, datetime.now(UTC)),
+        MemoryFilters(min_importance=0.0).resolve(None, datetime.now(UTC), DEFAULT_ORDER),
     ):
         near = await source.find_facts_by_vector(vector, filters, 10)
         assert {fact.content for fact in near} == {memory["content"] for memory in GARDEN}

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from graphmem.app.bootstrap import Services
 from graphmem.runtime.settings import Settings
@@ -33,13 +32,7 @@ async def talking(
     settings: Settings, model: ScriptedServer, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Services]:
     """The services with a model and a job store of their own."""
-    changed = {
-        "data_dir": tmp_path_factory.mktemp("talking"),
-        "openai_base_url": model.base_url,
-        "openai_api_key": SecretStr("key"),
-        "webhook_delivery": False,
-    }
-    async with Services.open(settings.model_copy(update=changed)) as services:
+    async with Services.open(model.configure(settings, tmp_path_factory.mktemp("talking"))) as services:
         yield services
 
 

@@ -169,9 +169,9 @@ CALL () {
   SET m.entity_edges = [uuid IN m.entity_edges WHERE NOT uuid IN $uuids]
 }
 
-// name: list_resting_profiles(group_id, memory_id)
+// name: list_derived_profiles(group_id, memory_id)
 // List the profiles of which a version was written from a memory.
-MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() WHERE r.profile_of > '' AND $memory_id IN r.rests_on
+MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() WHERE r.profile_of > '' AND $memory_id IN r.derived_from
 RETURN DISTINCT r.memory_id AS id
 
 // name: find_memory_ids(group_ids, prefix, limit)

@@ -313,14 +313,14 @@ class FactTable:
         for profile in versions:
             if not mask[profile.row]:
                 continue
-            rests_on = profile.properties["rests_on"]
+            derived_from = profile.properties["derived_from"]
             facts = [
                 fact
-                for memory_id in rests_on
+                for memory_id in derived_from
                 for fact in self._by_memory.get(memory_id, {}).values()
                 if mask[fact.row] and fact.known_from <= profile.known_from
             ]
-            if len(facts) == len(rests_on):
+            if len(facts) == len(derived_from):
                 until = min(int(valid_to[fact.row]) for fact in (profile, *facts))
                 stored = {**profile.properties, "entity_id": entity_id}
                 return profile_from_columns(stored, [profile.known_from, until])

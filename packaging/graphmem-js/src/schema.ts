@@ -2964,7 +2964,7 @@ export interface components {
             space: string | null;
             /**
              * Valid Until
-             * @description When something that it rests on ends; null: not known.
+             * @description When a memory that it is derived from ends; null: not known.
              */
             valid_until: string | null;
             /**
@@ -4057,6 +4057,11 @@ export interface components {
              */
             decay_rate: number;
             /**
+             * Derived From
+             * @description Of a profile, the memories that it was written from.
+             */
+            derived_from?: string[] | null;
+            /**
              * Domain
              * @description The topic or project it belongs to, in lower case; null: none.
              */
@@ -4115,11 +4120,6 @@ export interface components {
              * @description The relation between subject and object, in UPPER_SNAKE_CASE; null: none.
              */
             predicate: string;
-            /**
-             * Rests On
-             * @description Of a profile, the memories that it was written from.
-             */
-            rests_on?: string[] | null;
             /**
              * Schema Version
              * @description Version of the model of a memory.
@@ -4641,6 +4641,11 @@ export interface components {
              */
             decay_rate: number;
             /**
+             * Derived From
+             * @description Of a profile, the memories that it was written from.
+             */
+            derived_from?: string[] | null;
+            /**
              * Domain
              * @description The topic or project it belongs to, in lower case; null: none.
              */
@@ -4709,11 +4714,6 @@ export interface components {
              * @description The relation between subject and object, in UPPER_SNAKE_CASE; null: none.
              */
             predicate: string;
-            /**
-             * Rests On
-             * @description Of a profile, the memories that it was written from.
-             */
-            rests_on?: string[] | null;
             /**
              * Schema Version
              * @description Version of the model of a memory.
@@ -5896,7 +5896,7 @@ export interface components {
             memory: components["schemas"]["QuarantinedMemory"];
             /**
              * Quote
-             * @description Words of the text that it rests on.
+             * @description Words of the text that it is taken from.
              * @default
              */
             quote: string;
