@@ -122,7 +122,7 @@ def _check_account(job: Job, model: PromptedModel, saved: set[str], findings: Fi
     about_statements = [
         action for action in job.actions if action["action"] != "link" and action.get("type") not in ("answer", "names")
     ]
-    example = f"{job.actions} ← {model.last_answer[:1500]}"
+    example = f"{job.actions} ← {sorted(told)} ← {model.last_answer[:1500]}"
     if len(about_statements) < len(told):
         findings.add("unaccounted statement", example)
     if any(action["action"] == "refuse" and not action.get("reason") for action in job.actions):
