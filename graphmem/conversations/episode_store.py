@@ -191,6 +191,7 @@ class EpisodeStore:
         messages: Sequence[PreparedMessage],
         *,
         job_id: str | None,
+        job_store: str | None = None,
         timezone: str | None = None,
         domain: str | None = None,
         request: IdempotentRequest | None = None,
@@ -198,8 +199,8 @@ class EpisodeStore:
         """Store the new messages of a batch, which may have a domain, in order, at the end of their session.
 
         A message whose id is known stays unchanged, and so does one of a batch that `recognise_batch` knows. With
-        `job_id`, the messages that no job has read or will read are assigned to that job. `timezone` becomes the user's
-        time zone. With `request`, they are stored once for it.
+        `job_id`, the messages that no job has read or will read are assigned to that job of `job_store`. `timezone`
+        becomes the user's time zone. With `request`, they are stored once for it.
         """
         # Ids are given before the transaction, which runs again when it is unknown whether it was committed.
         received = [prepared.message for prepared in messages]
@@ -216,7 +217,8 @@ class EpisodeStore:
                     transaction, owner, session_id, received, ids, self._repeat_window, now
                 )
             batch = list(zip(message_ids, messages, strict=True))
-            return await self._append_messages(transaction, owner, target, batch, job_id, domain, now)
+            job = (job_id, job_store) if job_id else None
+            return await self._append_messages(transaction, owner, target, batch, job, domain, now)
 
         async def work(transaction: Transaction) -> AppendResult:
             return await write_once(transaction, request, _APPEND_RESULT, lambda: append(transaction))
@@ -229,7 +231,7 @@ class EpisodeStore:
         owner: Owner,
         session_id: str | None,
         messages: Sequence[tuple[str, PreparedMessage]],
-        job_id: str | None,
+        job: tuple[str, str | None] | None,
         domain: str | None,
         now: datetime,
     ) -> AppendResult:
@@ -249,12 +251,18 @@ class EpisodeStore:
             if message_id in new_messages
             or (stored[message_id]["pending_job"] is None and stored[message_id]["extracted_at"] is None)
         ]
-        if job_id and unextracted:
+        if job and unextracted:
+            job_id, job_store = job
             await transaction.run(
-                "episodes.assign_to_job", group_id=owner.group_id, message_ids=unextracted, job_id=job_id
+                "episodes.assign_to_job",
+                group_id=owner.group_id,
+                message_ids=unextracted,
+                job_id=job_id,
+                job_store=job_store,
             )
         pending_jobs = deduplicate(row["pending_job"] for row in rows if row["pending_job"])
-        return AppendResult(target_session_id, ids, list(new_messages), job_id if unextracted else None, pending_jobs)
+        assigned = job[0] if job and unextracted else None
+        return AppendResult(target_session_id, ids, list(new_messages), assigned, pending_jobs)
 
     async def _create_episodes(
         self,
@@ -376,10 +384,14 @@ class EpisodeStore:
 
         return await self._graph.write(work)
 
-    async def assign_to_job(self, owner: Owner, message_ids: Sequence[str], job_id: str) -> None:
-        """Record that a job will read messages."""
+    async def assign_to_job(self, owner: Owner, message_ids: Sequence[str], job_id: str, job_store: str) -> None:
+        """Record that a job of a store will read messages."""
         await self._graph.execute(
-            "episodes.assign_to_job", group_id=owner.group_id, message_ids=list(message_ids), job_id=job_id
+            "episodes.assign_to_job",
+            group_id=owner.group_id,
+            message_ids=list(message_ids),
+            job_id=job_id,
+            job_store=job_store,
         )
 
     async def mark_extracted(self, owner: Owner, message_ids: Sequence[str]) -> None:
@@ -448,9 +460,12 @@ class EpisodeStore:
         rows = await self._graph.fetch("episodes.list_pending_of_job", group_id=owner.group_id, job_id=job_id)
         return [message_from_columns(row["message"]) for row in rows]
 
-    async def list_pending(self) -> list[PendingMessages]:
-        """Return the messages of all users that their jobs have not read yet."""
-        rows = await self._graph.fetch("episodes.list_pending")
+    async def list_pending(self, job_store: str, foreign_after: timedelta) -> list[PendingMessages]:
+        """Return the messages of all users that their jobs in a store have not read yet.
+
+        Those whose jobs are in another store are among them once they have waited for `foreign_after`.
+        """
+        rows = await self._graph.fetch("episodes.list_pending", job_store=job_store, foreign_after=foreign_after)
         return [PendingMessages(row["group_id"], row["job_id"], row["session_id"], row["message_ids"]) for row in rows]
 
     async def get_session(self, owner: Owner, session_id: str) -> Session:

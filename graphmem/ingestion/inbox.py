@@ -6,6 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Literal
 
 from graphmem.conversations.episode_store import EpisodeStore
@@ -82,6 +83,12 @@ RECENT_MESSAGES_NOT_SUMMARIZED = 10
 MIN_MESSAGES_FOR_CLOSING_SUMMARY = 10
 """Messages that are not summarized from which on a session is when it is closed."""
 
+FOREIGN_JOBS_AFTER = timedelta(hours=25)
+"""After what time messages whose job is in another store are queued here: a job waits for a model up to a day.
+
+Two services with a graph in common and a job store each would otherwise both extract the same messages.
+"""
+
 QueueObservation = Callable[[Owner, Sequence[str]], Awaitable[None]]
 """Queue the job that learns from new messages, by their ids."""
 
@@ -143,6 +150,7 @@ class Inbox:
                 batch.session_id,
                 messages,
                 job_id=job_id,
+                job_store=self._jobs.store_id,
                 timezone=batch.timezone,
                 domain=batch.domain,
                 request=request,
@@ -218,7 +226,8 @@ class Inbox:
         if not messages:
             return None
         job_id = str(uuid.uuid4())
-        await self._episodes.assign_to_job(owner, [message.id for message in messages], job_id)
+        ids = [message.id for message in messages]
+        await self._episodes.assign_to_job(owner, ids, job_id, self._jobs.store_id)
         return await self._enqueue_extraction(owner, messages, job_id)
 
     async def extract_session(self, owner: Owner, source: Session) -> tuple[Session, str]:
@@ -301,7 +310,7 @@ class Inbox:
 
     async def _find_without_job(self) -> dict[tuple[str, str], list[PendingMessages]]:
         """Return the stored messages whose job was not queued, by user and job."""
-        pending = await self._episodes.list_pending()
+        pending = await self._episodes.list_pending(self._jobs.store_id, FOREIGN_JOBS_AFTER)
         missing = await self._jobs.find_missing({part.job_id for part in pending})
         found: dict[tuple[str, str], list[PendingMessages]] = {}
         for part in pending:

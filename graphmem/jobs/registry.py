@@ -49,7 +49,7 @@ def _host_id() -> str:
 
 
 class WorkerRegistry:
-    """Two tables beside those of DBOS in the job store; every method blocks."""
+    """Three tables beside those of DBOS in the job store; every method blocks."""
 
     def __init__(self, store: JobStore) -> None:
         self._store = store
@@ -69,11 +69,17 @@ class WorkerRegistry:
             sa.Column("job_id", sa.Text, primary_key=True),
             sa.Column("worker_id", sa.Text, primary_key=True),
         )
+        self._identity = sa.Table(
+            "store_identity",
+            tables,
+            sa.Column("name", sa.Text, primary_key=True),
+            sa.Column("id", sa.Text, nullable=False),
+        )
 
     def create_tables(self) -> None:
         """Create missing tables."""
         with self._store.translate_errors():
-            for table in (self._workers, self._claims):
+            for table in (self._workers, self._claims, self._identity):
                 try:
                     self._create(table)
                 except sa.exc.IntegrityError:  # Postgres, when two processes create it at once
@@ -82,6 +88,19 @@ class WorkerRegistry:
     def _create(self, table: sa.Table) -> None:
         with self._store.engine.begin() as connection:
             connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
+
+    def identify(self) -> str:
+        """Return the id of the job store, which it is given once."""
+        row = self._identity.c
+        with self._store.translate_errors():
+            try:
+                with self._store.engine.begin() as connection:
+                    if not connection.scalar(sa.select(row.id)):
+                        connection.execute(self._identity.insert().values(name="store", id=uuid.uuid4().hex))
+            except sa.exc.IntegrityError:  # another process has given it one meanwhile
+                pass
+            with self._store.engine.connect() as connection:
+                return str(connection.scalar(sa.select(row.id)))
 
     def heartbeat(self, worker: WorkerProcess) -> None:
         """Increase the heartbeat of a worker, and register a new one."""

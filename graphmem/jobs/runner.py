@@ -94,7 +94,9 @@ class JobRunner:
     the job store cannot be reached or does not answer in time.
     """
 
-    def __init__(self, store: JobStore, registry: WorkerRegistry) -> None:
+    def __init__(self, store: JobStore, registry: WorkerRegistry, store_id: str) -> None:
+        self.store_id = store_id
+        """The id of the job store, which all processes that use it see."""
         self._store = store
         self._registry = registry
         self._calls = StoreCalls()
@@ -111,10 +113,11 @@ class JobRunner:
         try:
             registry = WorkerRegistry(store)
             await asyncio.to_thread(registry.create_tables)
+            store_id = await asyncio.to_thread(registry.identify)
         except BaseException:
             store.close()
             raise
-        return cls(store, registry)
+        return cls(store, registry, store_id)
 
     async def start_worker(self, handlers: Iterable[JobHandler[Any]], options: WorkerOptions | None = None) -> None:
         """Run jobs on this event loop by the handlers of their kinds until `close`.

@@ -55,6 +55,8 @@ _UNEXPORTED_PROPERTIES = frozenset(
         "removal_revision",
         "last_write_at",
         "pending_job",
+        "pending_store",
+        "pending_since",
     }
     | {*SHADOW_PROPERTIES, VECTOR_PROPERTY, NEXT_VECTOR_PROPERTY}
 )

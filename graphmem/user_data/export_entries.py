@@ -1,8 +1,8 @@
 """The entries of an export: entities, versions of memories, records and links, one model per label.
 
 An import writes what these models accept, so they are closed: properties that describe this database rather than the
-user (`group_id`, `tenant`, `user_id`, `life`, `write_version`, `pending_job`, the shadow bounds) are not among their
-fields.
+user (`group_id`, `tenant`, `user_id`, `life`, `write_version`, `pending_job` and its store, the shadow bounds) are not
+among their fields.
 """
 
 from __future__ import annotations

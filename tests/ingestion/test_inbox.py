@@ -7,13 +7,14 @@ import base64
 import json
 import uuid
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
 from pydantic import ValidationError
 
 from graphmem.conversations.session import MessageIn, MessagesIn, PreparedMessage, SessionIn, SessionListQuery
-from graphmem.ingestion.inbox import Inbox, MessageService
+from graphmem.ingestion.inbox import FOREIGN_JOBS_AFTER, Inbox, MessageService
 from graphmem.ingestion.jobs import EMBEDDING_JOB
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.kinds import JobHandler
@@ -185,6 +186,26 @@ async def test_messages_that_cannot_be_queued_are_reported_and_do_not_hold_up_ot
     await harness.graph.write(
         lambda transaction: transaction.run_text("MATCH (m:Episodic {group_id: $g}) DELETE m", {"g": group_id})
     )
+
+
+async def test_messages_of_another_job_store_are_taken_over_when_no_job_can_be_left(harness: IngestionHarness) -> None:
+    turn = PreparedMessage(
+        MessageIn.model_validate(message_at("2026-05-01", "I have a cat", id="m1")), [0.0] * 383 + [1.0]
+    )
+    job_id = str(uuid.uuid4())
+    await harness.episodes.append_messages(harness.owner, "s1", [turn], job_id=job_id, job_store="of another service")
+    harness.model_answers(extraction(candidate("User has a cat")))
+    await harness.inbox.requeue_unread()
+    assert await harness.jobs.find(job_id) is None, "the other service extracts them"
+    await harness.graph.write(
+        lambda transaction: transaction.run_text(
+            "MATCH (m:Episodic {group_id: $g}) SET m.pending_since = datetime() - $waited",
+            {"g": harness.owner.group_id, "waited": FOREIGN_JOBS_AFTER + timedelta(minutes=1)},
+        )
+    )
+    assert await harness.inbox.requeue_unread() >= 1
+    await harness.wait_for_job(job_id)
+    assert await harness.current_contents() == ["User has a cat"]
 
 
 async def test_a_retry_after_a_crash_before_queueing_gets_the_first_job(harness: IngestionHarness) -> None:

@@ -95,31 +95,32 @@ MATCH (m:Episodic {group_id: $group_id, session_id: $session_id})
 WHERE m.position >= 0 AND m.extracted_at IS NULL AND m.pending_job IS NULL
 RETURN {{message_columns}} AS message ORDER BY m.position
 
-// name: assign_to_job(group_id, message_ids, job_id)
-// Record which job will read messages.
+// name: assign_to_job(group_id, message_ids, job_id, job_store)
+// Record which job will read messages, and the store that it is queued in.
 MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
-SET m.pending_job = $job_id
+SET m.pending_job = $job_id, m.pending_store = $job_store, m.pending_since = datetime()
 
 // name: mark_extracted(group_id, message_ids, at)
 // Record that extraction has read messages; the caller has locked the user.
 MATCH (u:User {group_id: $group_id})
 MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
 SET m.extracted_at = $at, m.revision = u.revision
-REMOVE m.pending_job
+REMOVE m.pending_job, m.pending_store, m.pending_since
 
 // name: release_from_job(group_id, job_id)
 // Release the messages that a job was to read.
 MATCH (m:Episodic {pending_job: $job_id}) USING INDEX SEEK m:Episodic(pending_job) WHERE m.group_id = $group_id
-REMOVE m.pending_job
+REMOVE m.pending_job, m.pending_store, m.pending_since
 
 // name: list_pending_of_job(group_id, job_id)
 // Fetch the messages that a job has not read yet.
 MATCH (m:Episodic {pending_job: $job_id}) USING INDEX SEEK m:Episodic(pending_job) WHERE m.group_id = $group_id
 RETURN {{message_columns}} AS message ORDER BY m.session_id, m.position
 
-// name: list_pending()
-// Find every message that a job has not read yet, by job.
+// name: list_pending(job_store, foreign_after)
+// Find the messages that a job of a store has not read yet, by job; after some time those of other stores too.
 MATCH (m:Episodic) WHERE m.pending_job IS NOT NULL
+  AND (coalesce(m.pending_store, $job_store) = $job_store OR m.pending_since < datetime() - $foreign_after)
 WITH m ORDER BY m.position
 RETURN m.group_id AS group_id, m.pending_job AS job_id, m.session_id AS session_id,
        collect(m.message_id) AS message_ids

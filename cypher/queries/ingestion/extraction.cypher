@@ -153,7 +153,7 @@ CALL () {
   MATCH (u:User {group_id: $group_id})
   MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
   SET m.extracted_at = $at, m.revision = u.revision
-  REMOVE m.pending_job
+  REMOVE m.pending_job, m.pending_store, m.pending_since
 }
 CALL () {
   MATCH (s:Session {group_id: $group_id, session_id: $session_id})
