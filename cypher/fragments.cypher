@@ -17,11 +17,12 @@ r.group_id IN $group_ids AND r.known_from <= known_at AND r.known_to > known_at
   AND r.valid_from <= valid_at AND r.valid_to >= valid_after
 
 // fragment: readable_filter
-// True for a version `r` as `as_of_filter` says, and with `$include_contested` for a contested one, by its own ends.
+// True for a version `r` as `as_of_filter` says, and with `$include_contested` for a contested one, by its own ends; CASE is planned faster than OR.
 r.group_id IN $group_ids AND r.known_from <= known_at AND r.valid_from <= valid_at
-  AND (r.known_to > known_at AND r.valid_to >= valid_after
-       OR $include_contested AND r.status = 'contested' AND (r.expired_at IS NULL OR r.expired_at > known_at)
-          AND (r.invalid_at IS NULL OR r.invalid_at >= valid_after) AND (r.expires_at IS NULL OR r.expires_at >= valid_after))
+  AND (r.known_to > known_at AND r.valid_to >= valid_after OR CASE WHEN $include_contested THEN
+         r.status = 'contested' AND (r.expired_at IS NULL OR r.expired_at > known_at)
+         AND (r.invalid_at IS NULL OR r.invalid_at >= valid_after) AND (r.expires_at IS NULL OR r.expires_at >= valid_after)
+       ELSE false END)
 
 // fragment: source_kind
 // Whose word a version `r` is. Earlier versions stored who wrote it: see `parse_source_kind`.

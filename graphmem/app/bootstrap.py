@@ -180,7 +180,7 @@ class Services:
         self.spaces = SpaceService(SpaceStore(graph), policy, clock)
         users = UserStore(graph)
         self.users = UserService(users, clock)
-        self.warm_up = WarmUp(users, self.contexts)
+        self.warm_up = WarmUp(users, self.contexts, self.messages, self.memories, self.forgetting)
         self.instructions = InstructionService(InstructionStore(graph), policy, clock)
         self.readiness = ReadinessCheck(graph, jobs, settings)
 

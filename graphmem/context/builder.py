@@ -26,7 +26,7 @@ from graphmem.context.relevance import (
     refers_to_past_session,
     semantic_score,
 )
-from graphmem.context.store import ContextStore
+from graphmem.context.store import NO_VERSION, ContextStore
 from graphmem.context.surroundings import SessionSearch, SurroundingsStore
 from graphmem.memories.entity_profile import EntityProfile
 from graphmem.memories.filters import FactFilters, known_at_or_now
@@ -87,7 +87,7 @@ class SnapshotCache:
                 place=place,
                 message_limit=message_limit,
                 valid_until=now + timedelta(seconds=CACHE_SECONDS),
-                cached_version=reusable.version if reusable else None,
+                cached_version=reusable.version if reusable else NO_VERSION,
             )
         if newer is not None:
             self._entries[key] = newer

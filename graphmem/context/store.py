@@ -150,6 +150,9 @@ MAX_GLOBAL_MEMORIES = 20
 MAX_PATTERN_MESSAGES = 5_000
 """Messages that patterns are counted over at most; the newest are taken."""
 
+NO_VERSION = "none"
+"""The version of a snapshot that no cache has; a text, for Neo4j plans a query anew when a parameter is null."""
+
 T = TypeVar("T")
 
 
@@ -168,7 +171,7 @@ class ContextStore:
         place: Owner | None = None,
         message_limit: int,
         valid_until: datetime,
-        cached_version: str | None = None,
+        cached_version: str = NO_VERSION,
     ) -> ContextSnapshot | None:
         """Return the snapshot of a user and session in one query; None when `cached_version` is still its version.
 
@@ -213,7 +216,7 @@ class ContextStore:
             group_ids=scope.group_ids,
             session_group_id=(place or scope.owner).group_id,
             session_id=session_id,
-            cached_version=None,
+            cached_version=NO_VERSION,
             now=moment,
             valid_until=moment,
             max_time=MAX_TIME,

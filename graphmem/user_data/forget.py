@@ -254,6 +254,10 @@ class ForgetService:
         self._clock = clock
         self._load_receipt_key = load_receipt_key
 
+    def check_receipts(self) -> None:
+        """Raise ConfigurationError when there is no key for receipts, without which nobody can be forgotten."""
+        self._load_receipt_key()
+
     async def forget(self, owner: Owner) -> ErasureResult:
         """Erase everything of a user, then count what is left, and return a signed receipt if that is nothing.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphmem.app.bootstrap import Services
-from graphmem.app.health import USERS
+from graphmem.app.health import SAMPLE_TENANT, USERS
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import MemoryIn
 from graphmem.neo4j.driver import Graph
@@ -18,3 +18,16 @@ async def test_the_contexts_after_a_start_change_no_memory(services: Services, g
     assert await services.warm_up.run() == len(owners) > 0
     await services.retrieval.flush()
     assert [await services.memories.page(found, ListFilters()) for found in owners] == before
+
+
+async def test_the_sample_user_of_a_new_database_is_erased(services: Services, graph: Graph) -> None:
+    await services.warm_up.use_sample()
+    assert await UserStore(graph).list_owners(SAMPLE_TENANT) == []
+    await services.retrieval.flush()
+    left = await graph.read(
+        lambda transaction: transaction.run_text(
+            "MATCH (n) WHERE n.group_id STARTS WITH $tenant OR n.tenant = $tenant RETURN labels(n) AS labels",
+            {"tenant": SAMPLE_TENANT},
+        )
+    )
+    assert left == []

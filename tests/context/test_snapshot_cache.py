@@ -9,7 +9,7 @@ import pytest
 
 from graphmem.context.builder import CACHE_ENTRIES, CACHE_SECONDS, SnapshotCache
 from graphmem.context.models import ContextSnapshot
-from graphmem.context.store import ContextStore
+from graphmem.context.store import NO_VERSION, ContextStore
 from graphmem.memories.memory import MemoryIn
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.metrics import CACHE_HIT_RATE
@@ -34,9 +34,9 @@ class SnapshotLoader:
         place: Owner | None,
         message_limit: int,
         valid_until: datetime,
-        cached_version: str | None,
+        cached_version: str,
     ) -> ContextSnapshot | None:
-        if cached_version is not None:
+        if cached_version != NO_VERSION:
             return None
         self.loaded.append(session_id)
         return ContextSnapshot("1", valid_until)

@@ -25,6 +25,9 @@ from graphmem.tenants.rights import Rights
 from graphmem.tenants.trust import DEFAULT_ORDER
 
 ALL = 1_000
+CHOSEN_APART = {"include_contested", "include_superseded", "valid_as_of", "known_as_of", "entity"}
+"""Filters that are chosen beside those by what a memory has."""
+
 TOLERANCE = 2e-5
 """By how much cosines may differ that were computed in another order."""
 
@@ -147,8 +150,11 @@ def _random_filters(random: Random, known: Sequence[Memory], entity_ids: Sequenc
                 "source_kind": one.source.kind,
                 "min_trust": one.source.kind,
                 "speaker": one.source.speaker,
+                "agent": random.choice(["cli", "nobody"]),
                 "session_id": one.source.session_id,
+                "subtype": one.subtype,
             }
+            assert options.keys() | CHOSEN_APART == MemoryFilters.model_fields.keys(), "a filter is not compared"
             chosen = random.sample(sorted(options), random.randint(0, 2))
             given = {name: options[name] for name in chosen if options[name] is not None}
         filters = MemoryFilters.model_validate({**given, "include_contested": random.random() < 0.4})

@@ -264,39 +264,54 @@ class FactTable:
 
     def mask_of_attributes(self, filters: FactFilters) -> Mask:
         """Return which rows pass every filter but the times, as the fragment `matches_filters` says."""
-        given, size = filters.attribute_params, len(self)
-        mask: Mask = np.ones(size, dtype=bool)
-        if not given["types"]:
-            mask &= self.is_statement
-        else:
-            mask &= self._words["type"].matches(given["types"]) | self._words["subtype"].matches(given["types"])
-        for name in ("domain", "scope", "source_kind", "speaker", "agent", "session_id"):
-            if given[name] is not None:
-                mask &= self._words[name].matches([given[name]])
-        if given["subtype"] is not None:
-            mask &= self._words["subtype_key"].matches([given["subtype"]])
-        if given["trust_kinds"] is not None:
-            mask &= self._words["trust_kind"].matches(given["trust_kinds"])
-        if given["tags_any"]:
-            mask &= np.logical_or.reduce([self._tags.matches(tag, size) for tag in given["tags_any"]])
-        for tag in given["tags_all"]:
-            mask &= self._tags.matches(tag, size)
-        for tag in given["tags_none"]:
-            mask &= ~self._tags.matches(tag, size)
-        if given["entity_ids"] is not None:
-            named = [self._entities.matches(entity_id, size) for entity_id in given["entity_ids"]]
-            mask &= np.logical_or.reduce([np.zeros(size, dtype=bool), *named])
-        for name in ("confidence", "importance"):
-            if (least := given[f"min_{name}"]) is not None:
-                mask &= self._numbers[name].values >= least
-        created = self._times["first_created_at"].values
-        if given["created_after"] is not None:
-            mask &= created >= to_micros(given["created_after"])
-        if given["created_before"] is not None:
-            mask &= created < to_micros(given["created_before"])
-        for row in np.flatnonzero(mask) if given["metadata"] else ():
+        mask: Mask = np.ones(len(self), dtype=bool)
+        for name, value in filters.attribute_params.items():
+            if name == "types":
+                mask &= self._matches_types(value) if value else self.is_statement
+            elif name == "entity_ids":
+                if value is not None:
+                    mask &= self._has_any(self._entities, value)
+            elif name != "metadata" and value is not None and value != []:
+                mask &= self._mask_of(name, value)
+        texts_of_pairs = filters.attribute_params["metadata"]
+        for row in np.flatnonzero(mask) if texts_of_pairs else ():
             metadata = self.facts[row].properties["metadata"] or ""
-            mask[row] = all(any(text in metadata for text in texts) for texts in given["metadata"])
+            mask[row] = all(any(text in metadata for text in texts) for texts in texts_of_pairs)
+        return mask
+
+    def _mask_of(self, name: str, value: Any) -> Mask:
+        """Return which rows pass one filter; a filter without a rule here would let everything pass."""
+        mask: Mask
+        match name:
+            case "domain" | "scope" | "source_kind" | "speaker" | "agent" | "session_id":
+                mask = self._words[name].matches([value])
+            case "subtype":
+                mask = self._words["subtype_key"].matches([value])
+            case "trust_kinds":
+                mask = self._words["trust_kind"].matches(value)
+            case "tags_any":
+                mask = self._has_any(self._tags, value)
+            case "tags_all":
+                mask = np.logical_and.reduce([self._tags.matches(tag, len(self)) for tag in value])
+            case "tags_none":
+                mask = ~self._has_any(self._tags, value)
+            case "min_confidence" | "min_importance":
+                mask = self._numbers[name.removeprefix("min_")].values >= value
+            case "created_after":
+                mask = self._times["first_created_at"].values >= to_micros(value)
+            case "created_before":
+                mask = self._times["first_created_at"].values < to_micros(value)
+            case _:
+                raise NotImplementedError(f"The copy in memory has no rule for the filter {name!r}.")
+        return mask
+
+    def _matches_types(self, types: Sequence[str]) -> Mask:
+        return self._words["type"].matches(types) | self._words["subtype"].matches(types)
+
+    def _has_any(self, column: Members, values: Sequence[str]) -> Mask:
+        mask: Mask = np.zeros(len(self), dtype=bool)
+        for value in values:
+            mask |= column.matches(value, len(self))
         return mask
 
     @property
