@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
-import hmac
 import secrets
 from collections.abc import Collection
 from datetime import datetime
@@ -82,7 +80,6 @@ MIN_KEY_BYTES, MAX_KEY_BYTES = 24, 64
 MAX_WEBHOOKS = 20
 """Most webhooks of one tenant."""
 
-SIGNATURE_VERSION = "v1"
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 
@@ -184,13 +181,6 @@ def decode_secret(secret: str) -> bytes:
         return base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
     except binascii.Error as error:
         raise ValueError("is no base64") from error
-
-
-def sign(secret: str, event_id: str, timestamp: int, body: bytes) -> str:
-    """Return the signature of a delivery: HMAC-SHA256 of its id, time and body, as Standard Webhooks defines it."""
-    signed = b".".join([event_id.encode(), str(timestamp).encode(), body])
-    digest = hmac.digest(decode_secret(secret), signed, hashlib.sha256)
-    return f"{SIGNATURE_VERSION},{base64.b64encode(digest).decode()}"
 
 
 def make_event(owner: Owner, change: MemoryChange) -> WebhookEvent:

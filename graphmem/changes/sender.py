@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import hmac
 import socket
 import ssl
 from collections.abc import Iterable
@@ -10,7 +13,7 @@ from dataclasses import dataclass
 
 import httpcore
 
-from graphmem.changes.models import is_public_address, sign
+from graphmem.changes.models import decode_secret, is_public_address
 
 TIMEOUT_SECONDS = 15.0
 """Seconds for one delivery in total."""
@@ -22,6 +25,14 @@ MAX_RESPONSE_BYTES = 64 * 1024
 """Bytes of a response that are read; the rest is dropped with the connection."""
 
 USER_AGENT = "graphmem-webhooks"
+SIGNATURE_VERSION = "v1"
+
+
+def sign(secret: str, event_id: str, timestamp: int, body: bytes) -> str:
+    """Return the signature of a delivery: HMAC-SHA256 of its id, time and body, as Standard Webhooks defines it."""
+    signed = b".".join([event_id.encode(), str(timestamp).encode(), body])
+    digest = hmac.digest(decode_secret(secret), signed, hashlib.sha256)
+    return f"{SIGNATURE_VERSION},{base64.b64encode(digest).decode()}"
 
 
 class DeliveryFailed(Exception):
