@@ -208,9 +208,10 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrom
 
 @pytest.fixture
 def page(driver: webdriver.Chrome) -> Iterator[Page]:
-    """A light page at the wide size; other windows are closed after the test."""
+    """A light page at the wide size, whose console holds nothing of earlier tests; other windows are closed at the end."""
     page = Page(driver)
     page.emulate(WIDE)
+    driver.get_log("browser")  # type: ignore[no-untyped-call]
     yield page
     first, *others = driver.window_handles
     for handle in others:
