@@ -208,7 +208,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrom
 
 @pytest.fixture
 def page(driver: webdriver.Chrome) -> Iterator[Page]:
-    """A light page at the wide size, whose console holds nothing of earlier tests; other windows are closed at the end."""
+    """A light page at the wide size with an empty console; other windows are closed after the test."""
     page = Page(driver)
     page.emulate(WIDE)
     driver.get_log("browser")  # type: ignore[no-untyped-call]
