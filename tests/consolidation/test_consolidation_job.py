@@ -301,6 +301,19 @@ async def test_a_model_that_fails_leaves_everything_and_the_run_can_be_retried(
         assert list(await current(harness)) == [DIET]
 
 
+@pytest.mark.req("UMB-11")
+async def test_twenty_six_memories_are_analysed_in_two_calls_and_then_known(
+    harness: ConsolidationHarness, tmp_path: Path
+) -> None:
+    await harness.save(*(f"User has been to city number {number}" for number in range(26)))
+    nothing = model_answers()
+    async with open_run_client_with_model(harness, tmp_path, nothing) as (run_client, server):
+        run = await run_client.start(user_id=harness.owner.user_id)
+        assert (run.status, run.receipt.llm_calls, len(server.requests)) == (RunStatus.SUCCEEDED, 2, 2)
+        again = await run_client.start(user_id=harness.owner.user_id)
+        assert (again.receipt.llm_calls, len(server.requests)) == (0, 2), "all of them were considered"
+
+
 POINTS = [
     ("snapshots.record_before", 1),
     ("facts.commit_write", 1),

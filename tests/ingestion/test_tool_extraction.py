@@ -13,7 +13,7 @@ from graphmem.jobs.job import Job, JobStatus
 from graphmem.runtime.errors import Conflict, NotFound
 from graphmem.runtime.paging import PageQuery
 from tests.ingestion.builders import line
-from tests.ingestion.conftest import IngestionHarness, message_at
+from tests.ingestion.conftest import IngestionHarness, decision, message_at, reconciliation
 from tests.models.scripted_server import Step, replies
 
 
@@ -161,6 +161,20 @@ async def test_tool_calls_pass_the_same_policy(harness: IngestionHarness) -> Non
         "holds a secret: ssn",
         "confidence below 0.5",
     ]
+
+
+@pytest.mark.req("UMB-19")
+async def test_what_a_trigger_saves_is_linked_to_whom_its_text_names(harness: IngestionHarness) -> None:
+    await harness.save(content="Bob works at Acme", subject={"name": "Bob", "type": "Person"})
+    await harness.send(message_at("2026-05-01", "My friend Bob likes green tea", id="m1"), extract=False)
+    harness.model_answers(
+        calls(call("Bob likes green tea", "FACTUAL_INFO")),
+        replies("That is all."),
+        reconciliation(decision(1, "insert")),
+    )
+    assert (await triggered(harness)).status is JobStatus.SUCCEEDED
+    (tea,) = [memory for memory in await harness.current_memories() if "tea" in memory.content]
+    assert "Bob" in {entity.name for entity in tea.entities}
 
 
 @pytest.mark.req("CASH-15")

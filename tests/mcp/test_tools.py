@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from graphmem.app.bootstrap import Services
@@ -76,6 +78,27 @@ async def test_two_calls_of_upsert_memories_make_two_memories(services: Services
     assert rows["Mara prefers index funds"].tags == ["RISK_TOLERANCE"]
     assert {entity.name for entity in rows["Mara and Tom have two children"].entities} >= {"Tom"}
     assert {memory.source.kind for memory in rows.values()} == {"user"}
+
+
+@pytest.mark.req("UMB-19")
+async def test_what_a_model_saves_is_linked_to_whom_its_text_names(services: Services, owner: Owner) -> None:
+    async with in_process_client(services, owner) as client:
+        for content in ("Bob works at Acme", "Bob likes green tea"):
+            about = ["Bob"] if "works" in content else []
+            await call_tool(client, "upsert_memories", type="fact", content=content, confidence=0.9, about=about)
+        found = await call_tool(client, "lookup_entity", text="Bob")
+    assert "Bob likes green tea" in json.dumps(found)
+
+
+@pytest.mark.req("UMB-05")
+async def test_an_interest_that_a_model_infers_is_a_memory_from_its_second_mention_on(
+    services: Services, owner: Owner
+) -> None:
+    interest = {"type": "inferred_interest", "content": "Interested in sailing", "confidence": 0.9}
+    async with in_process_client(services, owner) as client:
+        first = await call_tool(client, "upsert_memories", **interest)
+        second = await call_tool(client, "upsert_memories", **interest)
+    assert (first["action"], second["action"]) == ("skip", "insert")
 
 
 async def test_a_memory_supersedes_the_one_it_names(services: Services, owner: Owner) -> None:
