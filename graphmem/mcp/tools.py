@@ -375,6 +375,7 @@ class ConversationTools(ConnectedTools):
         valid_as_of: arguments.ValidAsOf = None,
         known_as_of: arguments.KnownAsOf = None,
         spaces: arguments.SpacesArgument = "all",
+        min_trust: arguments.MinTrust = None,
     ) -> AnswerResult:
         """Ask memory one question and get the answer with quotes of its sources, or that memory has none.
 
@@ -388,6 +389,7 @@ class ConversationTools(ConnectedTools):
             "valid_as_of": valid_as_of,
             "known_as_of": known_as_of,
             "spaces": spaces,
+            "min_trust": min_trust,
             "reinforce": connection.can_write,
         }
         request = validate_input(AskRequest, given)
