@@ -1,6 +1,6 @@
 """Measures searches of a user with spaces beside those of a user who has the same facts alone.
 
-    python -m benches.bench_spaces [--spaces 5] [--facts 2000] [--questions 400] [--resident 256,0]
+    python -m benches.bench_spaces [--spaces 5] [--facts 2000] [--questions 400] [--resident 512,0]
 
 Fills an embedded Neo4j with a user's own facts and with as many in each of several spaces of that user, and imports the
 exports of all of them as another user, who has the same facts in one group. Starts `graphmem serve` with each size of
@@ -48,7 +48,10 @@ WARM_UP = 60
 
 @dataclass(frozen=True, slots=True)
 class SpacesResult:
-    """What one size of the memory for active users gives; durations in milliseconds."""
+    """What one size of the memory for active users gives; durations in milliseconds.
+
+    `alone_source` and `member_source` say where the facts of each user were searched: in memory or in the database.
+    """
 
     resident_mb: int
     questions: int
@@ -56,6 +59,8 @@ class SpacesResult:
     alone_p95_ms: float
     member_p50_ms: float
     member_p95_ms: float
+    alone_source: str
+    member_source: str
 
     @property
     def ratios(self) -> tuple[float, float]:
@@ -113,6 +118,7 @@ async def _measure(data_dir: Path, resident_mb: int, questions: Sequence[str]) -
             await _ask(client, (questions * WARM_UP)[:WARM_UP], {ALONE: [], MEMBER: []})
             await settle(server.pids.values())
             await _ask(client, questions, durations)
+            sources = {user: await _find_source(client, user, questions[0]) for user in durations}
     finally:
         await server.stop()
     alone, member = durations[ALONE], durations[MEMBER]
@@ -123,7 +129,17 @@ async def _measure(data_dir: Path, resident_mb: int, questions: Sequence[str]) -
         quantile(alone, 0.95),
         quantile(member, 0.5),
         quantile(member, 0.95),
+        sources[ALONE],
+        sources[MEMBER],
     )
+
+
+async def _find_source(client: httpx.AsyncClient, user: str, question: str) -> str:
+    """Return where the facts of a user are searched."""
+    body = {"query": question, "explain": True}
+    answer = (await client.post(f"/v1/users/{user}/search", json=body)).raise_for_status().json()
+    source: str = answer["results"][0]["explain"]["source"]
+    return source
 
 
 async def _ask(client: httpx.AsyncClient, questions: Sequence[str], durations: dict[str, list[float]]) -> None:
@@ -156,7 +172,7 @@ async def run(folder: Path, given: argparse.Namespace) -> list[SpacesResult]:
 def make_report(results: Sequence[SpacesResult], given: argparse.Namespace, machine: str, out: Path) -> str:
     """Write the report; return its Markdown."""
     rows = [
-        f"| {'in memory' if found.resident_mb else 'in the database'} | {found.alone_p50_ms:.1f} / "
+        f"| {found.resident_mb} | {found.alone_source} / {found.member_source} | {found.alone_p50_ms:.1f} / "
         f"{found.alone_p95_ms:.1f} | {found.member_p50_ms:.1f} / {found.member_p95_ms:.1f} | "
         f"{found.ratios[0]:.2f} / {found.ratios[1]:.2f} |"
         for found in results
@@ -170,8 +186,9 @@ def make_report(results: Sequence[SpacesResult], given: argparse.Namespace, mach
             f"the same {total:,} facts: one has them alone, the other {given.facts:,} of them and as many in each of "
             f"{given.spaces} spaces.",
             "",
-            "| where they are searched | alone, p50 / p95, ms | with spaces, p50 / p95, ms | ratio |",
-            "|---|---:|---:|---:|",
+            "| memory for active users, MB | searched in: alone / with spaces | alone, p50 / p95, ms | "
+            "with spaces, p50 / p95, ms | ratio |",
+            "|---:|---|---:|---:|---:|",
             *rows,
             "",
         ]
@@ -189,7 +206,7 @@ def main() -> None:
     parser.add_argument("--spaces", type=int, default=5, help="spaces of the user")
     parser.add_argument("--facts", type=int, default=2_000, help="facts of the user, and of each space")
     parser.add_argument("--questions", type=int, default=400, help="questions to each user")
-    parser.add_argument("--resident", default="256,0", help="sizes of the memory for active users in MB")
+    parser.add_argument("--resident", default="512,0", help="sizes of the memory for active users in MB")
     parser.add_argument("--out", type=Path, default=Path("report"), help="folder of the report")
     given = parser.parse_args()
     load_before = os.getloadavg()
