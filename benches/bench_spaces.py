@@ -1,6 +1,6 @@
 """Measures searches of a user with spaces beside those of a user who has the same facts alone.
 
-    python -m benches.bench_spaces [--spaces 5] [--facts 2000] [--questions 400] [--resident 512,0]
+    python -m benches.bench_spaces [--spaces 5] [--facts 2000] [--questions 400] [--resident 512,256,0]
 
 Fills an embedded Neo4j with a user's own facts and with as many in each of several spaces of that user, and imports the
 exports of all of them as another user, who has the same facts in one group. Starts `graphmem serve` with each size of
@@ -206,7 +206,7 @@ def main() -> None:
     parser.add_argument("--spaces", type=int, default=5, help="spaces of the user")
     parser.add_argument("--facts", type=int, default=2_000, help="facts of the user, and of each space")
     parser.add_argument("--questions", type=int, default=400, help="questions to each user")
-    parser.add_argument("--resident", default="512,0", help="sizes of the memory for active users in MB")
+    parser.add_argument("--resident", default="512,256,0", help="sizes of the memory for active users in MB")
     parser.add_argument("--out", type=Path, default=Path("report"), help="folder of the report")
     given = parser.parse_args()
     load_before = os.getloadavg()
