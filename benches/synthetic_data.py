@@ -78,7 +78,7 @@ class SyntheticData:
     def user(self, owner: Owner, count: int) -> SyntheticUser:
         """Return a user with `count` facts."""
         names = list(dict.fromkeys(" ".join(self.sentence(2)) for _ in range(max(3, count // FACTS_PER_ENTITY))))
-        own = self._entity(owner, owner.user_id, "Person", is_user=True)
+        own = self._entity(owner, owner.entity_name, "Person", is_user=True)
         others = [self._entity(owner, name, self.rng.choice(("Person", "Place", "Thing"))) for name in names]
         facts = [self._fact(owner, own, others, START + timedelta(seconds=place)) for place in range(count)]
         return SyntheticUser(owner, [own, *others], facts)

@@ -10,7 +10,8 @@ from graphmem.context.models import DEFAULT_TOKEN_BUDGET, MAX_QUESTION_LENGTH, C
 from graphmem.models.receipt import Receipt
 from graphmem.runtime.field_types import Id, NonBlankText
 from graphmem.runtime.times import Instant
-from graphmem.tenants.spaces import SPACES_FIELD, SpaceSelection
+from graphmem.tenants.spaces import SPACES_FIELD, SpaceId, SpaceSelection
+from graphmem.tenants.trust import StatedKind
 
 ASK_TOP = 30
 """Memories beside those of the profile that one look may show; an answer may count or compare several."""
@@ -21,7 +22,7 @@ class AskRequest(BaseModel):
 
     `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
     session its latest messages are shown too. With `valid_as_of` or `known_as_of` memory answers as of that time.
-    Of spaces, their memories are shown, and their messages are not.
+    Of an earlier conversation that the question refers to, the messages are shown if it is the user's own.
     Without `reinforce` no retrieval is counted, and the answer cannot be rated.
     """
 
@@ -32,7 +33,11 @@ class AskRequest(BaseModel):
     token_budget: int = Field(DEFAULT_TOKEN_BUDGET, ge=1, le=100_000)
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
+    min_trust: StatedKind | None = Field(
+        None, description="Only memories and messages of sources that are trusted as much as this one."
+    )
     spaces: SpaceSelection = SPACES_FIELD
+    space: SpaceId | None = Field(None, description="The space that shares the session; absent: it is the user's own.")
     reinforce: bool = True
 
     @property
@@ -50,7 +55,9 @@ class AskRequest(BaseModel):
             profiles=False,
             valid_as_of=self.valid_as_of,
             known_as_of=self.known_as_of,
+            min_trust=self.min_trust,
             spaces=self.spaces,
+            space=self.space,
         )
 
 

@@ -14,6 +14,7 @@ from graphmem.context.conversation_summary import to_single_line
 from graphmem.context.relevance import refers_to_past_session
 from graphmem.context.service import ContextService
 from graphmem.conversations.episode_store import EpisodeStore
+from graphmem.conversations.session import Message
 from graphmem.ingestion.transcript import is_dialogue
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import Prompt, load_prompts
@@ -21,7 +22,7 @@ from graphmem.models.receipt import Receipt
 from graphmem.runtime.errors import NotConfigured
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.scopes import Reader, ReadScope, scope_of
 from graphmem.text.token_counts import count_tokens, truncate_to_tokens
 
 MAX_LOOKS = 2
@@ -101,18 +102,18 @@ class AskService:
         self, reader: Reader, request: AskRequest, model: LanguageModel, inquiry: _Inquiry
     ) -> _CheckedAnswer | None:
         """Return the first answer that cites a source, after as many looks as that takes; None without one."""
-        owner, searched = scope_of(reader).owner, request.question
+        scope, searched = scope_of(reader), request.question
         for look in range(1, MAX_LOOKS + 1):
             built = await self._contexts.gather(reader, request.to_context_request(searched))
             inquiry.contexts.append(built)
             before = len(inquiry.shown.sources)
-            found = await self._load_sources(owner, built)
+            found = _shown_sources(scope, request, built)
             if look == 1:
-                found += await self._load_past_session(owner, request, built)
+                found += await self._load_past_session(scope.owner, request, built)
             inquiry.shown = inquiry.shown.extended(found)
             if len(inquiry.shown.sources) == before:
                 return None  # there is nothing to read that the model has not read
-            prompt = await self._render(owner, request, inquiry, look, searched)
+            prompt = await self._render(scope.owner, request, inquiry, look, searched)
             completion = await model.complete_structured(prompt, ModelAnswer, use="main")
             inquiry.receipt += completion.receipt
             text = (completion.value.answer or "").strip()
@@ -123,15 +124,6 @@ class AskService:
             if not searched:
                 return None
         return None
-
-    async def _load_sources(self, owner: Owner, built: BuiltContext) -> list[Source]:
-        """Return the memories and the messages that a context shows, without messages that were erased meanwhile."""
-        lines = {line.key: line for line in (*built.messages, *built.quotes) if not line.origin}
-        messages = await self._episodes.load_messages(owner, list(lines)) if lines else []
-        return [
-            *(Source.of_memory(memory, owner.entity_name) for memory in built.context.memories),
-            *(Source.of_message(message, lines[message.id]) for message in messages),
-        ]
 
     async def _load_past_session(self, owner: Owner, request: AskRequest, built: BuiltContext) -> list[Source]:
         """Return the messages of the earlier session that a question refers to, as many as the budget has left.
@@ -150,13 +142,13 @@ class AskService:
         messages = await self._episodes.list_session_messages(owner, session_id, limit=MAX_PAST_MESSAGES)
         left, sources = request.token_budget - built.context.token_count, list[Source]()
         for message in messages:
-            if not is_dialogue(message) or message.is_caught:
+            if not is_dialogue(message) or not _may_be_source(message, request, built):
                 continue
             line = quote_line(message, truncate_to_tokens(to_single_line(message.content), MAX_MESSAGE_TOKENS), {})
             left -= count_tokens(line.text)
             if left < 0:
                 break
-            sources.append(Source.of_message(message, line))
+            sources.append(Source.of_message(message, line, owner.user_id, {}))
         return sources
 
     async def _render(self, owner: Owner, request: AskRequest, inquiry: _Inquiry, look: int, searched: str) -> Prompt:
@@ -171,3 +163,22 @@ class AskService:
             searched=searched if look > 1 else "",
             sources=inquiry.shown.render(),
         )
+
+
+def _shown_sources(scope: ReadScope, request: AskRequest, built: BuiltContext) -> list[Source]:
+    """Return the memories and the messages that a context shows."""
+    user_id, titles = scope.owner.user_id, scope.titles
+    return [
+        *(Source.of_memory(memory, scope.owner.entity_name, titles) for memory in built.context.memories),
+        *(
+            Source.of_message(shown.message, shown.line, user_id, titles)
+            for shown in built.messages
+            if _may_be_source(shown.message, request, built)
+        ),
+    ]
+
+
+def _may_be_source(message: Message, request: AskRequest, built: BuiltContext) -> bool:
+    """Return whether an answer may rest on a message: nothing of it was caught, and it is trusted enough."""
+    order = built.trust_order
+    return not message.is_caught and order.passes(order.least_trusted(message.stated_by), request.min_trust)

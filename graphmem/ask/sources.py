@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from graphmem.ask.models import Citation, SourceQuote
+from graphmem.context.conversation_summary import to_single_line
 from graphmem.context.hints import format_date
 from graphmem.context.preamble import PreambleLine
 from graphmem.context.relevance import content_words
@@ -18,6 +19,9 @@ from graphmem.text.normalising import fold
 from graphmem.text.quoting import find_words
 
 _WORD = re.compile(r"\w+")
+
+SourceKey = tuple[str | None, str | None, str | None]
+"""A space, and the id of a memory or of a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +34,43 @@ class Source:
     citation: Citation
 
     @classmethod
-    def of_memory(cls, memory: Memory, user_entity_name: str) -> Source:
+    def of_memory(cls, memory: Memory, user_entity_name: str, titles: Mapping[str, str]) -> Source:
         """Return a memory as a source, with the days between which it holds or the day of its first version.
 
-        Of one about the user's own entity it says so, since its text may name the user.
+        Of one about the user's own entity it says so, since its text may name the user. One of a space has the space's
+        title, of `titles` by the ids of spaces.
         """
         start = format_date(memory.valid_at) if memory.valid_at else ""
         end = f"until {format_date(memory.invalid_at)}" if memory.invalid_at else ""
         held = f"{start} {end}".strip() or f"noted {format_date(memory.created_at)}"
         about = "about the user, " if memory.subject.name == user_entity_name else ""
-        shown = f"memory ({about}{held}): {indent_continuations(memory.content)}"
+        shown = f"memory ({_origin(memory.space, titles)}{about}{held}): {indent_continuations(memory.content)}"
         citation = Citation(memory_id=memory.id, quote="", valid_at=memory.valid_at, space=memory.space)
         return cls(shown, memory.content, memory.valid_at or memory.created_at, citation)
 
     @classmethod
-    def of_message(cls, message: Message, line: PreambleLine) -> Source:
-        """Return a message as a source; `line` has the part of it that a context shows, and its speaker."""
+    def of_message(cls, message: Message, line: PreambleLine, user_id: str, titles: Mapping[str, str]) -> Source:
+        """Return a message as a source; `line` has the part of it that a context shows, and its speaker.
+
+        One of a space has the space's title, and says so if it is the user who speaks there by the name of their id.
+        """
         day = format_date(message.timestamp)
         said = line.text if line.text.startswith(day) else f"{day}, {line.text}"
-        citation = Citation(message_id=message.id, quote="", valid_at=message.timestamp)
-        return cls(f"message, {said}", message.content, message.timestamp, citation)
+        kind = "message"
+        if message.space is not None:
+            by = "by the user, " if message.name == message.user_id == user_id else ""
+            kind = f"message ({f'{_origin(message.space, titles)}{by}'.removesuffix(', ')})"
+        citation = Citation(message_id=message.id, quote="", valid_at=message.timestamp, space=message.space)
+        return cls(f"{kind}, {said}", message.content, message.timestamp, citation)
+
+    @property
+    def key(self) -> SourceKey:
+        """What tells it from other sources: ids of messages are unique in a user or in a space only."""
+        return self.citation.space, self.citation.memory_id, self.citation.message_id
+
+
+def _origin(space: str | None, titles: Mapping[str, str]) -> str:
+    return "" if space is None else f"in {to_single_line(titles.get(space, space))}, "
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +81,8 @@ class ShownSources:
 
     def extended(self, found: Iterable[Source]) -> ShownSources:
         """Return these sources and, the oldest first, those that are not among them."""
-        known = {(source.citation.memory_id, source.citation.message_id) for source in self.sources}
-        added = {
-            key: source
-            for source in found
-            if (key := (source.citation.memory_id, source.citation.message_id)) not in known
-        }
+        known = {source.key for source in self.sources}
+        added = {source.key: source for source in found if source.key not in known}
         ordered = sorted(added.values(), key=lambda source: (source.at, source.shown))
         return ShownSources([*self.sources, *ordered])
 

@@ -26,7 +26,7 @@ from graphmem.runtime.times import Clock
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.rights import Rights
-from graphmem.tenants.trust import StatedKind
+from graphmem.tenants.spaces import SpaceId, SpaceRole
 from graphmem.tenants.users import UserStore
 from graphmem.text.token_counts import count_tokens
 
@@ -53,7 +53,8 @@ class ChatOptions(BaseModel):
     """How a call uses the memory of its user.
 
     Turns are stored in the session `session_id`; without one, in a session for each conversation. They belong to the
-    domain where there is one only. With `read_only` none is stored and no retrieval counted.
+    domain where there is one only. With a `space` its members share them, otherwise they are the user's own. With
+    `read_only` none is stored and no retrieval counted.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -61,7 +62,13 @@ class ChatOptions(BaseModel):
     session_id: Id | None = None
     token_budget: int = Field(DEFAULT_CHAT_BUDGET, ge=1, le=100_000)
     domains: list[Domain] = Field(default_factory=list, max_length=10)
+    space: SpaceId | None = None
     read_only: bool = False
+
+    @property
+    def needed_role(self) -> SpaceRole:
+        """The role that the call needs in its space."""
+        return SpaceRole.READER if self.read_only else SpaceRole.WRITER
 
     @property
     def domain(self) -> str | None:
@@ -71,17 +78,20 @@ class ChatOptions(BaseModel):
 
 @dataclass(slots=True, kw_only=True)
 class ServedCall(ChatCall):
-    """A call of a user, who had the `life` at its start: None for one who was not known.
-
-    What its turns state is trusted no more than `sent_as`.
-    """
+    """A call of a user by a caller; where its turns go had the `life` at its start: None for a user not yet known."""
 
     owner: Owner
+    caller: ApiKey
     options: ChatOptions
     ids: ConversationIds
     previous: RecentResponse | None
-    sent_as: StatedKind = "user"
     life: str | None = field(default=None, repr=False)
+
+    @property
+    def place(self) -> Owner:
+        """Where its turns go: to the user, or to the space that it names, whatever the caller's right to that is."""
+        space = self.options.space
+        return self.owner if space is None else Owner.of_space(self.owner.tenant, space)
 
     @property
     def asked_id(self) -> str | None:
@@ -124,7 +134,8 @@ class ChatService:
     ) -> ServedCall:
         """Return the call of a request with its context, or without one where it cannot be had in time.
 
-        Ids are keyed by the `secret`, so that they do not tell what was said.
+        Without the right to write to the space of the options there is no context either. Ids are keyed by the
+        `secret`, so that they do not tell what was said.
         """
         ids = ConversationIds(secret)
         previous = self._recent.find_response(owner.group_id, request)
@@ -134,19 +145,23 @@ class ChatService:
             request,
             session_id,
             owner=owner,
+            caller=caller,
             options=options,
             ids=ids,
             previous=previous,
-            sent_as=caller.source_kind,
         )
         with self.failures.noted(ChatFailure.CONTEXT):
             async with asyncio.timeout(CONTEXT_SECONDS):
                 call.life, call.context = await asyncio.gather(
-                    self._users.get_life(owner), self._build_context(call, caller)
+                    self._users.get_life(call.place), self._build_context(call)
                 )
         return call
 
-    async def _build_context(self, call: ServedCall, caller: ApiKey) -> ChatContext:
+    async def _build_context(self, call: ServedCall) -> ChatContext:
+        """Return the context; raise NotFound or Forbidden for a space to which the caller lacks the right."""
+        scope = await self._rights.read_scope(call.owner, call.caller)
+        if call.options.space is not None:
+            scope.require_role(call.options.space, call.options.needed_role)
         question = question_of(call.request)
         if call.request.asked is None:
             question = await self._load_question(call)
@@ -155,12 +170,12 @@ class ChatService:
             question=question,
             session_id=call.session_id,
             domains=call.options.domains,
+            space=call.options.space,
             token_budget=call.options.token_budget + tokens,
             recent_messages=False,  # the caller sends them to the model
         )
         # The requests that follow results of tools ask the same again, which is no further retrieval.
         reinforce = not call.options.read_only and not call.request.is_continued
-        scope = await self._rights.read_scope(call.owner, caller)
         context = await self._contexts.build(scope, request, reinforce=reinforce)
         return ChatContext.make(context.context_id, context.preamble)
 
@@ -168,9 +183,9 @@ class ChatService:
         """Return the stored question of a call whose turns the provider keeps; None where it is not known."""
         if call.asked_id is None:
             return None
-        if storing := self._storing.get((call.owner.group_id, call.session_id)):
+        if storing := self._storing.get((call.place.group_id, call.session_id)):
             await asyncio.wait([storing], timeout=PREVIOUS_SECONDS)
-        messages = await self._episodes.load_messages(call.owner, [call.asked_id])
+        messages = await self._episodes.load_messages(call.place, [call.asked_id])
         return question_of(ChatRequest.of_text(messages[0].content)) if messages else None
 
     def store(self, call: ServedCall, answer: ChatAnswer | None) -> None:
@@ -181,7 +196,7 @@ class ChatService:
         messages = messages_to_store(call.ids, call.session_id, call.request, answer)
         if call.options.read_only or not messages:
             return
-        place = (call.owner.group_id, call.session_id)
+        place = (call.place.group_id, call.session_id)
         batch = MessagesIn.model_validate(
             {"session_id": call.session_id, "messages": messages, "domain": call.options.domain}
         )
@@ -204,9 +219,13 @@ class ChatService:
                     await asyncio.sleep(pause)
 
     async def _store(self, call: ServedCall, batch: MessagesIn) -> None:
-        """Store turns, unless their user was forgotten since the call began."""
-        if call.life is None or await self._users.get_life(call.owner) == call.life:
-            await self._messages.add(call.owner, batch, sent_as=call.sent_as)
+        """Store turns, unless the user or the space that they go to was erased since the call began.
+
+        Raises NotFound or Forbidden for a space to which the caller has no right, or none any more.
+        """
+        place = await self._rights.find_place(call.owner, call.caller, call.options.space, SpaceRole.WRITER)
+        if call.life is None or await self._users.get_life(place) == call.life:
+            await self._messages.add(place, batch, author=call.owner.author_in(place), sent_as=call.caller.source_kind)
 
     async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - an end, not an error
         """Wait until the turns of all calls are stored, or for `timeout` seconds."""

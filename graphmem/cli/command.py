@@ -156,6 +156,7 @@ User = Annotated[str, typer.Option("--user", "-u", help="The user's id.", show_d
 AnyUser = Annotated[str | None, typer.Option("--user", "-u", help="One user; absent: all users of the tenant.")]
 ValidAsOf = Annotated[str | None, typer.Option(help="What was true at this time, such as 2025-06-01T12:00:00Z.")]
 KnownAsOf = Annotated[str | None, typer.Option(help="What graphmem knew at this time.")]
+MinTrust = Annotated[str | None, typer.Option(help="Only what comes from sources trusted as much as this one.")]
 Tenant = Annotated[str, typer.Option("--tenant", help="The tenant of the user.")]
 Space = Annotated[str | None, typer.Option("--space", help="A space of the user; absent: the user's own memory.")]
 Spaces = Annotated[

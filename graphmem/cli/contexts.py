@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from graphmem.cli.command import KnownAsOf, Output, Spaces, Tenant, User, ValidAsOf, command
+from graphmem.cli.command import KnownAsOf, MinTrust, Output, Spaces, Tenant, User, ValidAsOf, command
 from graphmem.cli.spaces import given_spaces
 from graphmem.cli.startup import open_operations
 
 if TYPE_CHECKING:
     from graphmem.search.models import Persona
+    from graphmem.tenants.trust import StatedKind
 
 
 app = typer.Typer()
@@ -30,7 +31,9 @@ async def ask(
     ] = 2000,
     valid_as_of: ValidAsOf = None,
     known_as_of: KnownAsOf = None,
+    min_trust: MinTrust = None,
     spaces: Spaces = None,
+    space: Annotated[str | None, typer.Option(help="The space that shares the session.")] = None,
 ) -> None:
     """Answer a question from memory and cite the sources; needs a language model."""
     from graphmem.cli import render
@@ -43,6 +46,8 @@ async def ask(
             token_budget=token_budget,
             valid_as_of=valid_as_of,
             known_as_of=known_as_of,
+            min_trust=cast("StatedKind | None", min_trust),
+            space=space,
             **given_spaces(spaces),
         )
     output.show(response, *render.answer(response))

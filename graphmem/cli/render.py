@@ -91,10 +91,12 @@ def answer(response: AskResponse) -> list[Renderable]:
     """Return an answer from memory and its citations."""
     if response.answer is None:
         return [Text("Memory has no answer to this.")]
-    table = make_table("source", "id", "since", "words")
+    is_shared = any(citation.space for citation in response.citations)
+    table = make_table("source", "id", "since", *(["space"] if is_shared else []), "words")
     for citation in response.citations:
         kind, id = ("memory", citation.memory_id) if citation.memory_id else ("message", citation.message_id)
-        add_row(table, kind, shorten_id(id or ""), format_time(citation.valid_at), citation.quote)
+        cells = (kind, shorten_id(id or ""), format_time(citation.valid_at))
+        add_row(table, *cells, *([citation.space or ""] if is_shared else []), citation.quote)
     return [Text(response.answer), table]
 
 

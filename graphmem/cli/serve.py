@@ -102,11 +102,18 @@ async def open_explorer(
 
 
 @command(app, "mcp")
-async def mcp(output: Output, user: User, tenant: Tenant = "default") -> None:
+async def mcp(
+    output: Output,
+    user: User,
+    source_kind: Annotated[
+        str, typer.Option("--as", help="Whose word it is what the model saves, such as assistant or tool.")
+    ] = "user",
+    tenant: Tenant = "default",
+) -> None:
     """Serve one user's memory as MCP tools over standard input and output."""
     from graphmem.mcp.server import run_stdio
 
-    await run_stdio(read_settings(), user, tenant)
+    await run_stdio(read_settings(), user, tenant, source_kind)
 
 
 @command(app, "worker")

@@ -102,7 +102,9 @@ class AskOptions(TypedDict, total=False):
     token_budget: int
     valid_as_of: TimeInput | None
     known_as_of: TimeInput | None
+    min_trust: StatedKind | None
     spaces: SpacesInput
+    space: str | None
     reinforce: bool
 
 

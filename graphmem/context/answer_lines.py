@@ -167,7 +167,7 @@ def quote_line(message: Message, text: str, titles: Mapping[str, str]) -> Preamb
     """Return a part of a message with its day and its speaker; one of a space has the space's title as its origin."""
     speaker = message.name or f"the {message.role.value}"
     line = f"{format_date(message.timestamp)}, {to_single_line(speaker)}: {text}"
-    return PreambleLine(message.id, line, _origin(message.space, titles))
+    return PreambleLine(message.key, line, _origin(message.space, titles))
 
 
 def _origin(space: str | None, titles: Mapping[str, str]) -> str:

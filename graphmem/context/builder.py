@@ -199,7 +199,7 @@ class ContextBuilder:
             valid_as_of=request.valid_as_of,
             known_as_of=request.known_as_of,
         )
-        material = ContextMaterial(snapshot, hits, quotes, surroundings, refers_to_past, scope.titles, profiles)
+        material = ContextMaterial(snapshot, hits, quotes, surroundings, refers_to_past, scope.titles, profiles, order)
         packed = pack_context(request, material, product)
         return await self._complete(source, request, material, packed)
 

@@ -56,12 +56,13 @@ from graphmem.context.relevance import (
     match_domains,
     semantic_score,
 )
-from graphmem.conversations.session import MessageRole
+from graphmem.conversations.session import Message, MessageRole
 from graphmem.memories.entity_profile import EntityProfile
 from graphmem.memories.memory import Memory, MemoryType, Scope
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
 from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import ProductProfile
+from graphmem.tenants.trust import DEFAULT_ORDER, TrustOrder
 
 MAX_UNREAD_MESSAGES = 5
 """User messages, not yet read by extraction, that may contradict a memory; the latest are taken."""
@@ -87,23 +88,32 @@ class _ConversationLines(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltContext:
-    """A context, the memories in it that answer the question, and the lines of the messages in it.
+class ShownMessage:
+    """A message that a context shows, and the line that shows it or a part of it."""
 
-    Of these, `quotes` are what answers the question, and `messages` the latest of the session.
+    message: Message
+    line: PreambleLine
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltContext:
+    """A context, the memories in it that answer the question, and the messages in it.
+
+    These are the latest of the session and those that answer the question. `trust_order` is that of the tenant.
     """
 
     context: ContextResponse
     recalled: Sequence[Memory]
-    quotes: Sequence[PreambleLine] = ()
-    messages: Sequence[PreambleLine] = ()
+    messages: Sequence[ShownMessage] = ()
+    trust_order: TrustOrder = DEFAULT_ORDER
 
 
 @dataclass(frozen=True, slots=True)
 class ContextMaterial:
     """What a context is composed from; `quotes` are messages that may say something about the question.
 
-    `titles` are those of the spaces that are read, by their ids; `profiles` those of entities that the question names.
+    `titles` are those of the spaces that are read, by their ids; `profiles` those of entities that the question names;
+    `trust_order` is that of the tenant.
     """
 
     snapshot: ContextSnapshot
@@ -113,6 +123,7 @@ class ContextMaterial:
     refers_to_past: bool
     titles: Mapping[str, str] = field(default_factory=dict)
     profiles: Sequence[EntityProfile] = ()
+    trust_order: TrustOrder = DEFAULT_ORDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +244,15 @@ def complete_context(
         profiles=list(packed.profiles),
     )
     answering = [hit.memory for hit in packed.recalled if hit.score >= FIT_SCORE]
-    return BuiltContext(context, answering[: request.top], packed.preamble.quotes, packed.preamble.messages)
+    return BuiltContext(context, answering[: request.top], _shown_messages(material, packed), material.trust_order)
+
+
+def _shown_messages(material: ContextMaterial, packed: PackedContext) -> list[ShownMessage]:
+    messages = {
+        message.key: message for message in (*material.snapshot.messages, *(hit.message for hit in material.quotes))
+    }
+    lines = (*packed.preamble.messages, *packed.preamble.quotes)
+    return [ShownMessage(messages[line.key], line) for line in lines]
 
 
 def _conversation_lines(request: ContextRequest, snapshot: ContextSnapshot) -> _ConversationLines:

@@ -94,7 +94,7 @@ def build_recent_messages(messages: Sequence[Message]) -> list[RecentMessage]:
 def message_lines(messages: Sequence[Message]) -> list[PreambleLine]:
     """Return messages as lines of the preamble, `[USER]: …`."""
     return [
-        PreambleLine(message.id, f"[{message.role.value.upper()}]: {to_single_line(message.content)}")
+        PreambleLine(message.key, f"[{message.role.value.upper()}]: {to_single_line(message.content)}")
         for message in messages
     ]
 

@@ -223,6 +223,11 @@ class Message(BaseModel):
     """Whether extraction caught something in it that addresses the assistant, or speaks for the user."""
 
     @property
+    def key(self) -> str:
+        """Its id, in a space with the space before it: ids are unique in a user or in a space only."""
+        return self.id if self.space is None else f"{self.space}\0{self.id}"
+
+    @property
     def origin(self) -> StatedKind:
         """Whose word its text is."""
         return origin_of(self.role, self.metadata)

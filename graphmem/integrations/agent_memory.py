@@ -36,7 +36,11 @@ class AgentMemory:
     async def build_context(self, question: str) -> str:
         """Return what is known that may help with a question, as a block by which an adapter finds it again."""
         response = await self.client.context(
-            self.user_id, question, session_id=self.session_id, token_budget=self.token_budget
+            self.user_id,
+            question,
+            session_id=self.session_id,
+            token_budget=self.token_budget,
+            space=self.space,
         )
         return make_context_block(response.preamble)
 

@@ -72,6 +72,7 @@ class _ChatMemory:
             "question": question,
             "session_id": call.session_id,
             "domains": self.options.domains,
+            "space": self.options.space,
             "token_budget": self.options.token_budget + count_tokens(question or ""),
             "recent_messages": False,  # the caller sends them to the model
         }

@@ -81,6 +81,10 @@ SpaceArgument = Annotated[
 SpacesArgument = Annotated[
     SpaceSelection, Field(description="Ids of shared spaces to read too; all: every one; none: only the user's own.")
 ]
+SavedAs = SkipJsonSchema[StatedKind | None]
+"""Whose word a statement is, for the program around the model: its schema does not show it."""
+MinTrust = SkipJsonSchema[StatedKind | None]
+"""The least trusted source that counts, for the program around the model: its schema does not show it."""
 Limit = Annotated[int, Field(ge=1, le=50, description="Most memories to return.")]
 
 
@@ -98,7 +102,7 @@ class SearchFilters(MemoryFilters):
     min_importance: UnitInterval | None = None
     # Whose word a memory is is for the program around the model to filter by; it may send these all the same.
     source_kind: SkipJsonSchema[SourceKind | None] = None
-    min_trust: SkipJsonSchema[StatedKind | None] = None
+    min_trust: MinTrust = None
     speaker: SkipJsonSchema[StorableText | None] = None
     agent: SkipJsonSchema[Id | None] = None
     session_id: SkipJsonSchema[Id | None] = None

@@ -25,7 +25,9 @@ from graphmem.mcp.tools import ConversationTools, MemoryTools
 from graphmem.runtime.errors import GraphmemError
 from graphmem.runtime.progress import StartProgress
 from graphmem.runtime.settings import Settings
-from graphmem.runtime.validation import invalid_input_from
+from graphmem.runtime.times import MIN_TIME
+from graphmem.runtime.validation import invalid_input_from, validate_input
+from graphmem.tenants.access import ApiKey, ApiKeyIn, KeyRole
 from graphmem.tenants.owners import DEFAULT_TENANT, Owner, make_owner
 
 if TYPE_CHECKING:
@@ -173,13 +175,14 @@ async def open_tool_client(memory: InProcessMemory, user_id: str) -> AsyncIterat
         yield client
 
 
-async def run_stdio(settings: Settings, user_id: str, tenant: str = DEFAULT_TENANT) -> None:
+async def run_stdio(settings: Settings, user_id: str, tenant: str = DEFAULT_TENANT, source_kind: str = "user") -> None:
     """Serve the tools for one user until standard input ends; only the protocol is written to standard output.
 
-    The services are opened in the background, because clients wait only briefly for a server to start. When opening
-    fails, tool calls report the error and the next call tries again. Raises InvalidInput for an unusable user id.
+    What they save is the word of `source_kind`, as with a key that is bound to it. The services are opened in the
+    background, because clients wait only briefly for a server to start. When opening fails, tool calls report the error
+    and the next call tries again. Raises InvalidInput for an unusable user id and for an unknown source.
     """
-    connection = Connection(make_owner(tenant, user_id), actor=SERVER_NAME)
+    connection = _make_local_connection(make_owner(tenant, user_id), source_kind)
     lazy_services = LazyServices(settings, connection.owner)
     # Clients list the tools at once and wait only briefly: not until the services are open.
     server = make_server(
@@ -190,6 +193,15 @@ async def run_stdio(settings: Settings, user_id: str, tenant: str = DEFAULT_TENA
         always_offers_spaces=True,
     )
     await server.run_stdio_async()
+
+
+def _make_local_connection(owner: Owner, source_kind: str) -> Connection:
+    """Return the connection of this machine to a user: with a key of its own where it does not speak for the user."""
+    given = validate_input(ApiKeyIn, {"name": SERVER_NAME, "role": KeyRole.AGENT, "source_kind": source_kind})
+    if given.source_kind == "user":
+        return Connection(owner, actor=SERVER_NAME)
+    key = ApiKey(**given.model_dump(), id=SERVER_NAME, created_at=MIN_TIME, tenant=owner.tenant)
+    return Connection(owner, actor=SERVER_NAME, key=key)
 
 
 class LazyServices:

@@ -87,6 +87,7 @@ class CitationResult(_CompactModel):
     message_id: str | None = None
     quote: str
     valid_at: datetime | None = Field(None, description="since when the memory holds, or when the message was said")
+    space: str | None = Field(None, description="the space that it is from; absent: the user's own")
 
 
 class AnswerResult(_CompactModel):

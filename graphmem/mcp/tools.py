@@ -92,6 +92,7 @@ class MemoryTools(ConnectedTools):
         valid_at: arguments.ValidAt = None,
         expires_at: arguments.ExpiresAt = None,
         space: arguments.SpaceArgument = None,
+        source_kind: arguments.SavedAs = None,
     ) -> SaveMemoryResult:
         """Save what the user explicitly asks you to remember: "remember …", "don't forget …".
 
@@ -107,6 +108,7 @@ class MemoryTools(ConnectedTools):
             "valid_at": valid_at,
             "expires_at": expires_at,
             "space": space,
+            "source": {"kind": source_kind} if source_kind else None,
             "confidence": 1.0,
             "importance": 0.8,
         }
@@ -127,6 +129,7 @@ class MemoryTools(ConnectedTools):
         invalid_at: arguments.InvalidAt = None,
         supersedes: arguments.SupersededIds = [],  # noqa: B006 - a schema's default, never changed
         space: arguments.SpaceArgument = None,
+        source_kind: arguments.SavedAs = None,
     ) -> SaveMemoryResult:
         """Save one statement from this conversation that is worth knowing in later ones.
 
@@ -146,6 +149,7 @@ class MemoryTools(ConnectedTools):
             "invalid_at": invalid_at,
             "supersedes": supersedes,
             "space": space,
+            "source": {"kind": source_kind} if source_kind else None,
         }
         return await self._save(call, statement)
 
@@ -375,6 +379,7 @@ class ConversationTools(ConnectedTools):
         valid_as_of: arguments.ValidAsOf = None,
         known_as_of: arguments.KnownAsOf = None,
         spaces: arguments.SpacesArgument = "all",
+        min_trust: arguments.MinTrust = None,
     ) -> AnswerResult:
         """Ask memory one question and get the answer with quotes of its sources, or that memory has none.
 
@@ -388,6 +393,7 @@ class ConversationTools(ConnectedTools):
             "valid_as_of": valid_as_of,
             "known_as_of": known_as_of,
             "spaces": spaces,
+            "min_trust": min_trust,
             "reinforce": connection.can_write,
         }
         request = validate_input(AskRequest, given)

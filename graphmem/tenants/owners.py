@@ -89,6 +89,10 @@ class Owner:
         """The id of the user; None for a space and for the tenant."""
         return None if self.is_space else self.user_id or None
 
+    def author_in(self, place: Owner) -> str | None:
+        """Return the id of this user as the author of what they write to a space; None where it is the user's own."""
+        return self.user_id if place.is_space else None
+
     @property
     def group_id(self) -> str:
         """The `group_id` of every node and edge that this owner has in the graph."""

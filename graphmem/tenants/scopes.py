@@ -69,6 +69,10 @@ class ReadScope:
             raise NotFound("There is no such space.")
         return found
 
+    def require_role(self, space: str, needed: SpaceRole) -> None:
+        """Raise NotFound for a space that the scope does not read, Forbidden where the caller's role is not enough."""
+        require_role(dict(self.spaces)[self.find_space(space)], needed)
+
     def owner_of(self, group_id: str) -> Owner:
         """Return whose memory a group of the scope is; raise NotFound for another group."""
         if group_id not in self.group_ids:

@@ -225,6 +225,113 @@ async def test_headers_say_how_the_memory_is_used(
     assert (refused.status_code, refused.json()["errors"][0]["loc"]) == (422, ["header", "x-graphmem-budget"])
 
 
+async def make_atlas(admin: httpx.AsyncClient, **roles: str) -> None:
+    """Make a space with members by their role."""
+    members = [{"user": user, "role": role} for user, role in roles.items()]
+    made = await admin.put("/v1/spaces/atlas", json={"title": "Team Atlas", "members": members})
+    assert made.is_success, made.text
+
+
+async def read_space(admin: httpx.AsyncClient, user: str) -> list[tuple[str, str, str | None]]:
+    """Return who sent what, by which name, of all messages in the space, in order."""
+    listed = await admin.get(f"/v1/users/{user}/sessions", params={"space": "atlas"})
+    found = []
+    for session in reversed(listed.json()["items"]):
+        path = f"/v1/users/{user}/sessions/{session['session_id']}/messages"
+        messages = (await admin.get(path, params={"space": "atlas"})).json()["items"]
+        found += [(message["user_id"], message["content"], message["name"]) for message in messages]
+    return found
+
+
+async def test_turns_go_to_the_space_that_the_call_names(
+    admin: httpx.AsyncClient, agent: httpx.AsyncClient, provider: ProviderServer, services: Services, turns: Any
+) -> None:
+    await make_atlas(admin, mara="writer", ines="writer", cy="reader")
+    shared = {"content": "The launch of Atlas is on Friday.", "space": "atlas"}
+    assert (await agent.post("/v1/users/ines/memories", json={"memories": [shared]})).is_success
+    provider.prepare("On Friday.", "Yes.", "So it is.")
+    in_atlas = {**AS_MARA, "X-Graphmem-Space": "atlas"}
+    ask = {"model": "m", "messages": [{"role": "user", "content": "When is the launch of Atlas?"}]}
+    answer = await agent.post(CHAT, json=ask, headers=in_atlas)
+    assert answer.headers["x-graphmem-context-id"]
+    assert "The launch of Atlas is on Friday." in provider.received[0].system
+    assert "x-graphmem-space" not in provider.received[0].headers
+    await services.chats.flush()
+    turn = [("mara", "When is the launch of Atlas?", "mara"), ("mara", "On Friday.", None)]
+    assert await read_space(admin, "ines") == turn
+    assert await turns() == []
+
+    same = [*ask["messages"], {"role": "assistant", "content": "On Friday."}, {"role": "user", "content": "Sure?"}]
+    await agent.post(CHAT, json={"model": "m", "messages": same}, headers=in_atlas)
+    await services.chats.flush()
+    more = [("mara", "Sure?", "mara"), ("mara", "Yes.", None)]
+    assert await read_space(admin, "ines") == [*turn, *more], "what is sent again is stored once"
+
+    read_only = {"X-Graphmem-User": "cy", "X-Graphmem-Space": "atlas", "X-Graphmem-Read-Only": "true"}
+    answer = await agent.post(CHAT, json=ask, headers=read_only)
+    assert answer.headers["x-graphmem-context-id"], "a reader may ask"
+    await services.chats.flush()
+    assert await read_space(admin, "ines") == [*turn, *more]
+    refused = await agent.post(CHAT, json=ask, headers={**AS_MARA, "X-Graphmem-Space": "x" * 300})
+    assert (refused.status_code, refused.json()["errors"][0]["loc"]) == (422, ["header", "x-graphmem-space"])
+
+
+@pytest.mark.parametrize(("user", "space"), [("cy", "atlas"), ("dora", "atlas"), ("mara", "unknown")])
+async def test_without_a_right_to_the_space_a_call_goes_through_without_memory(
+    admin: httpx.AsyncClient,
+    agent: httpx.AsyncClient,
+    provider: ProviderServer,
+    services: Services,
+    turns: Any,
+    user: str,
+    space: str,
+) -> None:
+    await make_atlas(admin, mara="writer", cy="reader")
+    told = {"memories": [{"content": "I live in Lund."}]}
+    assert (await agent.post(f"/v1/users/{user}/memories", json=told)).is_success
+    provider.prepare("In Lund.")
+    answer = await agent.post(CHAT, json=ASK, headers={"X-Graphmem-User": user, "X-Graphmem-Space": space})
+    assert answer.json()["choices"][0]["message"]["content"] == "In Lund."
+    assert answer.headers["x-graphmem-memory"] == "unavailable"
+    assert "x-graphmem-context-id" not in answer.headers
+    assert provider.received[0].body == ASK
+    await services.chats.flush()
+    assert await read_space(admin, "mara") == []
+    assert await turns(user) == [], "nothing is stored where the caller did not ask for it"
+
+
+async def test_what_a_member_says_who_is_removed_meanwhile_is_not_stored(
+    connect: Connect, admin: httpx.AsyncClient, provider: ProviderServer, services: Services, turns: Any
+) -> None:
+    await make_atlas(admin, mara="writer", ines="owner")
+    provider.prepare("Slowly it comes.")
+    provider.gate.clear()
+    client = connect(default_headers={**AS_MARA, "X-Graphmem-Space": "atlas"})
+    stream = await client.chat.completions.create(model="m", messages=QUESTION, stream=True)
+    assert (await admin.delete("/v1/spaces/atlas/members/mara")).status_code == 204
+    provider.gate.set()
+    assert await read(stream) == "Slowly it comes."
+    await services.chats.flush()
+    assert await read_space(admin, "ines") == []
+    assert await turns() == []
+
+
+async def test_nothing_is_stored_in_a_space_that_is_erased_and_made_again_meanwhile(
+    connect: Connect, admin: httpx.AsyncClient, provider: ProviderServer, services: Services
+) -> None:
+    await make_atlas(admin, mara="writer")
+    provider.prepare("Slowly it comes.")
+    provider.gate.clear()
+    client = connect(default_headers={**AS_MARA, "X-Graphmem-Space": "atlas"})
+    stream = await client.chat.completions.create(model="m", messages=QUESTION, stream=True)
+    assert (await admin.delete("/v1/spaces/atlas")).is_success
+    await make_atlas(admin, mara="writer")
+    provider.gate.set()
+    assert await read(stream) == "Slowly it comes."
+    await services.chats.flush()
+    assert await read_space(admin, "mara") == []
+
+
 async def test_errors_of_the_provider_arrive_as_they_are(
     agent: httpx.AsyncClient, provider: ProviderServer, turns: Any
 ) -> None:

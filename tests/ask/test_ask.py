@@ -19,6 +19,7 @@ from graphmem.runtime.settings import Settings
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from graphmem.tenants.owners import Owner
 from tests.api.conftest import serve_app
+from tests.api.test_quarantine import quarantine
 from tests.mcp.conftest import call_tool, in_process_client
 from tests.models.scripted_server import ScriptedServer, Step, fails, replies
 
@@ -127,6 +128,125 @@ async def test_an_answer_rests_on_the_spaces_that_are_read(
     assert (await ask(mara, question))["answered"]
     assert not (await ask(mara, question, spaces="none"))["answered"]
     assert ("Malmö" in shown_to(model), "Malmö" in shown_to(model, 1)) == (True, False)
+
+
+async def tell_spaces(asking: Services, address: str, tenant: str) -> None:
+    """Make two spaces of mara and bob, and tell something in each, in messages with the same ids."""
+    members = [{"user": user, "role": "writer"} for user in ("mara", "bob")]
+    told = {
+        "atlas": [
+            {"role": "user", "content": "The launch of Atlas is on the fourth of December.", "id": "m1"},
+            {"role": "assistant", "content": "The launch of Atlas may well slip to January.", "id": "m2"},
+        ],
+        "borea": [{"role": "user", "content": "The launch of Borea is in Kiruna.", "id": "m1"}],
+    }
+    async with await connect(asking, address, tenant, "admin") as admin:
+        for space, messages in told.items():
+            body = {"title": f"Team {space.title()}", "members": members}
+            assert (await admin.put(f"/v1/spaces/{space}", json=body)).status_code == 201
+            batch = {"session_id": "standup", "space": space, "messages": messages, "extract": False}
+            answer = await admin.post("/v1/users/bob/messages", json=batch)
+            assert answer.is_success, answer.text
+
+
+def line_with(words: str, prompt: str) -> str:
+    """Return the line of a prompt that has some words."""
+    [line] = [line for line in prompt.splitlines() if words in line and line.startswith("[")]
+    return line
+
+
+def number_of(words: str, prompt: str) -> int:
+    """Return the number of the source that has some words."""
+    return int(line_with(words, prompt).partition("]")[0].removeprefix("["))
+
+
+async def test_an_answer_rests_on_messages_of_the_spaces_that_are_read(
+    asking: Services, address: str, tenant: str, mara: httpx.AsyncClient, model: ScriptedServer
+) -> None:
+    await tell_spaces(asking, address, tenant)
+    model.steps = [answers(None)] * 3
+    question = "When and where are the launches of Atlas and Borea?"
+    await ask(mara, question)
+    prompt = shown_to(model)
+    assert "message (in Team Atlas), " in line_with("December", prompt)
+    assert ", bob: The launch of Atlas" in line_with("December", prompt)
+    assert "message (in Team Borea), " in line_with("Kiruna", prompt)
+
+    model.steps = [
+        answers("In December, in Kiruna.", *((number_of(word, prompt), word) for word in ("December", "Kiruna")))
+    ]
+    cited = (await ask(mara, question))["citations"]
+    assert [(one["space"], one["memory_id"], one["message_id"], one["quote"]) for one in cited] == [
+        ("atlas", None, "m1", "December"),
+        ("borea", None, "m1", "Kiruna"),
+    ]
+
+    model.requests.clear()
+    model.steps = [answers(None)] * 2
+    await ask(mara, question, spaces=["borea"])
+    assert ("December" in shown_to(model), "Kiruna" in shown_to(model)) == (False, True)
+    model.requests.clear()
+    await ask(mara, question, spaces="none")
+    assert "launch of" not in shown_to(model).partition("<sources>")[2].partition("</sources>")[0]
+
+
+async def test_the_session_of_a_question_may_be_that_of_a_space(
+    asking: Services, address: str, tenant: str, mara: httpx.AsyncClient, model: ScriptedServer
+) -> None:
+    await tell_spaces(asking, address, tenant)
+    batch = {"session_id": "standup", "space": "atlas", "extract": False}
+    batch |= {"messages": [{"role": "user", "content": "I book the hall for it.", "id": "m3"}]}
+    assert (await mara.post(f"{USER}/messages", json=batch)).is_success
+    model.steps = [answers(None), answers(None)]
+    await ask(mara, "Who books the hall?", session_id="standup", space="atlas", min_trust="user")
+    prompt = shown_to(model)
+    assert line_with("I book the hall", prompt).startswith("[")
+    assert "message (in Team Atlas, by the user), " in line_with("I book the hall", prompt)
+    assert "slip to January" not in prompt, "an assistant is trusted less than a user"
+    model.requests.clear()
+    await ask(mara, "Who books the hall?", session_id="standup", space="atlas")
+    assert "slip to January" in shown_to(model)
+    refused = await mara.post(f"{USER}/ask", json={"question": "Who?", "session_id": "standup", "space": "unknown"})
+    assert refused.status_code == 404
+
+
+async def test_an_answer_rests_on_sources_that_are_trusted_enough(
+    mara: httpx.AsyncClient, model: ScriptedServer
+) -> None:
+    page = {"content": "Mara lives in a house in Oslo.", "source": {"kind": "web"}}
+    assert (await mara.post(f"{USER}/memories", json={"memories": [page]})).is_success
+    turns = [
+        {"role": "user", "content": "The place where I live has a garden."},
+        {"role": "assistant", "content": "The place where you live has two balconies, I suppose."},
+    ]
+    batch = {"session_id": "home", "messages": turns, "extract": False}
+    assert (await mara.post(f"{USER}/messages", json=batch)).is_success
+    seen = {}
+    for least in (None, "assistant", "user"):
+        model.requests.clear()
+        model.steps = [answers(None)]
+        await ask(mara, "What is the place like where I live?", min_trust=least)
+        prompt = shown_to(model)
+        seen[least] = {word for word in ("Oslo", "balconies", "garden", "Lund") if word in prompt}
+    assert seen == {
+        None: {"Oslo", "balconies", "garden", "Lund"},
+        "assistant": {"balconies", "garden", "Lund"},
+        "user": {"garden", "Lund"},
+    }
+    refused = await mara.post(f"{USER}/ask", json={"question": "Where?", "min_trust": "rumour"})
+    assert (refused.status_code, "min_trust" in refused.text) == (422, True)
+
+
+async def test_no_answer_rests_on_a_message_of_which_something_was_caught(
+    asking: Services, address: str, tenant: str, mara: httpx.AsyncClient, model: ScriptedServer
+) -> None:
+    await tell_spaces(asking, address, tenant)
+    await quarantine(asking, Owner.of_space(tenant, "atlas"), "Atlas launches in December", message_id="m1")
+    model.steps = [answers(None)] * 2
+    for place in ({}, {"session_id": "standup", "space": "atlas"}):
+        model.requests.clear()
+        await ask(mara, "When and where are the launches of Atlas and Borea?", **place)
+        assert ("December" in shown_to(model), "Kiruna" in shown_to(model)) == (False, True)
 
 
 async def test_a_second_look_shows_what_the_first_asked_for(mara: httpx.AsyncClient, model: ScriptedServer) -> None:
@@ -269,7 +389,9 @@ async def test_the_tool_is_offered_where_there_is_a_model(
     async with in_process_client(memory, owner) as without:
         assert "ask_memory" not in {tool.name for tool in (await without.list_tools()).tools}
     async with in_process_client(asking, owner) as client:
-        found = await call_tool(client, "ask_memory", question="Where do I live?")
+        found = await call_tool(client, "ask_memory", question="Where do I live?", min_trust="document")
+        [tool] = [tool for tool in (await client.list_tools()).tools if tool.name == "ask_memory"]
+    assert "min_trust" not in tool.input_schema["properties"], "it is for the program around the model"
     assert (found["answer"], found["citations"][0]["quote"]) == ("You live in Lund.", "lives in Lund")
 
 

@@ -77,6 +77,54 @@ def test_admin_adds_changes_and_removes_members(page: Page, team: ExplorerUser) 
     assert members_of(team) == {member["user"]: member["role"] for member in MEMBERS}
 
 
+def test_admin_makes_a_space_with_its_members(page: Page, team: ExplorerUser) -> None:
+    team.open(page, "spaces", tenant_view=True)
+    page.wait_for("#space-id").send_keys("borea")
+    page.wait_for("#space-name").send_keys("Team Borea")
+    page.wait_for("#space-about").send_keys("What concerns the north.")
+    first, *_ = page.find_all("#space-members input")
+    first.send_keys("ann")
+    page.click("#another-member")
+    page.find_all("#space-members input")[1].send_keys("bob")
+    page.find_all("#space-members select")[1].send_keys("writer")
+    page.click("#another-member")  # a row without an id names nobody
+    page.click("#space-form button", "Make it")
+    page.wait_for("h1", "Team Borea")
+    page.wait_for("#status", "The space Team Borea is made.")
+    page.wait_for("#member-list li", "bob")
+    made = team.http.get("/v1/spaces/borea").json()
+    assert (made["title"], made["about"]) == ("Team Borea", "What concerns the north.")
+    assert made["members"] == [{"user": "ann", "role": "owner"}, {"user": "bob", "role": "writer"}]
+    assert page.console_errors == []
+
+
+def test_space_that_cannot_be_made_says_why_and_changes_nothing(page: Page, team: ExplorerUser) -> None:
+    team.open(page, "spaces", tenant_view=True)
+    page.wait_for("#space-name").send_keys("Another Atlas")
+    page.wait_for("#space-id").send_keys("atlas")
+    page.click("#space-form button", "Make it")
+    page.wait_for("#problem", "There is a space “atlas” already")
+    assert team.http.get("/v1/spaces/atlas").json()["title"] == "Team Atlas"
+    page.set("#space-id", "borea")
+    first, *_ = page.find_all("#space-members input")
+    first.send_keys("ann")
+    page.click("#another-member")
+    page.find_all("#space-members input")[1].send_keys("ann")
+    page.click("#space-form button", "Make it")
+    page.wait_for("#problem", "a user or a key is named twice")
+    assert team.http.get("/v1/spaces/borea").status_code == 404
+
+
+def test_admin_changes_what_a_space_is_called_and_what_it_is_about(page: Page, team: ExplorerUser) -> None:
+    team.open(page, "spaces/atlas", tenant_view=True)
+    page.set("#space-name", "Team Atlas North")
+    page.set("#space-about", "")
+    page.click("#space-form button", "Save")
+    page.wait_for("h1", "Team Atlas North")
+    changed = team.http.get("/v1/spaces/atlas").json()
+    assert (changed["title"], changed["about"], changed["members"]) == ("Team Atlas North", "", MEMBERS)
+
+
 def test_contested_statement_is_resolved_after_a_confirmation(page: Page, team: ExplorerUser) -> None:
     team.open(page, "spaces/atlas", tenant_view=True)
     page.wait_for("#contested-list li", "the word of: web, said by bob")
@@ -136,8 +184,8 @@ def test_keys_see_and_change_only_what_they_have_a_right_to(page: Page, team: Ex
     team.open(page, "spaces/atlas", tenant_view=True, key=keys["cy"])
     page.wait_for("#list-title", "2 memories")
     page.wait_for("#member-list li", "owner")
-    assert not page.find_all("#member-form")
-    assert not page.find_all("#quarantine")
+    for admins_alone in ("#member-form", "#space-form", "#quarantine"):
+        assert not page.find_all(admins_alone)
     page.click("#contested-list button", "It holds")
     page.click("#confirm-yes")
     page.wait_for("#problem", "needs the role writer")

@@ -115,7 +115,7 @@ async def test_a_question_is_answered_with_what_the_answer_rests_on(
     shown = await cli_with_models("ask", "Where do I live?", "--user", user)
     assert "You live in Lund." in shown.out
     assert "lives in Lund" in shown.out
-    answered = await cli_with_models("ask", "Where do I live?", "--user", user, "--json")
+    answered = await cli_with_models("ask", "Where do I live?", "--user", user, "--min-trust", "user", "--json")
     assert (answered.json["answered"], answered.json["citations"][0]["quote"]) == (True, "lives in Lund")
     models.completion = json.dumps({"sources": [], "answer": None, "search": None})
     unknown = await cli_with_models("ask", "What is my blood type?", "--user", user)

@@ -224,6 +224,32 @@ async def test_read_only_stores_nothing(provider: ProviderServer, client: AsyncC
     assert await list_turns(client) == []
 
 
+async def test_what_is_said_for_a_space_is_shared_there_and_nowhere_else(
+    provider: ProviderServer, client: AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    await client.add("mara", {"content": "Mara lives in Lund."})
+    await client.put_space("atlas", title="Team Atlas", members=[{"user": "mara", "role": "owner"}])
+    provider.prepare("In Lund.", "Who knows?")
+    async with wrap_openai(connect_async(provider), user="mara", space="atlas", memory=client) as chat:
+        await chat.chat.completions.create(model="m", messages=QUESTION)
+    assert "Mara lives in Lund." in provider.received[0].system
+    assert await list_turns(client) == []
+    (session,) = (await client.sessions("mara", space="atlas")).items
+    messages = (await client.session_messages("mara", session.session_id, space="atlas")).items
+    assert [(message.name, message.content) for message in messages] == [
+        ("mara", "Where do I live?"),
+        (None, "In Lund."),
+    ]
+    await client.add("dora", {"content": "Dora lives in Oslo."})
+    with caplog.at_level(logging.WARNING):
+        async with wrap_openai(connect_async(provider), user="dora", space="atlas", memory=client) as chat:
+            await chat.chat.completions.create(model="m", messages=QUESTION)
+            assert memory_of(chat).failures.count == 1
+    assert provider.received[1].body["messages"] == QUESTION, "without a right to the space there is no memory"
+    assert "There is no such space." in caplog.text
+    assert await list_turns(client, "dora") == []
+
+
 async def test_without_graphmem_the_model_answers_and_one_warning_is_logged(
     provider: ProviderServer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -9,7 +9,11 @@ from typing import Any
 
 from mcp import Client, StdioServerParameters
 
+from graphmem.app.bootstrap import Services
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import Owner
 from tests.mcp.conftest import call_tool, call_tool_error, run_memory_lifecycle
 from tests.model_server import ModelServer
 
@@ -19,7 +23,7 @@ from graphmem.runtime.logs import configure_logs
 from graphmem.mcp import run_stdio
 from graphmem.runtime.settings import Settings
 configure_logs()
-asyncio.run(run_stdio(Settings(), sys.argv[1], sys.argv[2]))
+asyncio.run(run_stdio(Settings(), *sys.argv[1:]))
 """
 
 NOISY_SCRIPT = """
@@ -47,9 +51,9 @@ def server_environment(database: Settings, models: ModelServer, folder: Path, **
     }
 
 
-def server_parameters(tenant: str, env: dict[str, str], folder: Path) -> StdioServerParameters:
+def server_parameters(tenant: str, env: dict[str, str], folder: Path, *more: str) -> StdioServerParameters:
     return StdioServerParameters(
-        command=sys.executable, args=["-c", SERVER_SCRIPT, "mara", tenant], env=env, cwd=folder
+        command=sys.executable, args=["-c", SERVER_SCRIPT, "mara", tenant, *more], env=env, cwd=folder
     )
 
 
@@ -92,6 +96,19 @@ async def test_a_memory_saved_in_one_session_is_found_in_the_next_whose_output_i
     found = answers[1]["result"]["structuredContent"]["memories"]
     assert [memory["content"] for memory in found] == ["Mara is allergic to peanuts"]
     assert process.returncode == 0
+
+
+async def test_a_server_for_a_model_that_does_not_speak_for_the_user_contests_what_it_says_otherwise(
+    services: Services, database: Settings, models: ModelServer, tenant: str, tmp_path: Path
+) -> None:
+    home = {"predicate": "HAS_HOME", "single_valued": True, "content": "home: Lund"}
+    await services.memories.save(Owner(tenant, "mara"), [MemoryIn(**home)])
+    env = server_environment(database, models, tmp_path)
+    async with Client(server_parameters(tenant, env, tmp_path, "assistant")) as client:
+        saved = await call_tool(client, "update_memory", key="has home", value="Oslo")
+    assert saved["action"] == "contest"
+    (kept,) = (await services.memories.page(Owner(tenant, "mara"), ListFilters())).items
+    assert kept.content == "home: Lund"
 
 
 async def test_tools_report_an_unavailable_database(

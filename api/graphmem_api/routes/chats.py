@@ -26,6 +26,7 @@ from graphmem.runtime.field_types import Id
 from graphmem.runtime.validation import validate_input
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner, make_owner
+from graphmem.tenants.spaces import SpaceId
 from graphmem.text.normalising import is_blank
 from graphmem_api import headers, route_classes
 from graphmem_api.auth import IN_PROCESS_CALLER, Caller, require_access
@@ -70,6 +71,9 @@ class ChatHeaders(BaseModel):
     x_graphmem_session: Id | None = Field(
         None, description="The session in which the turns are stored; absent: one for each conversation."
     )
+    x_graphmem_space: SpaceId | None = Field(
+        None, description="The space whose members share the turns; absent: they are the user's own."
+    )
     x_graphmem_domains: Annotated[str, Field(max_length=1_000)] | None = Field(
         None, description="The fields that the call is about, with commas between them."
     )
@@ -78,7 +82,7 @@ class ChatHeaders(BaseModel):
     )
     x_graphmem_read_only: bool = Field(False, description="Whether no turn is stored and no retrieval counted.")
 
-    @field_validator("x_graphmem_user", "x_graphmem_session", "x_graphmem_domains", mode="before")
+    @field_validator("x_graphmem_user", "x_graphmem_session", "x_graphmem_space", "x_graphmem_domains", mode="before")
     @classmethod
     def _decode(cls, value: object) -> object:
         """Return the text of a header, which may be UTF-8: HTTP itself knows Latin-1 only."""
@@ -97,6 +101,7 @@ class ChatHeaders(BaseModel):
             "session_id": self.x_graphmem_session,
             "token_budget": self.x_graphmem_budget,
             "domains": domains,
+            "space": self.x_graphmem_space,
             "read_only": self.x_graphmem_read_only,
         }
         return validate_input(ChatOptions, given)

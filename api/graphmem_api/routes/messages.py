@@ -99,7 +99,7 @@ async def create_session(
 ) -> Session:
     """Open a session under an id of the caller's or a new one."""
     place = await services.rights.find_place(owner, caller, body.space, SpaceRole.WRITER)
-    return await services.messages.open_session(place, body, author=_author_in(place, owner), request=request)
+    return await services.messages.open_session(place, body, author=owner.author_in(place), request=request)
 
 
 @read_router.get(SESSION_PATH, summary="Read a session", operation_id="sessions_get")
@@ -181,14 +181,9 @@ async def _add(
     """Store messages of a user in the user's own memory or in a space, where the user is their author."""
     place = await services.rights.find_place(owner, caller, batch.space, SpaceRole.WRITER)
     stored = await services.messages.add(
-        place, batch, author=_author_in(place, owner), sent_as=caller.source_kind, request=request
+        place, batch, author=owner.author_in(place), sent_as=caller.source_kind, request=request
     )
     return _to_response(stored)
-
-
-def _author_in(place: Owner, user: Owner) -> str | None:
-    """Return who writes to a place, where it is a space; the author of what is the user's own is the user."""
-    return user.user_id if place.is_space else None
 
 
 def _to_response(outcome: MessagesAccepted | Job) -> Response:

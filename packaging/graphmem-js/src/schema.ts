@@ -1593,7 +1593,7 @@ export interface components {
          *
          *     `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
          *     session its latest messages are shown too. With `valid_as_of` or `known_as_of` memory answers as of that time.
-         *     Of spaces, their memories are shown, and their messages are not.
+         *     Of an earlier conversation that the question refers to, the messages are shown if it is the user's own.
          *     Without `reinforce` no retrieval is counted, and the answer cannot be rated.
          */
         AskRequest: {
@@ -1602,6 +1602,11 @@ export interface components {
              * @description What was believed at this time, RFC 3339 with an offset; absent: now.
              */
             known_as_of?: string | null;
+            /**
+             * Min Trust
+             * @description Only memories and messages of sources that are trusted as much as this one.
+             */
+            min_trust?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web") | null;
             /**
              * Question
              * @description The question that is about to be sent to the model.
@@ -1618,6 +1623,11 @@ export interface components {
              * @description Id of the session.
              */
             session_id?: string | null;
+            /**
+             * Space
+             * @description The space that shares the session; absent: it is the user's own.
+             */
+            space?: string | null;
             /**
              * Spaces
              * @description The spaces to read beside the user's own memory: ids, `all` or `none`.
@@ -7741,6 +7751,8 @@ export interface operations {
                  * @example monday
                  */
                 "x-graphmem-session"?: string | null;
+                /** @description The space whose members share the turns; absent: they are the user's own. */
+                "x-graphmem-space"?: string | null;
                 /**
                  * @description Whose memory it is, as UTF-8; absent: the user that the body names, or that of the key.
                  * @example ada
@@ -7957,6 +7969,8 @@ export interface operations {
                  * @example monday
                  */
                 "x-graphmem-session"?: string | null;
+                /** @description The space whose members share the turns; absent: they are the user's own. */
+                "x-graphmem-space"?: string | null;
                 /**
                  * @description Whose memory it is, as UTF-8; absent: the user that the body names, or that of the key.
                  * @example ada
@@ -8077,6 +8091,8 @@ export interface operations {
                  * @example monday
                  */
                 "x-graphmem-session"?: string | null;
+                /** @description The space whose members share the turns; absent: they are the user's own. */
+                "x-graphmem-space"?: string | null;
                 /**
                  * @description Whose memory it is, as UTF-8; absent: the user that the body names, or that of the key.
                  * @example ada

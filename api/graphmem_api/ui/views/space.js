@@ -1,4 +1,4 @@
-// A space: its members, its memories, what is contested there, and what is in quarantine.
+// A space: what it is about, its members, its memories, what is contested there, and what is in quarantine.
 
 import { apiPath } from "../api.js";
 import { card, descriptions, element } from "../dom.js";
@@ -6,7 +6,8 @@ import { PagedList } from "../paged_list.js";
 import { formatTime } from "../times.js";
 import { memoryItem } from "./memory_list.js";
 import { contestedCard } from "./space_contested.js";
-import { membersCard } from "./space_members.js";
+import { editSpaceCard } from "./space_form.js";
+import { mayChangeSpace, membersCard } from "./space_members.js";
 import { quarantineCard } from "./space_quarantine.js";
 
 const PAGE_SIZE = 50;
@@ -18,11 +19,13 @@ export async function spaceView(context) {
   const space = await context.api.get(apiPath("spaces", context.id));
   context.setTitle(space.title);
   const reader = await findReader(context, space);
+  const mayChange = mayChangeSpace(context, space, reader);
   context.root.append(
     card("space", space.title, { level: 1 },
       space.about && element("p", {}, space.about),
       descriptions([["Id", space.id], ["Since", formatTime(space.created_at)], ["Changed", formatTime(space.updated_at)]])),
-    membersCard(context, space, reader));
+    membersCard(context, space, mayChange));
+  if (mayChange) context.root.append(editSpaceCard(context, space));
   const asReader = reader && context.forUser(reader.user);
   if (asReader) context.root.append(await contestedCard(asReader, space));
   if (context.isAdmin) context.root.append(await quarantineCard(context, space));

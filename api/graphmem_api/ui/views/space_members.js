@@ -3,13 +3,17 @@
 import { apiPath } from "../api.js";
 import { announce, card, confirmInDialog, element, field, list, reportErrors, select } from "../dom.js";
 
-const ROLES = [["reader", "reader: reads"], ["writer", "writer: reads and writes"], ["owner", "owner: also changes the space"]];
+export const ROLES = [["reader", "reader: reads"], ["writer", "writer: reads and writes"], ["owner", "owner: also changes the space"]];
 const KINDS = [["user", "user"], ["key", "API key, by its id"]];
 
-/** Return the card with the members; `reader` is the user on whose behalf the space is read, or null. */
-export function membersCard(context, space, reader) {
+/** Return whether the space may be changed; `reader` is the user on whose behalf it is read, or null. */
+export function mayChangeSpace(context, space, reader) {
   // Whether a key that is a member is the one of this page only the service knows: it refuses what that key may not do.
-  const mayChange = context.isAdmin || reader?.role === "owner" || space.members.some((member) => member.key && member.role === "owner");
+  return context.isAdmin || reader?.role === "owner" || space.members.some((member) => member.key && member.role === "owner");
+}
+
+/** Return the card with the members, in which they are changed where the space may be. */
+export function membersCard(context, space, mayChange) {
   return card("members", "Members", {},
     list({ id: "member-list" }, space.members.map((member) => memberItem(context, space, member, mayChange)), "There are no members."),
     mayChange && addForm(context, space));
