@@ -115,7 +115,7 @@ async def _measure(data_dir: Path, resident_mb: int, questions: Sequence[str]) -
     try:
         durations: dict[str, list[float]] = {ALONE: [], MEMBER: []}
         async with server.open_client() as client:
-            await _ask(client, (questions * WARM_UP)[:WARM_UP], {ALONE: [], MEMBER: []})
+            await _ask(client, ([*questions] * WARM_UP)[:WARM_UP], {ALONE: [], MEMBER: []})
             await settle(server.pids.values())
             await _ask(client, questions, durations)
             sources = {user: await _find_source(client, user, questions[0]) for user in durations}
