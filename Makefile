@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
 	typescript site picture constraints bench-retrieval bench-habit bench-facts bench-scale bench-http bench-writes \
-	bench-active bench-first-requests bench-size bench-start bench-growth bench-context bench-model-calls \
+	bench-active bench-spaces bench-first-requests bench-size bench-start bench-growth bench-context bench-model-calls \
 	bench-consolidation eval-extraction eval-consolidation eval-verification eval-precision eval-poison eval-secrets \
 	torture
 
@@ -119,6 +119,10 @@ bench-writes: $(VENV)/.installed-dev ## Measure writes, in turns with OPTIONS="-
 bench-active: OPTIONS ?=
 bench-active: $(VENV)/.installed-dev ## Measure searches of many users, by the memory for those who are active
 	$(BIN)/python -m benches.bench_active $(OPTIONS)
+
+bench-spaces: OPTIONS ?=
+bench-spaces: $(VENV)/.installed-dev ## Measure searches of a user with five spaces, beside one who has the same facts alone
+	$(BIN)/python -m benches.bench_spaces $(OPTIONS)
 
 bench-first-requests: OPTIONS ?=
 bench-first-requests: $(VENV)/.installed-dev ## Measure first requests of new users at once, and of users nobody asked for

@@ -11,6 +11,7 @@ the durations and their ratio to `spaces.md` and `spaces.json` in the report fol
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import random
@@ -115,7 +116,7 @@ async def _measure(data_dir: Path, resident_mb: int, questions: Sequence[str]) -
     try:
         durations: dict[str, list[float]] = {ALONE: [], MEMBER: []}
         async with server.open_client() as client:
-            await _ask(client, (questions * WARM_UP)[:WARM_UP], {ALONE: [], MEMBER: []})
+            await _warm_up(client, ([*questions] * WARM_UP)[:WARM_UP])
             await settle(server.pids.values())
             await _ask(client, questions, durations)
             sources = {user: await _find_source(client, user, questions[0]) for user in durations}
@@ -140,6 +141,18 @@ async def _find_source(client: httpx.AsyncClient, user: str, question: str) -> s
     answer = (await client.post(f"/v1/users/{user}/search", json=body)).raise_for_status().json()
     source: str = answer["results"][0]["explain"]["source"]
     return source
+
+
+async def _warm_up(client: httpx.AsyncClient, questions: Sequence[str]) -> None:
+    """Ask both users questions, of which the first may take longer than a busy database has time for."""
+    for question in questions:
+        for user in (ALONE, MEMBER):
+            answer = await client.post(f"/v1/users/{user}/search", json={"query": question, "limit": 10})
+            if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+                print(f"not ready yet: {answer.json()['detail']}", flush=True)
+                await asyncio.sleep(float(answer.headers["Retry-After"]))
+            else:
+                answer.raise_for_status()
 
 
 async def _ask(client: httpx.AsyncClient, questions: Sequence[str], durations: dict[str, list[float]]) -> None:

@@ -81,8 +81,6 @@ SpaceArgument = Annotated[
 SpacesArgument = Annotated[
     SpaceSelection, Field(description="Ids of shared spaces to read too; all: every one; none: only the user's own.")
 ]
-SavedAs = SkipJsonSchema[StatedKind | None]
-"""Whose word a statement is, for the program around the model: its schema does not show it."""
 MinTrust = SkipJsonSchema[StatedKind | None]
 """The least trusted source that counts, for the program around the model: its schema does not show it."""
 Limit = Annotated[int, Field(ge=1, le=50, description="Most memories to return.")]

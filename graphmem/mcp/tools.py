@@ -92,7 +92,6 @@ class MemoryTools(ConnectedTools):
         valid_at: arguments.ValidAt = None,
         expires_at: arguments.ExpiresAt = None,
         space: arguments.SpaceArgument = None,
-        source_kind: arguments.SavedAs = None,
     ) -> SaveMemoryResult:
         """Save what the user explicitly asks you to remember: "remember …", "don't forget …".
 
@@ -108,7 +107,6 @@ class MemoryTools(ConnectedTools):
             "valid_at": valid_at,
             "expires_at": expires_at,
             "space": space,
-            "source": {"kind": source_kind} if source_kind else None,
             "confidence": 1.0,
             "importance": 0.8,
         }
@@ -129,7 +127,6 @@ class MemoryTools(ConnectedTools):
         invalid_at: arguments.InvalidAt = None,
         supersedes: arguments.SupersededIds = [],  # noqa: B006 - a schema's default, never changed
         space: arguments.SpaceArgument = None,
-        source_kind: arguments.SavedAs = None,
     ) -> SaveMemoryResult:
         """Save one statement from this conversation that is worth knowing in later ones.
 
@@ -149,7 +146,6 @@ class MemoryTools(ConnectedTools):
             "invalid_at": invalid_at,
             "supersedes": supersedes,
             "space": space,
-            "source": {"kind": source_kind} if source_kind else None,
         }
         return await self._save(call, statement)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -350,3 +351,34 @@ async def test_a_revoked_key_is_no_member_any_more(admin: httpx.AsyncClient) -> 
     await make_space(admin, members=[{"key": key["id"], "role": "writer"}])
     assert (await admin.delete(f"/v1/admin/keys/{key['id']}")).status_code == 204
     assert (await admin.get("/v1/spaces/atlas")).json()["members"] == []
+
+
+async def test_what_is_saved_in_several_spaces_is_found_at_once_by_members_who_are_in_memory(
+    admin: httpx.AsyncClient,
+) -> None:
+    for space in ("atlas", "borea"):
+        await make_space(admin, space)
+    question = {"query": "When is the launch?", "explain": True, "limit": 50}
+
+    async def search(user: str) -> tuple[set[str], set[str]]:
+        """Return what a search finds, and where it was searched."""
+        answer = await admin.post(f"/v1/users/{user}/search", json=question)
+        assert answer.status_code == 200, answer.text
+        hits = answer.json()["results"]
+        return {hit["memory"]["content"] for hit in hits}, {hit["explain"]["source"] for hit in hits}
+
+    async def save_everywhere(number: int) -> set[str]:
+        contents = {space: f"Launch {number} of {space} is on day {number}" for space in ("atlas", "borea")}
+        for space, content in contents.items():
+            assert (await save(admin, "bob", content, space)).status_code == 200
+        return {*contents.values()}
+
+    saved = await save_everywhere(0)
+    for user in ("ann", "bob", "cy") * 200:
+        if (await search(user))[1] == {"memory"}:
+            break
+        await asyncio.sleep(0.1)
+    for number in range(1, 4):
+        saved |= await save_everywhere(number)
+        for found, sources in await asyncio.gather(*(search(user) for user in ("ann", "bob", "cy") * 2)):
+            assert (found, sources) == (saved, {"memory"})

@@ -110,34 +110,20 @@ async def test_an_interest_that_a_model_infers_is_a_memory_from_its_second_menti
     assert (first["action"], second["action"]) == ("skip", "insert")
 
 
-@pytest.mark.parametrize("tool", ["save_memory", "upsert_memories"])
-async def test_the_program_around_the_model_says_whose_word_a_statement_is(
-    services: Services, owner: Owner, tool: str
-) -> None:
-    required = {"type": "fact", "confidence": 0.9} if tool == "upsert_memories" else {}
-    async with in_process_client(services, owner) as client:
-        tools = {listed.name: listed.input_schema["properties"] for listed in (await client.list_tools()).tools}
-        assert "source_kind" not in tools[tool], "it is for the program around the model"
-        await call_tool(client, tool, content="It rains in Lund", source_kind="tool", **required)
-        assert "source_kind" in await call_tool_error(client, tool, content="No", source_kind="rumour", **required)
-    (saved,) = (await services.memories.page(owner, ListFilters())).items
-    assert saved.source.kind == "tool"
-
-
-async def test_a_key_that_speaks_for_a_tool_saves_nothing_as_the_word_of_the_user(
+async def test_what_a_model_saves_is_the_word_of_its_key_and_no_argument_says_otherwise(
     services: Services, settings: Settings, owner: Owner
 ) -> None:
-    bound = ApiKeyIn(name="bot", role=KeyRole.AGENT, users=[owner.user_id], source_kind="assistant")
+    bound = ApiKeyIn(name="bot", role=KeyRole.AGENT, users=[owner.user_id], source_kind="tool")
     key = (await services.keys.create(owner.tenant, bound)).key
     said = {"content": "Mara moves to Oslo", "type": "fact", "confidence": 0.9}
     async with serve_tools(services, settings) as address, http_client(f"{address}/mcp", key) as client:
         await call_tool(client, "upsert_memories", **said)
-        await call_tool(client, "upsert_memories", **{**said, "content": "It rains in Oslo"}, source_kind="web")
-        assert "cannot save as user" in await call_tool_error(client, "upsert_memories", **said, source_kind="user")
+        await call_tool(client, "save_memory", content="It rains in Oslo")
+        assert "is not a field" in await call_tool_error(client, "upsert_memories", **said, source_kind="user")
     rows = (await services.memories.page(owner, ListFilters())).items
     assert {memory.content: memory.source.kind for memory in rows} == {
-        "Mara moves to Oslo": "assistant",
-        "It rains in Oslo": "web",
+        "Mara moves to Oslo": "tool",
+        "It rains in Oslo": "tool",
     }
 
 

@@ -26,21 +26,23 @@ CALL () {
 }
 RETURN [facts, entities, messages] AS found
 
-// name: load_changes(group_id, revision, limit)
-// Fetch up to `limit` elements of each kind that changed after a revision.
-CALL () {
-  MATCH ()-[r:RELATES_TO]->() WHERE r.group_id = $group_id AND r.revision > $revision
+// name: load_changes(revisions, limit)
+// Fetch up to `limit` elements of each kind that changed in groups after a revision of each, by group.
+UNWIND $revisions AS of_group
+WITH of_group[0] AS group_id, of_group[1] AS revision
+CALL (group_id, revision) {
+  MATCH ()-[r:RELATES_TO]->() WHERE r.group_id = group_id AND r.revision > revision
   WITH r LIMIT $limit
   RETURN collect({{resident_fact}}) AS facts
 }
-CALL () {
-  MATCH (e:Entity) WHERE e.group_id = $group_id AND e.revision > $revision
+CALL (group_id, revision) {
+  MATCH (e:Entity) WHERE e.group_id = group_id AND e.revision > revision
   WITH e LIMIT $limit
   RETURN collect({{resident_entity}}) AS entities
 }
-CALL () {
-  MATCH (m:Episodic) WHERE m.group_id = $group_id AND m.revision > $revision
+CALL (group_id, revision) {
+  MATCH (m:Episodic) WHERE m.group_id = group_id AND m.revision > revision
   WITH m LIMIT $limit
   RETURN collect({{resident_message}}) AS messages
 }
-RETURN [facts, entities, messages] AS found
+RETURN collect([group_id, [facts, entities, messages]]) AS found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from contextvars import Context
 from typing import Any
 
@@ -110,8 +111,7 @@ class ResidentCopies:
         copies = [copy for copy in found if copy is not None]
         if len(copies) < len(groups):
             return None
-        are_current = [await self._update(copy, group) for copy, group in zip(copies, groups, strict=True)]
-        return copies if all(are_current) else None
+        return copies if await self._update([*zip(copies, groups, strict=True)]) else None
 
     def _find_copy(self, group: GroupState, model: EmbeddingModel) -> GroupCopy | None:
         """Return the copy of a group that can be brought up to its state; load one for a group that is active."""
@@ -168,23 +168,32 @@ class ResidentCopies:
 
     # Updating
 
-    async def _update(self, copy: GroupCopy, group: GroupState) -> bool:
-        """Bring a copy up to a state; return whether that was possible."""
-        if copy.revision >= group.revision:
+    async def _update(self, pairs: Sequence[tuple[GroupCopy, GroupState]]) -> bool:
+        """Bring copies up to the states of their groups, by one query; return whether that was possible."""
+        if not (behind := _behind(pairs)):
             return True
-        async with self._updates.setdefault(group.group_id, asyncio.Lock()):
-            if copy.revision >= group.revision:
+        async with AsyncExitStack() as locked:
+            for copy, _ in sorted(
+                behind, key=lambda pair: pair[0].group_id
+            ):  # so that no two reads wait for each other
+                await locked.enter_async_context(self._updates.setdefault(copy.group_id, asyncio.Lock()))
+            if not (behind := _behind(behind)):
                 return True
-            changes = await self._graph.fetch_value(
-                "resident.load_changes", group_id=group.group_id, revision=copy.revision, limit=MAX_CHANGES
-            )
-            if any(len(changed) >= MAX_CHANGES for changed in changes):
-                self._drop(group.group_id)
-                return False
-            _apply(copy, changes)
-            copy.revision = group.revision
-            if self._copies.get(group.group_id) is copy:
-                self._keep(copy)
+            revisions = [[copy.group_id, copy.revision] for copy, _ in behind]
+            found = await self._graph.fetch_value("resident.load_changes", revisions=revisions, limit=MAX_CHANGES)
+            changes = dict(found)
+            are_current = [self._apply_changes(copy, group, changes[copy.group_id]) for copy, group in behind]
+            return all(are_current)
+
+    def _apply_changes(self, copy: GroupCopy, group: GroupState, changes: Sequence[Sequence[Any]]) -> bool:
+        """Bring a copy up to a state by what has changed; drop it where that is too much, and return False."""
+        if any(len(changed) >= MAX_CHANGES for changed in changes):
+            self._drop(group.group_id)
+            return False
+        _apply(copy, changes)
+        copy.revision = group.revision
+        if self._copies.get(group.group_id) is copy:
+            self._keep(copy)
         return True
 
     def _keep(self, copy: GroupCopy) -> None:
@@ -205,6 +214,11 @@ class ResidentCopies:
     def _count(self) -> None:
         RESIDENT_GROUPS.set(len(self._copies))
         RESIDENT_BYTES.set(self._copies.currsize)
+
+
+def _behind(pairs: Sequence[tuple[GroupCopy, GroupState]]) -> list[tuple[GroupCopy, GroupState]]:
+    """Return the copies that lack what their groups have, with their states."""
+    return [(copy, group) for copy, group in pairs if copy.revision < group.revision]
 
 
 def _apply(copy: GroupCopy, elements: Sequence[Sequence[Any]]) -> None:

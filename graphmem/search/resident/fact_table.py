@@ -45,6 +45,15 @@ _WORD_COLUMNS = (
 """Columns of words that filters compare."""
 
 
+class RowMasks(NamedTuple):
+    """Which rows pass some filters: their times, all the others, and both."""
+
+    filters: FactFilters
+    times: Mask
+    attributes: Mask
+    both: Mask
+
+
 class ShownFact(NamedTuple):
     """A version as callers see it, with entities that are called so."""
 
@@ -118,7 +127,7 @@ class FactTable:
         self._texts = TextIndex(fields=2)
         self._text_bytes = 0
         self._vectors = Column(np.float32, dimension)
-        self._alive, self._has_vector = Column(np.bool_), Column(np.bool_)
+        self._alive, self._has_vector, self._states = Column(np.bool_), Column(np.bool_), Column(np.bool_)
         self._times = {
             name: Column(np.int64)
             for name in (
@@ -129,7 +138,7 @@ class FactTable:
         self._numbers = {name: Column(np.float64) for name in ("importance", "confidence")}
         self._words = {name: Words() for name in _WORD_COLUMNS}
         self._tags, self._entities = Members(), Members()
-        self._masked: tuple[FactFilters, Mask] | None = None
+        self._masks: RowMasks | None = None
 
     def __len__(self) -> int:
         return len(self.facts)
@@ -150,7 +159,7 @@ class FactTable:
         """Add or replace a version, from the columns of `resident.load_facts`."""
         (stored, times, subject_id, object_id), search_text, bounds, vector = columns
         properties = {sys.intern(name): value for name, value in stored.items()}  # else each row has its own names
-        self._masked = None
+        self._masks = None
         old = self._by_uuid.get(properties["uuid"])
         if old is not None:
             self._unlink(old)
@@ -182,7 +191,8 @@ class FactTable:
         content = fact.properties["fact"]
         self._texts.append(content, fact.search_text)
         self._text_bytes += len(content.encode()) + len(fact.search_text.encode())
-        for column in (self._vectors, self._alive, self._has_vector, *self._times.values(), *self._numbers.values()):
+        flags = (self._alive, self._has_vector, self._states)
+        for column in (self._vectors, *flags, *self._times.values(), *self._numbers.values()):
             column.append(0)
         for words in self._words.values():
             words.column.append(0)
@@ -191,6 +201,7 @@ class FactTable:
         row, properties = fact.row, fact.properties
         self._alive.set(row, True)
         self._has_vector.set(row, vector is not None)
+        self._states.set(row, properties["type"] != MemoryType.PROFILE)
         self._vectors.set(row, unit_vector(vector, self._dimension))
         for name, value in zip(("valid_from", "valid_to", "known_from", "known_to"), bounds, strict=True):
             self._times[name].set(row, value)
@@ -240,10 +251,15 @@ class FactTable:
     # Reading
 
     def mask(self, filters: FactFilters) -> Mask:
-        """Return which rows pass both times and every other filter; the channels of a search share a mask."""
-        if self._masked is None or self._masked[0] is not filters:
-            self._masked = filters, self.mask_of_times(filters) & self.mask_of_attributes(filters)
-        return self._masked[1]
+        """Return which rows pass both times and every other filter."""
+        return self.masks(filters).both
+
+    def masks(self, filters: FactFilters) -> RowMasks:
+        """Return which rows pass filters; the channels of a search share the masks."""
+        if self._masks is None or self._masks.filters is not filters:
+            times, attributes = self.mask_of_times(filters), self._mask_of_attributes(filters)
+            self._masks = RowMasks(filters, times, attributes, times & attributes)
+        return self._masks
 
     def mask_of_times(self, filters: FactFilters) -> Mask:
         """Return which rows pass both times."""
@@ -262,18 +278,17 @@ class FactTable:
         )
         return mask
 
-    def mask_of_attributes(self, filters: FactFilters) -> Mask:
+    def _mask_of_attributes(self, filters: FactFilters) -> Mask:
         """Return which rows pass every filter but the times, as the fragment `matches_filters` says."""
-        mask: Mask = np.ones(len(self), dtype=bool)
-        for name, value in filters.attribute_params.items():
-            if name == "types":
-                mask &= self._matches_types(value) if value else self.is_statement
-            elif name == "entity_ids":
+        given = filters.attribute_params
+        mask = self._matches_types(given["types"]) if given["types"] else self.is_statement.copy()
+        for name, value in given.items():
+            if name == "entity_ids":
                 if value is not None:
                     mask &= self._has_any(self._entities, value)
-            elif name != "metadata" and value is not None and value != []:
+            elif name not in ("types", "metadata") and value is not None and value != []:
                 mask &= self._mask_of(name, value)
-        texts_of_pairs = filters.attribute_params["metadata"]
+        texts_of_pairs = given["metadata"]
         for row in np.flatnonzero(mask) if texts_of_pairs else ():
             metadata = self.facts[row].properties["metadata"] or ""
             mask[row] = all(any(text in metadata for text in texts) for texts in texts_of_pairs)
@@ -317,7 +332,7 @@ class FactTable:
     @property
     def is_statement(self) -> Mask:
         """Which rows state something, as the fragment `is_statement` says: a profile says what others state."""
-        return ~self._words["type"].matches([MemoryType.PROFILE])
+        return self._states.values
 
     def find_profile(self, entity_id: str, filters: FactFilters) -> EntityProfile | None:
         """Return the profile of an entity as of the times of filters, as the query `profiles.load` finds it."""
@@ -383,19 +398,17 @@ class FactTable:
         )
         return int(current.sum())
 
-    def find_by_vector(self, vector: NDArray[np.float32], mask: Mask, limit: int) -> list[FactCandidate]:
-        """Return the nearest versions among the rows of the mask, best first."""
+    def find_by_vector(self, vector: NDArray[np.float32], mask: Mask, limit: int) -> list[tuple[float, ResidentFact]]:
+        """Return the nearest versions among the rows of the mask with their cosines, best first."""
         similarities = cosines(self._vectors.values, vector)
         rows = np.flatnonzero(mask & self._has_vector.values)
         best = best_rows(rows, similarities[rows], limit)
-        return [
-            self.facts[row].candidate._replace(score=(1.0 + similarity) / 2.0, similarity=similarity)
-            for row, similarity in zip(best.tolist(), similarities[best].tolist(), strict=True)
-        ]
+        rows_with_cosines = zip(best.tolist(), similarities[best].tolist(), strict=True)
+        return [(similarity, self.facts[row]) for row, similarity in rows_with_cosines]
 
-    def find_by_text(self, words: Sequence[str], mask: Mask, limit: int) -> list[FactCandidate]:
-        """Return the versions that contain any of the words among the rows of the mask, best first."""
-        return [self.facts[row].candidate._replace(score=score) for row, score in self._texts.find(words, mask, limit)]
+    def find_by_text(self, words: Sequence[str], mask: Mask, limit: int) -> list[tuple[float, ResidentFact]]:
+        """Return the versions among the rows of the mask that contain any of the words, with scores, best first."""
+        return [(score, self.facts[row]) for row, score in self._texts.find(words, mask, limit)]
 
     def similarities(self, facts: Sequence[ResidentFact], vectors: NDArray[np.float32]) -> list[list[float]]:
         """Return the cosines of versions, which have a vector, with each of some vectors of length 1."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from graphmem.memories.entity import Entity, EntityRef, NamedEntity
@@ -28,6 +28,7 @@ class GroupCopy:
         self.messages = MessageTable(model.dimension)
         self._entities: dict[str, Sequence[Any]] = {}
         self._refs: dict[str, EntityRef] = {}
+        self._user_ids: set[str] = set()
 
     @property
     def nbytes(self) -> int:
@@ -43,6 +44,9 @@ class GroupCopy:
         """Add or replace an entity, from the columns of `resident.load_entities`."""
         stored, _ = columns
         self._entities[stored["uuid"]] = columns
+        self._user_ids.discard(stored["uuid"])
+        if stored.get("is_user"):
+            self._user_ids.add(stored["uuid"])
         self._refs[stored["uuid"]] = EntityRef(id=stored["uuid"], name=stored["name"], type=stored["type"])
 
     def named_entities(self) -> list[NamedEntity]:
@@ -52,9 +56,10 @@ class GroupCopy:
             for stored, _ in self._entities.values()
         ]
 
-    def is_user(self, entity_id: str) -> bool:
-        """Return whether an entity stands for the user."""
-        return entity_id in self._entities and bool(self._entities[entity_id][0].get("is_user"))
+    @property
+    def user_ids(self) -> Set[str]:
+        """The ids of the entities that stand for a user."""
+        return self._user_ids
 
     def entity(self, entity_id: str, now: int) -> Entity | None:
         """Return an entity with the number of its facts that are current `now`, in microseconds since 1970."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from heapq import nlargest
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,16 +47,18 @@ class ResidentSource:
 
     async def find_facts_by_vector(self, vector: Vector, filters: FactFilters, limit: int) -> list[FactCandidate]:
         """Return the facts nearest to a vector, best first."""
-        tables = [copy.facts for copy in self._copies]
-        unit = _unit(vector)
+        tables, unit = [copy.facts for copy in self._copies], _unit(vector)
         found = [fact for table in tables for fact in table.find_by_vector(unit, table.mask(filters), limit)]
-        return nlargest(limit, found, key=_by_score)
+        return [
+            fact.candidate._replace(score=(1.0 + similarity) / 2.0, similarity=similarity)
+            for similarity, fact in _best(found, limit)
+        ]
 
     async def find_facts_by_text(self, words: Sequence[str], filters: FactFilters, limit: int) -> list[FactCandidate]:
         """Return the facts that contain any of the words, best first, without their similarity."""
         tables = [copy.facts for copy in self._copies]
         found = [fact for table in tables for fact in table.find_by_text(words, table.mask(filters), limit)]
-        return nlargest(limit, found, key=_by_score)
+        return [fact.candidate._replace(score=score) for score, fact in _best(found, limit)]
 
     async def find_facts_around_entities(
         self, entity_ids: Sequence[str], vector: Vector | None, filters: FactFilters, limit: int
@@ -87,13 +89,14 @@ class ResidentSource:
         """Return the cosines of facts with each vector, by uuid; those without a vector are left out."""
         if not vectors:
             return {}
-        units, wanted = _units(vectors), list(uuids)
+        units, missing = _units(vectors), list(uuids)
         cosines: dict[str, list[float]] = {}
         for copy in self._copies:
-            known = (copy.facts.get(uuid) for uuid in wanted)
-            facts = [fact for fact in known if fact is not None and copy.facts.has_vector(fact)]
-            computed = copy.facts.similarities(facts, units)
-            cosines |= {fact.properties["uuid"]: row for fact, row in zip(facts, computed, strict=True)}
+            known = {uuid: fact for uuid in missing if (fact := copy.facts.get(uuid)) is not None}
+            missing = [uuid for uuid in missing if uuid not in known]
+            with_vector = {uuid: fact for uuid, fact in known.items() if copy.facts.has_vector(fact)}
+            computed = copy.facts.similarities([*with_vector.values()], units)
+            cosines |= dict(zip(with_vector, computed, strict=True))
         return cosines
 
     async def message_similarities(
@@ -211,6 +214,11 @@ class ResidentSource:
     def _most_important(self, facts: Sequence[ResidentFact], now: datetime, limit: int) -> list[Memory]:
         ordered = sorted(facts, key=rank_by_importance)
         return [fact.to_memory(self._refs_of(fact), now) for fact in ordered[:limit]]
+
+
+def _best(found: list[tuple[float, ResidentFact]], limit: int) -> list[tuple[float, ResidentFact]]:
+    """Return the facts with the highest scores, best first; of equal ones the earlier comes first."""
+    return sorted(found, key=itemgetter(0), reverse=True)[:limit]
 
 
 def _unit(vector: Vector) -> NDArray[np.float32]:

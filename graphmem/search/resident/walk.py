@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 
 import numpy as np
@@ -41,10 +41,10 @@ class Walk:
     def __init__(self, copies: Sequence[GroupCopy], vector: NDArray[np.float32] | None, filters: FactFilters) -> None:
         self._copies = copies
         self._vector = vector
-        self._held: dict[FactTable, list[bool]] = {
-            copy.facts: copy.facts.mask_of_times(filters).tolist() for copy in copies
-        }
-        self._matching = {copy.facts: copy.facts.mask_of_attributes(filters).tolist() for copy in copies}
+        masks = {copy.facts: copy.facts.masks(filters) for copy in copies}
+        self._held: dict[FactTable, list[bool]] = {table: found.times.tolist() for table, found in masks.items()}
+        self._matching = {table: found.attributes.tolist() for table, found in masks.items()}
+        self._users = frozenset(chain.from_iterable(copy.user_ids for copy in copies))
 
     def find(self, entity_ids: Sequence[str], limit: int) -> list[FactCandidate]:
         """Return the facts around entities, best first by their similarity and that of the way to them."""
@@ -141,8 +141,7 @@ class Walk:
 
     def _beyond(self, ends: Iterable[str], origins: set[str]) -> str | None:
         """Return the first end of a fact that is not where it was reached from, nor the user."""
-        others = (end for end in ends if end not in origins)
-        return next((end for end in others if not any(copy.is_user(end) for copy in self._copies)), None)
+        return next((end for end in ends if end not in origins and end not in self._users), None)
 
     def _with_similarities(self, facts: Sequence[ResidentFact]) -> list[tuple[ResidentFact, float | None]]:
         """Return facts with their similarity to the question, None without one."""
