@@ -1,0 +1,138 @@
+"""A tenant moves to another graph while it is read and written, and nobody sees a difference."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import Any
+
+import httpx
+
+from graphmem.app.bootstrap import Services
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.placed_graph import PlacedGraph
+from tests.placement.conftest import SECOND
+
+NODES_OF_TENANT = """
+MATCH (n) WHERE n.tenant = $tenant OR n.group_id STARTS WITH $tenant + ':'
+UNWIND labels(n) AS label WITH label WHERE NOT label IN ['ApiKey', 'Placement', 'PlacementGate', 'PlacedChange']
+RETURN label, count(*) AS found ORDER BY label
+"""
+
+
+async def count_nodes(graph: Graph, tenant: str) -> dict[str, int]:
+    rows = await graph.read(lambda transaction: transaction.run_text(NODES_OF_TENANT, {"tenant": tenant}))
+    return {row["label"]: row["found"] for row in rows}
+
+
+async def save(client: httpx.AsyncClient, user: str, content: str) -> dict[str, Any]:
+    answer = await client.post(f"/v1/users/{user}/memories", json={"memories": [{"content": content}]})
+    assert answer.status_code in (200, 201), answer.text
+    [action] = answer.json()["results"]
+    return action
+
+
+async def export(client: httpx.AsyncClient, user: str) -> dict[str, Any]:
+    answer = await client.get(f"/v1/users/{user}/export")
+    assert answer.status_code == 200, answer.text
+    document = answer.json()
+    document.pop("exported_at", None)
+    return document
+
+
+async def move(client: httpx.AsyncClient, target: str, seconds: float = 60) -> dict[str, Any]:
+    answer = await client.post("/v1/admin/placements", json={"graph": target})
+    assert answer.status_code == 202, answer.text
+    return await finished(client, answer.json()["id"], seconds)
+
+
+async def finished(client: httpx.AsyncClient, job_id: str, seconds: float = 60) -> dict[str, Any]:
+    async with asyncio.timeout(seconds):
+        while True:
+            job = (await client.get(f"/v1/jobs/{job_id}")).json()
+            if job["status"] in ("succeeded", "failed", "skipped"):
+                return job
+            await asyncio.sleep(0.1)
+
+
+async def place(client: httpx.AsyncClient) -> str:
+    listed = (await client.get("/v1/admin/placements")).json()
+    return listed["tenants"][0]["graph"]
+
+
+async def test_a_moved_tenant_is_complete_in_the_other_graph_and_gone_from_the_first(
+    admin: httpx.AsyncClient, placed: PlacedGraph, tenant: str
+) -> None:
+    home, second = placed.home, await placed.open_named(SECOND)
+    for number in range(5):
+        await save(admin, "mara", f"Mara has read book number {number}")
+    await admin.post(
+        "/v1/users/mara/messages",
+        json={"session_id": "s1", "extract": False, "messages": [{"role": "user", "content": "I like green tea."}]},
+    )
+    await save(admin, "jonas", "Jonas plays the violin")
+    await admin.put("/v1/admin/instructions", json={"text": "Remember books."})
+    before = await export(admin, "mara")
+    counts = await count_nodes(home, tenant)
+    assert await place(admin) == "home"
+
+    job = await move(admin, SECOND)
+
+    assert job["status"] == "succeeded", job
+    assert await place(admin) == SECOND
+    assert await count_nodes(home, tenant) == {}
+    assert await count_nodes(second, tenant) == counts
+    assert await export(admin, "mara") == before
+    found = (await admin.post("/v1/users/jonas/search", json={"query": "Which instrument does Jonas play?"})).json()
+    assert found["results"][0]["memory"]["content"] == "Jonas plays the violin"
+    await save(admin, "mara", "Mara is afraid of spiders")
+    assert await count_nodes(home, tenant) == {}
+    back = await move(admin, "home")
+    assert back["status"] == "succeeded", back
+    assert await count_nodes(second, tenant) == {}
+    assert len((await admin.get("/v1/users/mara/memories")).json()["items"]) == 6
+
+
+async def test_a_move_under_a_storm_of_writes_loses_nothing_and_no_read_misses_a_write(
+    admin: httpx.AsyncClient, services: Services, tenant: str
+) -> None:
+    """Writers read back what was acknowledged at once, until the move and some time after it are over."""
+    saved: dict[str, set[str]] = {}
+    problems: list[str] = []
+    longest = 0.0
+    stop = asyncio.Event()
+
+    async def write(user: str) -> None:
+        nonlocal longest
+        known = saved.setdefault(user, set())
+        while not stop.is_set():
+            started = asyncio.get_running_loop().time()
+            action = await save(admin, user, f"{user} has seen {uuid.uuid4().hex}")
+            longest = max(longest, asyncio.get_running_loop().time() - started)
+            known.add(action["memory"]["id"])
+            answer = await admin.get(f"/v1/users/{user}/memories/{action['memory']['id']}")
+            if answer.status_code != 200:
+                problems.append(f"{user}: {answer.status_code} {answer.text}")
+
+    writers = [asyncio.create_task(write(f"user{number}")) for number in range(6)]
+    await asyncio.sleep(1)
+    job = await move(admin, SECOND)
+    await asyncio.sleep(1)
+    stop.set()
+    await asyncio.gather(*writers)
+
+    assert job["status"] == "succeeded", job
+    assert problems == []
+    print(job["actions"], longest)
+    for user, ids in saved.items():
+        found, cursor = set(), None
+        while True:
+            page = (
+                await admin.get(f"/v1/users/{user}/memories", params={"limit": 100, **({"cursor": cursor} if cursor else {})})
+            ).json()
+            found |= {memory["id"] for memory in page["items"]}
+            cursor = page["next_cursor"]
+            if not cursor:
+                break
+        assert found == ids
+    assert job["actions"][0]["waited_ms"] < 1000
