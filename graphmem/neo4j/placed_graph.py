@@ -23,8 +23,11 @@ from graphmem.runtime.errors import ConfigurationError, DatabaseUnavailable, Una
 GATE_SECONDS = 25.0
 """Seconds that a write waits for a switch before it fails."""
 
-GATE_PAUSE = 0.02
-"""Seconds between two questions whether a switch is over."""
+GATE_PAUSE, MAX_GATE_PAUSE = 0.05, 0.2
+"""Seconds between two questions whether a switch is over, at first and at most."""
+
+TENANT_OF_WRITES = "graphmem_tenant"
+"""The entry of the metadata of a transaction that names the tenant it writes for."""
 
 T = TypeVar("T")
 
@@ -132,19 +135,20 @@ class PlacedGraph(Graph):
         if tenant is None:
             async with self._current() as graph:
                 return await graph.write(work, metadata=metadata)
-        deadline = time.monotonic() + GATE_SECONDS
+        deadline, pause = time.monotonic() + GATE_SECONDS, GATE_PAUSE
         while True:
             try:
                 async with self._current() as graph:
                     return await graph.write(
                         lambda transaction: _pass_gate(transaction, tenant, work),
-                        metadata={**(metadata or {}), "graphmem_tenant": tenant},
+                        metadata={**(metadata or {}), TENANT_OF_WRITES: tenant},
                     )
             except _GateClosed:
                 self.assignments.expire()
             if time.monotonic() > deadline:
                 raise DatabaseUnavailable("The tenant is being moved to another graph: try again.", retry_after=1)
-            await asyncio.sleep(GATE_PAUSE * random.uniform(0.5, 1.5))
+            await asyncio.sleep(pause * random.uniform(0.5, 1.5))
+            pause = min(1.5 * pause, MAX_GATE_PAUSE)
 
     async def execute(self, name: str, **parameters: Any) -> list[Row]:
         """Run one write query in its own transaction and return its rows."""

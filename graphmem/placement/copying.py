@@ -1,4 +1,4 @@
-"""Makes what one graph has of a tenant the same as in another, element by element, as often as asked.
+"""Makes what one graph has of a tenant the same as in another, group by group, as often as asked.
 
 Nodes with vectors are known by their ids, some others by a key, the rest by what they hold; so are relationships. What
 is alike stays, what differs is replaced, what the source lacks is deleted. The work can therefore end anywhere and be
@@ -7,15 +7,17 @@ done again. Elements with vectors are listed with their revisions, so that a pas
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from graphmem.jobs.kinds import JobInterrupted
 from graphmem.neo4j.driver import Graph, Row, Transaction
+from graphmem.neo4j.placed_graph import TENANT_OF_WRITES
 from graphmem.tenants.owners import Owner
 
 BATCH_SIZE = 500
@@ -29,6 +31,8 @@ EMBEDDED_LABELS = ("Entity", "Episodic")
 
 Key = tuple[Any, ...]
 """What an element of one graph and one of the other have in common."""
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -44,13 +48,83 @@ class Side:
         self.counts[kind] += 1
         self.digest = (self.digest + int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest())) % 2**128
 
+    def add_all(self, other: Side) -> None:
+        """Add the elements of another side."""
+        self.counts += other.counts
+        self.digest = (self.digest + other.digest) % 2**128
 
-class _Listed(NamedTuple):
-    """A node or relationship of one graph: its id there, its revision, and what it holds where that was read."""
+
+class _Node(NamedTuple):
+    """A node of one graph that was read: its id there, its labels and its properties."""
 
     id: str
-    revision: int = 0
-    row: Row | None = None
+    labels: list[str]
+    properties: dict[str, Any]
+
+    @property
+    def content(self) -> tuple[list[str], dict[str, Any]]:
+        return sorted(self.labels), self.properties
+
+    @property
+    def key(self) -> Key:
+        """What it is known by where it has no vector."""
+        label = next((label for label in self.labels if label in KEYS), None)
+        return (label, self.properties.get(KEYS[label])) if label else ("", repr(_canonical(self.content)))
+
+
+class _Versioned(NamedTuple):
+    """An element with a vector that was listed: its id in one graph, and its revision."""
+
+    id: str
+    revision: int
+
+
+class _Link(NamedTuple):
+    """A relationship without a vector; `start` and `end` are ids in one graph."""
+
+    id: str
+    type: str
+    start: str
+    end: str
+    end_uuid: str | None
+    properties: dict[str, Any]
+
+    def key(self, start: str, end: str) -> Key:
+        """What it is known by between two nodes."""
+        return self.type, start, end, repr(_canonical(self.properties))
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """What one graph has of a group."""
+
+    plain: Mapping[Key, Sequence[_Node]]
+    embedded: Mapping[Key, _Versioned]
+    facts: Mapping[Key, _Versioned]
+    links: Sequence[_Link]
+
+    @classmethod
+    async def of(cls, graph: Graph, group_id: str) -> _Listing:
+        """List a group."""
+        [row] = await graph.fetch("moves.list_group", group_id=group_id)
+        return cls(
+            _by_key(_Node(*columns) for columns in row["plain"]),
+            {(label, uuid): _Versioned(node_id, revision) for node_id, label, uuid, revision in row["embedded"]},
+            {("RELATES_TO", uuid): _Versioned(fact_id, revision) for fact_id, uuid, revision in row["facts"]},
+            [_Link(*columns) for columns in row["links"]],
+        )
+
+    def describe(self) -> Side:
+        """Return its numbers and its digest; of what has vectors, ids and revisions count."""
+        side = Side()
+        for nodes in self.plain.values():
+            for node in nodes:
+                side.add(_kind(node), *node.content)
+        for key, element in (*self.embedded.items(), *self.facts.items()):
+            side.add(key[0], key, element.revision)
+        for link in self.links:
+            side.add(link.type, link.end_uuid, link.properties)
+        return side
 
 
 class TenantCopy:
@@ -66,198 +140,206 @@ class TenantCopy:
         self._tenant = tenant
         self._attempt = attempt
 
-    @property
-    def _of_tenant(self) -> dict[str, str]:
-        return {"tenant": self._tenant, "prefix": Owner(self._tenant, "").group_id}
-
     async def list_groups(self) -> list[str]:
-        """Return the groups that either graph has."""
-        found: set[str] = set()
-        for graph in (self._source, self._target):
-            found |= {row["group_id"] for row in await graph.fetch("moves.list_groups", tenant=self._tenant)}
-        return sorted(found)
+        """Return the groups that either graph has; that of the tenant itself, whose entities all refer to, first."""
+        rows = await asyncio.gather(
+            *(graph.fetch("moves.list_groups", tenant=self._tenant) for graph in (self._source, self._target))
+        )
+        return sorted({row["group_id"] for found in rows for row in found})
 
     async def copy_tenant(self) -> None:
         """Copy what belongs to the tenant as a whole."""
-        source, target = [await _list_plain(graph, "moves.list_of_tenant", self._of_tenant) for graph in self._graphs]
-        await self._copy_nodes(source, target)
+        source, target = await self._list_tenant()
+        await self._write(lambda writer: writer.copy_nodes(source, target))
 
-    async def copy_nodes(self, group_id: str, *, changed_only: bool) -> None:
-        """Copy the nodes of a group; with `changed_only`, of those with vectors only what has another revision."""
-        group = {"group_id": group_id}
-        source, target = [await _list_plain(graph, "moves.list_plain", group) for graph in self._graphs]
-        await self._copy_nodes(source, target)
-        known, there = [await _list_embedded(graph, group_id) for graph in self._graphs]
-        for pair in self._changed_pairs(known, there, changed_only):
-            await self._copy_nodes(
-                *[await _read_nodes(graph, part) for graph, part in zip(self._graphs, pair, strict=True)]
-            )
-        await self._delete("moves.delete_nodes", [there[key].id for key in there.keys() - known.keys()])
+    async def copy_group(self, group_id: str, *, changed_only: bool) -> None:
+        """Copy a group; with `changed_only`, of what has vectors only what has another revision.
 
-    async def copy_edges(self, group_id: str, *, changed_only: bool) -> None:
-        """Copy the relationships of a group, whose nodes have been copied."""
-        source, target = [await _list_facts(graph, group_id) for graph in self._graphs]
-        await self._delete("moves.delete_relationships", [target[key].id for key in target.keys() - source.keys()])
-        for pair in self._changed_pairs(source, target, changed_only):
-            rows, known = [await _read_facts(graph, part) for graph, part in zip(self._graphs, pair, strict=True)]
-            new = {key: row for key, row in rows.items() if known.get(key, {}).get("content") != row["content"]}
-            await self._delete("moves.delete_relationships", [known[key]["id"] for key in new if key in known])
-            await self._create("moves.create_facts", [row["content"] for row in new.values()])
-        await self._copy_links(group_id)
+        Relationships to nodes of other groups that have not been copied yet are left out.
+        """
+        source, target = await self._list_group(group_id)
+        nodes = list(_changed_parts(source.embedded, target.embedded, changed_only))
+        facts = list(_changed_parts(source.facts, target.facts, changed_only))
+        known = {node.id: target.embedded[key].id for key, node in source.embedded.items() if key in target.embedded}
+        outside = await self._pair_outside(source)
+        # The last parts, which are all there is of a small change, are written in one transaction with the rest.
+        for part in nodes[:-1]:
+            known |= await self._copy_nodes_of(part)
+        last_nodes = await self._read_nodes(nodes[-1]) if nodes else ({}, {})
+        for_facts: list[tuple[dict[Key, Row], dict[Key, Row], Mapping[Key, str]]] = []
+        if len(facts) == 1:
+            for_facts = [await self._read_facts(facts[0])]
+
+        async def write(writer: _Writer) -> None:
+            ids = known | await writer.copy_nodes(source.plain, target.plain)
+            ids |= await writer.copy_nodes(*last_nodes)
+            await writer.delete("moves.delete_nodes", _surplus(source.embedded, target.embedded))
+            await writer.delete("moves.delete_relationships", _surplus(source.facts, target.facts))
+            for read in for_facts:
+                await writer.copy_facts(*read)
+            await writer.copy_links(source.links, target.links, outside | ids)
+
+        await self._write(write)
+        for part in facts if len(facts) > 1 else []:
+            read = await self._read_facts(part)
+            await self._write(lambda writer, read=read: writer.copy_facts(*read))  # type: ignore[misc]
 
     async def describe(self, group_id: str) -> tuple[Side, Side]:
-        """Return what both graphs have of a group; of what has vectors, ids and revisions."""
-        sides = []
-        for graph in self._graphs:
-            side = Side()
-            for listed in (await _list_plain(graph, "moves.list_plain", {"group_id": group_id})).values():
-                for node in listed:
-                    _add_node(side, node.row)
-            for key, embedded in (await _list_embedded(graph, group_id)).items():
-                side.add(key[0], key, embedded.revision)
-            for key, fact in (await _list_facts(graph, group_id)).items():
-                side.add("RELATES_TO", key, fact.revision)
-            for link in await graph.fetch("moves.list_links", group_id=group_id):
-                side.add(link["type"], link["end_uuid"], link["properties"])
-            sides.append(side)
-        return sides[0], sides[1]
+        """Return what both graphs have of a group."""
+        source, target = await self._list_group(group_id)
+        return source.describe(), target.describe()
 
     async def describe_tenant(self) -> tuple[Side, Side]:
         """Return what both graphs have of the tenant as a whole."""
         sides = []
-        for graph in self._graphs:
+        for listed in await self._list_tenant():
             side = Side()
-            for listed in (await _list_plain(graph, "moves.list_of_tenant", self._of_tenant)).values():
-                for node in listed:
-                    _add_node(side, node.row)
+            for nodes in listed.values():
+                for node in nodes:
+                    side.add(_kind(node), *node.content)
             sides.append(side)
         return sides[0], sides[1]
 
-    @property
-    def _graphs(self) -> tuple[Graph, Graph]:
-        return self._source, self._target
+    async def _list_group(self, group_id: str) -> tuple[_Listing, _Listing]:
+        return await asyncio.gather(_Listing.of(self._source, group_id), _Listing.of(self._target, group_id))
 
-    def _changed_pairs(
-        self, source: Mapping[Key, _Listed], target: Mapping[Key, _Listed], changed_only: bool
-    ) -> Iterator[tuple[dict[Key, _Listed], dict[Key, _Listed]]]:
-        """Yield, in parts, what must be read of both graphs to see whether it is alike."""
-        unread = [
-            key
-            for key, listed in source.items()
-            if not changed_only or key not in target or target[key].revision != listed.revision
-        ]
-        for keys in _parts(unread):
-            yield {key: source[key] for key in keys}, {key: target[key] for key in keys if key in target}
+    async def _list_tenant(self) -> tuple[dict[Key, list[_Node]], dict[Key, list[_Node]]]:
+        return await asyncio.gather(
+            _list_of_tenant(self._source, self._tenant), _list_of_tenant(self._target, self._tenant)
+        )
 
-    async def _copy_nodes(
-        self, source: Mapping[Key, Sequence[_Listed]], target: Mapping[Key, Sequence[_Listed]]
-    ) -> None:
-        """Make the nodes of the target those of the source, where both have been read."""
-        surplus = [node for key, nodes in target.items() for node in nodes[len(source.get(key, ())) :]]
-        await self._delete("moves.delete_nodes", [node.id for node in surplus])
+    async def _pair_outside(self, source: _Listing) -> dict[str, str]:
+        """Return the ids in the target, by those in the source, of nodes of other groups that relationships end at."""
+        inside = {node.id for node in source.embedded.values()}
+        uuids = sorted({link.end_uuid for link in source.links if link.end_uuid and link.end not in inside})
+        if not uuids:
+            return {}
+        there, here = await asyncio.gather(_find_by_uuid(self._target, uuids), _find_by_uuid(self._source, uuids))
+        return {here[uuid]: there[uuid] for uuid in here.keys() & there.keys()}
+
+    async def _read_nodes(self, part: _ChangedPart) -> tuple[dict[Key, list[_Node]], dict[Key, list[_Node]]]:
+        return await asyncio.gather(_read_nodes(self._source, part.source), _read_nodes(self._target, part.target))
+
+    async def _copy_nodes_of(self, part: _ChangedPart) -> dict[str, str]:
+        read = await self._read_nodes(part)
+        return await self._write(lambda writer: writer.copy_nodes(*read))
+
+    async def _read_facts(self, part: _ChangedPart) -> tuple[dict[Key, Row], dict[Key, Row], Mapping[Key, str]]:
+        facts, found = await asyncio.gather(
+            _read_facts(self._source, part.source), _read_facts(self._target, part.target)
+        )
+        return facts, found, part.target
+
+    async def _write(self, work: Callable[[_Writer], Awaitable[T]]) -> T:
+        """Change the target in one transaction, which a later attempt at the move waits for."""
+
+        async def write(transaction: Transaction) -> T:
+            if not await transaction.run("moves.check_copying", tenant=self._tenant, attempt=self._attempt):
+                raise JobInterrupted("another worker goes on with the move")
+            return await work(_Writer(transaction))
+
+        return await self._target.write(write, metadata={TENANT_OF_WRITES: self._tenant})
+
+
+class _ChangedPart(NamedTuple):
+    """The ids in both graphs, by key, of elements that must be read to see whether they are alike."""
+
+    source: dict[Key, str]
+    target: dict[Key, str]
+
+
+def _changed_parts(
+    source: Mapping[Key, _Versioned], target: Mapping[Key, _Versioned], changed_only: bool
+) -> Iterator[_ChangedPart]:
+    unread = [
+        key
+        for key, listed in source.items()
+        if not changed_only or key not in target or target[key].revision != listed.revision
+    ]
+    for keys in _parts(unread):
+        yield _ChangedPart(
+            {key: source[key].id for key in keys}, {key: target[key].id for key in keys if key in target}
+        )
+
+
+class _Writer:
+    """Changes the target within a transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def copy_nodes(
+        self, source: Mapping[Key, Sequence[_Node]], target: Mapping[Key, Sequence[_Node]]
+    ) -> dict[str, str]:
+        """Make the nodes of the target those of the source; return their ids there by their ids in the source."""
+        await self.delete(
+            "moves.delete_nodes",
+            (node.id for key, nodes in target.items() for node in nodes[len(source.get(key, ())) :]),
+        )
+        ids: dict[str, str] = {}
         replaced, created = [], []
         for key, nodes in source.items():
             known = target.get(key, ())
-            for position, node in enumerate(nodes):
-                assert node.row is not None, "it has been read"
-                if position >= len(known):
-                    created.append({"key": "", "labels": node.row["labels"], "properties": node.row["properties"]})
-                elif _node_content(known[position].row) != _node_content(node.row):
-                    there = known[position].row
-                    assert there is not None, "it has been read"
-                    labels = node.row["labels"]
-                    obsolete = [label for label in there["labels"] if label not in labels]
-                    replaced.append(
-                        {
-                            "id": known[position].id,
-                            "labels": labels,
-                            "obsolete": obsolete,
-                            "properties": node.row["properties"],
-                        }
-                    )
+            for node, there in zip(nodes, known, strict=False):
+                ids[node.id] = there.id
+                if there.content != node.content:
+                    obsolete = [label for label in there.labels if label not in node.labels]
+                    replaced.append({**_to_row(node), "id": there.id, "obsolete": obsolete})
+            created += [{**_to_row(node), "key": node.id} for node in nodes[len(known) :]]
         for part in _parts(replaced):
-            await self._write(("moves.clear_nodes", {"ids": [row["id"] for row in part]}))
+            await self._transaction.run("moves.clear_nodes", ids=[row["id"] for row in part])
         for part in _parts(replaced):
-            await self._write(("moves.replace_nodes", {"rows": part}))
+            await self._transaction.run("moves.replace_nodes", rows=part)
         for part in _parts(created):
-            await self._write(("moves.create_nodes", {"rows": part}))
+            rows = await self._transaction.run("moves.create_nodes", rows=part)
+            ids |= {row["key"]: row["id"] for row in rows}
+        return ids
 
-    async def _copy_links(self, group_id: str) -> None:
-        """Make the relationships without vectors those of the source."""
-        ids = await self._pair_nodes(group_id)
-        rows = await self._source.fetch("moves.list_links", group_id=group_id)
-        outside = {row["end_uuid"] for row in rows if row["end"] not in ids and row["end_uuid"]}
-        if outside:
-            source, target = [
-                {row["uuid"]: row["id"] for row in await graph.fetch("moves.find_by_uuid", uuids=sorted(outside))}
-                for graph in self._graphs
-            ]
-            ids |= {source[uuid]: target[uuid] for uuid in source.keys() & target.keys()}
+    async def copy_facts(self, facts: Mapping[Key, Row], found: Mapping[Key, Row], there: Mapping[Key, str]) -> None:
+        """Make versions of memories in the target, whose ids are `there`, those of the source."""
+        new = {key: row for key, row in facts.items() if found.get(key) != row}
+        await self.delete("moves.delete_relationships", [there[key] for key in new if key in found])
+        for part in _parts(new.values()):
+            await self._transaction.run("moves.create_facts", rows=part)
+
+    async def copy_links(self, source: Sequence[_Link], target: Sequence[_Link], ids: Mapping[str, str]) -> None:
+        """Make the relationships without vectors those of the source, between nodes whose ids are known."""
         wanted: defaultdict[Key, list[Row]] = defaultdict(list)
-        for row in rows:
-            if row["end"] not in ids or row["start"] not in ids:
-                continue  # it was created meanwhile, and is noted
-            link = {"type": row["type"], "start": ids[row["start"]], "end": ids[row["end"]]}
-            wanted[_link_key(link, row["properties"])].append({**link, "properties": row["properties"]})
+        for link in source:
+            if link.start in ids and link.end in ids:
+                start, end = ids[link.start], ids[link.end]
+                row = {"type": link.type, "start": start, "end": end, "properties": link.properties}
+                wanted[link.key(start, end)].append(row)
         obsolete = []
-        for row in await self._target.fetch("moves.list_links", group_id=group_id):
-            links = wanted.get(_link_key(row, row["properties"]))
-            if links:
-                links.pop()
+        for link in target:
+            if rows := wanted.get(link.key(link.start, link.end)):
+                rows.pop()
             else:
-                obsolete.append(row["id"])
-        await self._delete("moves.delete_relationships", obsolete)
-        await self._create("moves.create_links", [link for links in wanted.values() for link in links])
+                obsolete.append(link.id)
+        await self.delete("moves.delete_relationships", obsolete)
+        for part in _parts(row for rows in wanted.values() for row in rows):
+            await self._transaction.run("moves.create_links", rows=part)
 
-    async def _pair_nodes(self, group_id: str) -> dict[str, str]:
-        """Return the ids in the target of the nodes of a group, by their ids in the source."""
-        ids: dict[str, str] = {}
-        group = {"group_id": group_id}
-        source, target = [await _list_plain(graph, "moves.list_plain", group) for graph in self._graphs]
-        for key, nodes in source.items():
-            ids |= {node.id: there.id for node, there in zip(nodes, target.get(key, ()), strict=False)}
-        known, found = [await _list_embedded(graph, group_id) for graph in self._graphs]
-        return ids | {known[key].id: found[key].id for key in known.keys() & found.keys()}
-
-    async def _delete(self, query: str, ids: Iterable[str]) -> None:
+    async def delete(self, query: str, ids: Iterable[str]) -> None:
+        """Delete elements."""
         for part in _parts(ids):
-            await self._write((query, {"ids": part}))
-
-    async def _create(self, query: str, rows: Iterable[Row]) -> None:
-        for part in _parts(rows):
-            result = await self._write((query, {"rows": part}))
-            if result[0]["created"] < len(part):
-                # Nodes that were deleted meanwhile; what deleted them is noted, so that a later pass is complete.
-                continue
-
-    async def _write(self, query: tuple[str, dict[str, Any]]) -> list[Row]:
-        name, parameters = query
-
-        async def work(transaction: Transaction) -> list[Row]:
-            if not await transaction.run("moves.check_copying", tenant=self._tenant, attempt=self._attempt):
-                raise JobInterrupted("another worker goes on with the move")
-            return await transaction.run(name, **parameters)
-
-        return await self._target.write(work)
+            await self._transaction.run(query, ids=part)
 
 
 async def erase_tenant(graph: Graph, tenant: str) -> int:
     """Erase everything that a graph has of a tenant; return how many nodes there were."""
-    of_tenant = {"tenant": tenant, "prefix": Owner(tenant, "").group_id}
     erased = 0
-    groups = [row["group_id"] for row in await graph.fetch("moves.list_groups", tenant=tenant)]
-    for group_id in groups:
-        embedded = await _list_embedded(graph, group_id)
-        plain = await _list_plain(graph, "moves.list_plain", {"group_id": group_id})
-        users = [node.id for key, nodes in plain.items() if key[0] == "User" for node in nodes]
-        others = [node.id for key, nodes in plain.items() if key[0] != "User" for node in nodes]
+    for group in await graph.fetch("moves.list_groups", tenant=tenant):
+        listing = await _Listing.of(graph, group["group_id"])
         # A read under the lock of the group, such as an export, comes to its end.
-        await graph.execute("moves.lock_group", group_id=group_id)
+        await graph.execute("moves.lock_group", group_id=group["group_id"])
+        plain = [node for nodes in listing.plain.values() for node in nodes]
         # The user comes last: it is what an interrupted erasure finds the rest by.
-        for part in _parts([*(node.id for node in embedded.values()), *others, *users]):
+        plain.sort(key=lambda node: "User" in node.labels)
+        for part in _parts([*(node.id for node in listing.embedded.values()), *(node.id for node in plain)]):
             await graph.execute("moves.delete_nodes", ids=part)
             erased += len(part)
-    rest = await _list_plain(graph, "moves.list_of_tenant", of_tenant)
+    rest = await _list_of_tenant(graph, tenant)
     for part in _parts(node.id for nodes in rest.values() for node in nodes):
         await graph.execute("moves.delete_nodes", ids=part)
         erased += len(part)
@@ -265,68 +347,56 @@ async def erase_tenant(graph: Graph, tenant: str) -> int:
     return erased
 
 
-async def _list_plain(graph: Graph, query: str, parameters: Mapping[str, str]) -> dict[Key, list[_Listed]]:
-    """Return nodes without vectors, read in full, by their keys."""
-    found: defaultdict[Key, list[_Listed]] = defaultdict(list)
-    for row in await graph.fetch(query, **parameters):
-        found[_plain_key(row)].append(_Listed(row["id"], row=row))
+async def _list_of_tenant(graph: Graph, tenant: str) -> dict[Key, list[_Node]]:
+    """Return the nodes that belong to a tenant as a whole, by their keys."""
+    rows = await graph.fetch("moves.list_of_tenant", tenant=tenant, prefix=Owner(tenant, "").group_id)
+    return _by_key(_Node(row["id"], row["labels"], row["properties"]) for row in rows)
+
+
+async def _read_nodes(graph: Graph, ids: Mapping[Key, str]) -> dict[Key, list[_Node]]:
+    """Return nodes with what they hold; those that are gone are left out."""
+    rows = await graph.fetch("moves.read_nodes", ids=list(ids.values())) if ids else []
+    keys = {node_id: key for key, node_id in ids.items()}
+    return {keys[row["id"]]: [_Node(row["id"], row["labels"], row["properties"])] for row in rows}
+
+
+async def _read_facts(graph: Graph, ids: Mapping[Key, str]) -> dict[Key, Row]:
+    """Return versions of memories with the ids of the entities they connect; those that are gone are left out."""
+    rows = await graph.fetch("moves.read_facts", ids=list(ids.values())) if ids else []
+    keys = {fact_id: key for key, fact_id in ids.items()}
+    return {keys[row["id"]]: {name: row[name] for name in ("start", "end", "properties")} for row in rows}
+
+
+async def _find_by_uuid(graph: Graph, uuids: Sequence[str]) -> dict[str, str]:
+    return {row["uuid"]: row["id"] for row in await graph.fetch("moves.find_by_uuid", uuids=list(uuids))}
+
+
+def _by_key(nodes: Iterable[_Node]) -> dict[Key, list[_Node]]:
+    found: defaultdict[Key, list[_Node]] = defaultdict(list)
+    for node in nodes:
+        found[node.key].append(node)
     return dict(found)
 
 
-def _plain_key(row: Row) -> Key:
-    label = next((label for label in row["labels"] if label in KEYS), None)
-    return (label, row["properties"].get(KEYS[label])) if label else ("", repr(_canonical(_node_content(row))))
+def _surplus(source: Mapping[Key, _Versioned], target: Mapping[Key, _Versioned]) -> list[str]:
+    """Return the ids of what only the target has."""
+    return [target[key].id for key in target.keys() - source.keys()]
 
 
-async def _list_embedded(graph: Graph, group_id: str) -> dict[Key, _Listed]:
-    rows = await graph.fetch_value("moves.list_embedded", group_id=group_id)
-    return {(label, uuid): _Listed(node_id, revision) for node_id, label, uuid, revision in rows}
+def _kind(node: _Node) -> str:
+    return next((label for label in KEYS if label in node.labels), node.labels[0])
 
 
-async def _read_nodes(graph: Graph, listed: Mapping[Key, _Listed]) -> dict[Key, list[_Listed]]:
-    """Return nodes with what they hold; those that are gone are left out."""
-    if not listed:
-        return {}
-    keys = {node.id: key for key, node in listed.items()}
-    rows = await graph.fetch("moves.read_nodes", ids=list(keys))
-    return {keys[row["id"]]: [_Listed(row["id"], row=row)] for row in rows}
-
-
-async def _list_facts(graph: Graph, group_id: str) -> dict[Key, _Listed]:
-    rows = await graph.fetch_value("moves.list_facts", group_id=group_id)
-    return {(uuid,): _Listed(fact_id, revision) for fact_id, uuid, revision in rows}
-
-
-async def _read_facts(graph: Graph, listed: Mapping[Key, _Listed]) -> dict[Key, Row]:
-    """Return versions of memories with their ends; those that are gone are left out."""
-    if not listed:
-        return {}
-    keys = {fact.id: key for key, fact in listed.items()}
-    rows = await graph.fetch("moves.read_facts", ids=list(keys))
-    return {
-        keys[row["id"]]: {"id": row["id"], "content": {name: row[name] for name in ("start", "end", "properties")}}
-        for row in rows
-    }
-
-
-def _node_content(row: Row | None) -> tuple[list[str], dict[str, Any]]:
-    assert row is not None, "it has been read"
-    return sorted(row["labels"]), row["properties"]
-
-
-def _add_node(side: Side, row: Row | None) -> None:
-    labels, properties = _node_content(row)
-    side.add(next((label for label in (*EMBEDDED_LABELS, *KEYS) if label in labels), labels[0]), labels, properties)
-
-
-def _link_key(link: Mapping[str, Any], properties: Mapping[str, Any]) -> Key:
-    return link["type"], link["start"], link["end"], repr(_canonical(properties))
+def _to_row(node: _Node) -> Row:
+    return {"labels": node.labels, "properties": node.properties}
 
 
 def _canonical(value: Any) -> Any:
     """Return a value in a form whose text does not depend on the order of properties."""
     if isinstance(value, Mapping):
         return [(name, _canonical(item)) for name, item in sorted(value.items())]
+    if isinstance(value, list | tuple):
+        return [_canonical(item) for item in value]
     return value
 
 

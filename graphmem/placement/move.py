@@ -14,10 +14,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import time
 import uuid
-from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -41,8 +43,8 @@ LEAVING_MILLISECONDS = 10_000
 SWITCH_BUDGETS = (0.7, 0.7, 0.7, 0.9, 1.5, 3.0, 6.0)
 """Seconds that writes wait in each try to switch; a try that takes longer is given up, and they go on."""
 
-MAX_ROUNDS = 20
-"""Passes over what was noted, before a switch is tried although the last one took long."""
+GROUPS_AT_ONCE = 8
+"""Groups that are copied side by side."""
 
 QUICK_SECONDS = 0.25
 """Seconds of a pass that is short enough for a switch."""
@@ -131,7 +133,7 @@ class Move:
     payload: MovePayload
     job_id: str
     _attempt: str = field(default_factory=lambda: uuid.uuid4().hex)
-    _sides: dict[str, tuple[Side, Side]] = field(default_factory=dict)
+    _sides: dict[str, Side] = field(default_factory=dict)
     _differing: set[str] = field(default_factory=set)
     _has_left: bool = False
     _report: SwitchReport | None = None
@@ -157,7 +159,7 @@ class Move:
             self._has_left = True
             return
         await target.execute("placements.take_gate", state="copying", attempt=self._attempt, **self._of_job)
-        await self._await_writers(source)
+        await asyncio.gather(self._await_writers(source), self._await_writers(target))
 
     async def copy(self) -> None:
         """Copy everything, compare all of it once, and copy what was written meanwhile."""
@@ -168,12 +170,8 @@ class Move:
         # What was copied is compared in full by the second pass; from then on revisions tell what has changed.
         for _ in range(2):
             groups = await copy.list_groups()
-            for group_id in groups:
-                await copy.copy_nodes(group_id, changed_only=False)
-            for group_id in groups:
-                await copy.copy_edges(group_id, changed_only=False)
-        for group_id in groups:
-            await self._compare(copy, group_id)
+            await _for_each(groups, partial(copy.copy_group, changed_only=False))
+        await _for_each(groups, partial(self._compare, copy))
         await self._catch_up_repeatedly(copy)
 
     async def switch(self) -> SwitchReport:
@@ -259,31 +257,31 @@ class Move:
         return {row["id"] for row in await graph.execute("placements.list_writers", **self._tenant)}
 
     async def _catch_up_repeatedly(self, copy: TenantCopy) -> None:
-        for _ in range(MAX_ROUNDS):
+        """Copy what was written until a pass is short, or not much shorter than the one before."""
+        last = math.inf
+        while True:
             started = time.monotonic()
             await self._catch_up(copy)
-            if time.monotonic() - started < QUICK_SECONDS:
+            seconds = time.monotonic() - started
+            if seconds < QUICK_SECONDS or seconds > last / 2:
                 return
+            last = seconds
 
     async def _catch_up(self, copy: TenantCopy) -> int:
-        """Copy the groups that were written to, and what belongs to the tenant; return how many there were."""
+        """Copy the groups that were written to, and what belongs to the tenant; return how many notes there were."""
         source = await self._source()
         noted = await source.fetch("placements.list_changes", limit=CHANGES_AT_ONCE, **self._tenant)
         groups = sorted({row["group_id"] for row in noted if row["group_id"]} | self._differing)
         await copy.copy_tenant()
-        for group_id in groups:
-            await copy.copy_nodes(group_id, changed_only=True)
-        for group_id in groups:
-            await copy.copy_edges(group_id, changed_only=True)
-        for group_id in groups:
-            await self._compare(copy, group_id)
+        await _for_each(groups, partial(copy.copy_group, changed_only=True))
+        await _for_each(groups, partial(self._compare, copy))
         if noted:
             await source.execute("placements.delete_changes", ids=[row["id"] for row in noted])
         return len(noted)
 
     async def _compare(self, copy: TenantCopy, group_id: str) -> None:
         source, target = await copy.describe(group_id)
-        self._sides[group_id] = (source, target)
+        self._sides[group_id] = source
         if source == target:
             self._differing.discard(group_id)
         else:
@@ -304,7 +302,7 @@ class Move:
             try:
                 async with asyncio.timeout(budget):
                     await self._await_writers(source)
-                    while await self._catch_up(copy):
+                    while await self._catch_up(copy) or self._differing:
                         pass
                     report = await self._report_if_equal(copy)
             except TimeoutError:
@@ -339,12 +337,9 @@ class Move:
         own, there = await copy.describe_tenant()
         if self._differing or own != there:
             return None
-        counts: Counter[str] = Counter()
-        digest = 0
-        for side in (own, *(source for source, _ in self._sides.values())):
-            counts += side.counts
-            digest = (digest + side.digest) % 2**128
-        return SwitchReport(counts=dict(sorted(counts.items())), digest=f"{digest:032x}")
+        for side in self._sides.values():
+            own.add_all(side)
+        return SwitchReport(counts=dict(sorted(own.counts.items())), digest=f"{own.digest:032x}")
 
     async def _arrive(self, report: SwitchReport) -> SwitchReport:
         """Let the target take writes, and name it in the assignment."""
@@ -368,3 +363,19 @@ class Move:
             await self.placed.assignments.change(self.payload.tenant, self.clock(), state=MoveState.COPYING.value)
         except Unavailable as error:
             log.warning("A gate stays closed until its time is over: %s", error.detail)
+
+
+async def _for_each(groups: Iterable[str], work: Callable[[str], Awaitable[None]]) -> None:
+    """Do work for groups, several side by side; when it fails for one, the others end too."""
+    free = asyncio.Semaphore(GROUPS_AT_ONCE)
+
+    async def work_in_turn(group_id: str) -> None:
+        async with free:
+            await work(group_id)
+
+    tasks = [asyncio.create_task(work_in_turn(group_id)) for group_id in groups]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()

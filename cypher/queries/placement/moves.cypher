@@ -9,21 +9,35 @@ MATCH (u:User {tenant: $tenant}) RETURN u.group_id AS group_id ORDER BY group_id
 // Return whether an erasure of the tenant has begun and not ended.
 RETURN EXISTS { MATCH (e:Erasure) WHERE e.group_id STARTS WITH $prefix } AS is_any
 
-// name: list_embedded(group_id)
-// List the nodes of a group that have vectors, with the revision that tells whether they have changed.
-CALL () {
-  MATCH (n:Entity {group_id: $group_id}) RETURN n, 'Entity' AS label
-  UNION ALL
-  MATCH (n:Episodic {group_id: $group_id}) RETURN n, 'Episodic' AS label
-}
-RETURN collect([elementId(n), label, n.uuid, coalesce(n.revision, 0)]) AS found
-
-// name: list_plain(group_id)
-// List the other nodes of a group.
-CALL () {
-  {{plain_nodes_of_group}}
-}
-RETURN elementId(n) AS id, labels(n) AS labels, properties(n) AS properties
+// name: list_group(group_id)
+// List what a graph has of a group: nodes without vectors in full, of nodes and memories with vectors the revision that tells
+// whether they have changed, and the other relationships in full.
+RETURN COLLECT {
+  CALL () {
+    {{plain_nodes_of_group}}
+  }
+  RETURN [elementId(n), labels(n), properties(n)]
+} AS plain, COLLECT {
+  CALL () {
+    MATCH (n:Entity {group_id: $group_id}) RETURN n, 'Entity' AS label
+    UNION ALL
+    MATCH (n:Episodic {group_id: $group_id}) RETURN n, 'Episodic' AS label
+  }
+  RETURN [elementId(n), label, n.uuid, coalesce(n.revision, 0)]
+} AS embedded, COLLECT {
+  MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
+  RETURN [elementId(r), r.uuid, coalesce(r.revision, 0)]
+} AS facts, COLLECT {
+  CALL () {
+    MATCH (n:Entity {group_id: $group_id}) RETURN n
+    UNION ALL
+    MATCH (n:Episodic {group_id: $group_id}) RETURN n
+    UNION ALL
+    {{plain_nodes_of_group}}
+  }
+  MATCH (n)-[r]->(m) WHERE type(r) <> 'RELATES_TO'
+  RETURN [elementId(r), type(r), elementId(n), elementId(m), m.uuid, properties(r)]
+} AS links
 
 // name: list_of_tenant(tenant, prefix)
 // List the nodes that belong to the tenant as a whole.
@@ -54,28 +68,11 @@ UNWIND $ids AS id
 MATCH (n) WHERE elementId(n) = id
 RETURN id, labels(n) AS labels, properties(n) AS properties
 
-// name: list_facts(group_id)
-// List the versions of memories of a group, with the revision that tells whether they have changed.
-MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
-RETURN collect([elementId(r), r.uuid, coalesce(r.revision, 0)]) AS found
-
 // name: read_facts(ids)
 // Read versions of memories in full, with the nodes that they connect.
 UNWIND $ids AS id
 MATCH (a)-[r:RELATES_TO]->(b) WHERE elementId(r) = id
 RETURN id, a.uuid AS start, b.uuid AS end, properties(r) AS properties
-
-// name: list_links(group_id)
-// List the other relationships that start at the nodes of a group.
-CALL () {
-  MATCH (n:Entity {group_id: $group_id}) RETURN n
-  UNION ALL
-  MATCH (n:Episodic {group_id: $group_id}) RETURN n
-  UNION ALL
-  {{plain_nodes_of_group}}
-}
-MATCH (n)-[r]->(m) WHERE type(r) <> 'RELATES_TO'
-RETURN elementId(r) AS id, type(r) AS type, elementId(n) AS start, elementId(m) AS end, m.uuid AS end_uuid, properties(r) AS properties
 
 // name: find_by_uuid(uuids)
 // Find entities and messages by their ids.
@@ -88,10 +85,8 @@ CALL (uuid) {
 RETURN uuid, elementId(n) AS id
 
 // name: check_copying(tenant, attempt)
-// Lock the gate of a move in the graph that it copies to; no row is returned when another attempt has it.
-MATCH (g:PlacementGate {tenant: $tenant})
-SET g.asked = timestamp()
-WITH g WHERE g.attempt = $attempt AND g.state = 'copying'
+// Check the gate of a move in the graph that it copies to; no row is returned when another attempt has it.
+MATCH (g:PlacementGate {tenant: $tenant}) WHERE g.attempt = $attempt AND g.state = 'copying'
 RETURN g.state AS state
 
 // name: delete_nodes(ids)
