@@ -15,6 +15,7 @@ import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
+from graphmem.memories.memory import Memory
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.placed_graph import PlacedGraph
@@ -106,12 +107,12 @@ async def test_a_move_whose_worker_is_killed_ends_in_another_one(
 
     assert ended.status == "succeeded", ended.error
     assert (await memory.placements()).tenants[0].graph == SECOND
-    found = {item.id async for item in _all(memory)}
+    found = {item.id async for item in list_all(memory)}
     assert found == saved
     assert await count_nodes(placed.home, tenant) == {}
 
 
-async def _all(memory: GraphMemory) -> AsyncIterator[object]:
+async def list_all(memory: GraphMemory) -> AsyncIterator[Memory]:
     cursor = None
     while True:
         page = await memory.memories("mara", limit=100, cursor=cursor)

@@ -27,8 +27,8 @@ async def count_nodes(graph: Graph, tenant: str) -> dict[str, int]:
 async def save(client: httpx.AsyncClient, user: str, content: str) -> dict[str, Any]:
     answer = await client.post(f"/v1/users/{user}/memories", json={"memories": [{"content": content}]})
     assert answer.status_code in (200, 201), answer.text
-    [action] = answer.json()["results"]
-    return action
+    results: list[dict[str, Any]] = answer.json()["results"]
+    return results[0]
 
 
 async def list_ids(client: httpx.AsyncClient, user: str) -> set[str]:
@@ -45,7 +45,7 @@ async def list_ids(client: httpx.AsyncClient, user: str) -> set[str]:
 async def export(client: httpx.AsyncClient, user: str) -> dict[str, Any]:
     answer = await client.get(f"/v1/users/{user}/export")
     assert answer.status_code == 200, answer.text
-    document = answer.json()
+    document: dict[str, Any] = answer.json()
     document.pop("exported_at", None)
     return document
 
@@ -59,7 +59,7 @@ async def move(client: httpx.AsyncClient, target: str, seconds: float = 60) -> d
 async def finished(client: httpx.AsyncClient, job_id: str, seconds: float = 60) -> dict[str, Any]:
     async with asyncio.timeout(seconds):
         while True:
-            job = (await client.get(f"/v1/jobs/{job_id}")).json()
+            job: dict[str, Any] = (await client.get(f"/v1/jobs/{job_id}")).json()
             if job["status"] in ("succeeded", "failed", "skipped"):
                 return job
             await asyncio.sleep(0.1)
@@ -67,7 +67,7 @@ async def finished(client: httpx.AsyncClient, job_id: str, seconds: float = 60) 
 
 async def place(client: httpx.AsyncClient) -> str:
     listed = (await client.get("/v1/admin/placements")).json()
-    return listed["tenants"][0]["graph"]
+    return str(listed["tenants"][0]["graph"])
 
 
 async def test_a_moved_tenant_is_complete_in_the_other_graph_and_gone_from_the_first(
