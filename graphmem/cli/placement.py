@@ -63,7 +63,7 @@ async def drain(
 ) -> None:
     """Move all tenants of a graph to another one, so that it can be removed."""
     async with open_operations(output, "default", worker=True) as operations:
-        moved = len((await operations.drain_graph(graph, to=to)).items)
+        moved = len((await operations.drain_graph(graph, to)).items)
         listed = await operations.placements()
         while wait and any(tenant.state != "settled" and tenant.target == to for tenant in listed.tenants):
             await asyncio.sleep(POLL_SECONDS)

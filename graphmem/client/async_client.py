@@ -1066,7 +1066,7 @@ class AsyncClient:
             )
         )
 
-    async def drain_graph(self, graph: str, *, to: str) -> Page[Job]:
+    async def drain_graph(self, graph: str, to: str) -> Page[Job]:
         """Start to move all tenants of a graph to another one, and return the jobs (only on the server's machine)."""
         return await self._send(
             post(

@@ -1044,7 +1044,7 @@ class Client:
             )
         )
 
-    def drain_graph(self, graph: str, *, to: str) -> Page[Job]:
+    def drain_graph(self, graph: str, to: str) -> Page[Job]:
         """Start to move all tenants of a graph to another one, and return the jobs (only on the server's machine)."""
         return self._send(
             post(

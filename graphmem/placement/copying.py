@@ -54,7 +54,7 @@ class Side:
         self.digest = (self.digest + other.digest) % 2**128
 
 
-class _Node(NamedTuple):
+class _StoredNode(NamedTuple):
     """A node of one graph that was read: its id there, its labels and its properties."""
 
     id: str
@@ -70,6 +70,9 @@ class _Node(NamedTuple):
         """What it is known by where it has no vector."""
         label = next((label for label in self.labels if label in KEYS), None)
         return (label, self.properties.get(KEYS[label])) if label else ("", repr(_canonical(self.content)))
+
+
+_NodesByKey = dict[Key, list[_StoredNode]]
 
 
 class _Versioned(NamedTuple):
@@ -98,7 +101,7 @@ class _Link(NamedTuple):
 class _Listing:
     """What one graph has of a group."""
 
-    plain: Mapping[Key, Sequence[_Node]]
+    plain: Mapping[Key, Sequence[_StoredNode]]
     embedded: Mapping[Key, _Versioned]
     facts: Mapping[Key, _Versioned]
     links: Sequence[_Link]
@@ -108,7 +111,7 @@ class _Listing:
         """List a group."""
         [row] = await graph.fetch("moves.list_group", group_id=group_id)
         return cls(
-            _by_key(_Node(*columns) for columns in row["plain"]),
+            _by_key(_StoredNode(*columns) for columns in row["plain"]),
             {(label, uuid): _Versioned(node_id, revision) for node_id, label, uuid, revision in row["embedded"]},
             {("RELATES_TO", uuid): _Versioned(fact_id, revision) for fact_id, uuid, revision in row["facts"]},
             [_Link(*columns) for columns in row["links"]],
@@ -203,7 +206,7 @@ class TenantCopy:
     async def _list_group(self, group_id: str) -> tuple[_Listing, _Listing]:
         return await asyncio.gather(_Listing.of(self._source, group_id), _Listing.of(self._target, group_id))
 
-    async def _list_tenant(self) -> tuple[dict[Key, list[_Node]], dict[Key, list[_Node]]]:
+    async def _list_tenant(self) -> tuple[dict[Key, list[_StoredNode]], dict[Key, list[_StoredNode]]]:
         return await asyncio.gather(
             _list_of_tenant(self._source, self._tenant), _list_of_tenant(self._target, self._tenant)
         )
@@ -217,7 +220,9 @@ class TenantCopy:
         there, here = await asyncio.gather(_find_by_uuid(self._target, uuids), _find_by_uuid(self._source, uuids))
         return {here[uuid]: there[uuid] for uuid in here.keys() & there.keys()}
 
-    async def _read_nodes(self, part: _ChangedPart) -> tuple[dict[Key, list[_Node]], dict[Key, list[_Node]]]:
+    async def _read_nodes(
+        self, part: _ChangedPart
+    ) -> tuple[dict[Key, list[_StoredNode]], dict[Key, list[_StoredNode]]]:
         return await asyncio.gather(_read_nodes(self._source, part.source), _read_nodes(self._target, part.target))
 
     async def _copy_nodes_of(self, part: _ChangedPart) -> dict[str, str]:
@@ -269,7 +274,7 @@ class _Writer:
         self._transaction = transaction
 
     async def copy_nodes(
-        self, source: Mapping[Key, Sequence[_Node]], target: Mapping[Key, Sequence[_Node]]
+        self, source: Mapping[Key, Sequence[_StoredNode]], target: Mapping[Key, Sequence[_StoredNode]]
     ) -> dict[str, str]:
         """Make the nodes of the target those of the source; return their ids there by their ids in the source."""
         await self.delete(
@@ -347,17 +352,17 @@ async def erase_tenant(graph: Graph, tenant: str) -> int:
     return erased
 
 
-async def _list_of_tenant(graph: Graph, tenant: str) -> dict[Key, list[_Node]]:
+async def _list_of_tenant(graph: Graph, tenant: str) -> dict[Key, list[_StoredNode]]:
     """Return the nodes that belong to a tenant as a whole, by their keys."""
     rows = await graph.fetch("moves.list_of_tenant", tenant=tenant, prefix=Owner(tenant, "").group_id)
-    return _by_key(_Node(row["id"], row["labels"], row["properties"]) for row in rows)
+    return _by_key(_StoredNode(row["id"], row["labels"], row["properties"]) for row in rows)
 
 
-async def _read_nodes(graph: Graph, ids: Mapping[Key, str]) -> dict[Key, list[_Node]]:
+async def _read_nodes(graph: Graph, ids: Mapping[Key, str]) -> dict[Key, list[_StoredNode]]:
     """Return nodes with what they hold; those that are gone are left out."""
     rows = await graph.fetch("moves.read_nodes", ids=list(ids.values())) if ids else []
     keys = {node_id: key for key, node_id in ids.items()}
-    return {keys[row["id"]]: [_Node(row["id"], row["labels"], row["properties"])] for row in rows}
+    return {keys[row["id"]]: [_StoredNode(row["id"], row["labels"], row["properties"])] for row in rows}
 
 
 async def _read_facts(graph: Graph, ids: Mapping[Key, str]) -> dict[Key, Row]:
@@ -371,8 +376,8 @@ async def _find_by_uuid(graph: Graph, uuids: Sequence[str]) -> dict[str, str]:
     return {row["uuid"]: row["id"] for row in await graph.fetch("moves.find_by_uuid", uuids=list(uuids))}
 
 
-def _by_key(nodes: Iterable[_Node]) -> dict[Key, list[_Node]]:
-    found: defaultdict[Key, list[_Node]] = defaultdict(list)
+def _by_key(nodes: Iterable[_StoredNode]) -> dict[Key, list[_StoredNode]]:
+    found: defaultdict[Key, list[_StoredNode]] = defaultdict(list)
     for node in nodes:
         found[node.key].append(node)
     return dict(found)
@@ -383,11 +388,11 @@ def _surplus(source: Mapping[Key, _Versioned], target: Mapping[Key, _Versioned])
     return [target[key].id for key in target.keys() - source.keys()]
 
 
-def _kind(node: _Node) -> str:
+def _kind(node: _StoredNode) -> str:
     return next((label for label in KEYS if label in node.labels), node.labels[0])
 
 
-def _to_row(node: _Node) -> Row:
+def _to_row(node: _StoredNode) -> Row:
     return {"labels": node.labels, "properties": node.properties}
 
 

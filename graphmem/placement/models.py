@@ -36,7 +36,7 @@ class GraphStatus(BaseModel):
 class TenantPlacement(BaseModel):
     """Where a tenant lives."""
 
-    tenant: str
+    tenant: str = Field(description="The name of the tenant.")
     graph: str = Field(description="The graph in which it is read and written.")
     state: Literal["settled", "copying", "switching"] = Field(description="How far a move is; settled: none is.")
     target: str | None = Field(None, description="The graph that it moves to.")
@@ -46,5 +46,5 @@ class TenantPlacement(BaseModel):
 class PlacementList(BaseModel):
     """The graphs, and where the caller's tenant lives; for commands on the machine also all others that moved."""
 
-    graphs: list[GraphStatus]
-    tenants: list[TenantPlacement]
+    graphs: list[GraphStatus] = Field(description="The graphs in which tenants may live, the home first.")
+    tenants: list[TenantPlacement] = Field(description="Where tenants live.")

@@ -42,7 +42,7 @@ RETURN COLLECT {
 // name: list_of_tenant(tenant, prefix)
 // List the nodes that belong to the tenant as a whole.
 CALL () {
-  MATCH (n:ConsolidationRun {tenant: $tenant}) RETURN n
+  MATCH (n:ConsolidationRun) WHERE n.tenant = $tenant AND n.created_at IS NOT NULL RETURN n
   UNION ALL
   MATCH (n:QuarantinedStatement {tenant: $tenant}) RETURN n
   UNION ALL
