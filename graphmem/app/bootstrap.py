@@ -132,7 +132,7 @@ class Services:
             self.declared_types,
             PersonaStore(graph, clock),
         )
-        self.placements = PlacementService(graph, jobs)
+        self.placements = PlacementService(graph, jobs, clock)
         self.storage = StorageMeter(graph, self.placements.run_everywhere)
         self.waiting = JobWaiting(graph, jobs)
         self.messages = MessageService(self.inbox, episodes, jobs, self.waiting, settings.extraction)

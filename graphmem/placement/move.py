@@ -292,7 +292,7 @@ class Move:
         source = await self._source()
         for number, budget in enumerate(SWITCH_BUDGETS, 1):
             await self._catch_up_repeatedly(copy)
-            await self._check_erasures(source)
+            await self._await_erasures(source)
             started = time.monotonic()
             closed = await source.execute(
                 "placements.close_gate", milliseconds=GATE_MILLISECONDS, attempt=self._attempt, **self._tenant
@@ -323,19 +323,19 @@ class Move:
             f"(groups that differ: {different}): move it when less is written."
         )
 
-    async def _check_erasures(self, source: Graph) -> None:
-        """Wait until no user of the tenant is being forgotten."""
-        prefix = Owner(self.payload.tenant, "").group_id
-        while True:
-            [row] = await source.fetch("moves.is_any_erased", prefix=prefix)
-            if not row["is_any"]:
-                return
+    async def _await_erasures(self, source: Graph) -> None:
+        """Wait until no user of the tenant is being forgotten: the mark of an erasure stays where it is."""
+        while await self._is_any_erased(source):  # noqa: ASYNC110 - others end them
             await asyncio.sleep(LEASE_SECONDS)
 
+    async def _is_any_erased(self, source: Graph) -> bool:
+        [row] = await source.fetch("moves.is_any_erased", prefix=Owner(self.payload.tenant, "").group_id)
+        return bool(row["is_any"])
+
     async def _report_if_equal(self, copy: TenantCopy) -> SwitchReport | None:
-        """Return what both sides have, or None where they differ."""
+        """Return what both sides have, or None where they differ or an erasure has begun."""
         own, there = await copy.describe_tenant()
-        if self._differing or own != there:
+        if self._differing or own != there or await self._is_any_erased(await self._source()):
             return None
         for side in self._sides.values():
             own.add_all(side)

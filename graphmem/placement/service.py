@@ -14,6 +14,7 @@ from graphmem.neo4j.placed_graph import PlacedGraph
 from graphmem.placement.models import GraphStatus, PlacementList, TenantPlacement
 from graphmem.placement.move import MOVE_JOB, MovePayload
 from graphmem.runtime.errors import Conflict, Forbidden, InvalidInput, Unavailable
+from graphmem.runtime.times import Clock
 from graphmem.tenants.access import ApiKey
 
 ANSWER_SECONDS = 2.0
@@ -23,9 +24,10 @@ ANSWER_SECONDS = 2.0
 class PlacementService:
     """Operations on the graphs in which tenants live; where only one is configured, all live there."""
 
-    def __init__(self, graph: Graph, jobs: JobRunner) -> None:
+    def __init__(self, graph: Graph, jobs: JobRunner, clock: Clock) -> None:
         self._graph = graph
         self._jobs = jobs
+        self._clock = clock
 
     @property
     def names(self) -> list[str]:
@@ -72,6 +74,8 @@ class PlacementService:
         job = await self._jobs.find(known.job_id) if known.job_id else None
         if known.state is not MoveState.SETTLED and job is not None:
             return await self._jobs.retry(job.id) if job.status is JobStatus.FAILED else job
+        if known.state is not MoveState.SETTLED:  # its job is gone from the job store
+            known = await placed.assignments.change(tenant, self._clock(), state=MoveState.SETTLED.value, target=None)
         if known.graph == target:
             raise Conflict(f"The tenant lives in {target!r} already.")
         await placed.open_named(target)

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 
+from graphmem.app.bootstrap import Services
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.placed_graph import PlacedGraph
 from tests.placement.conftest import SECOND
@@ -132,3 +133,51 @@ async def test_a_move_under_a_storm_of_writes_loses_nothing_and_no_read_misses_a
     for user, ids in saved.items():
         assert await list_ids(admin, user) == ids
     assert job["actions"][0]["waited_ms"] < 1000
+
+
+async def test_users_who_are_forgotten_during_a_move_stay_forgotten(
+    admin: httpx.AsyncClient, placed: PlacedGraph, tenant: str
+) -> None:
+    users = [f"user{number}" for number in range(12)]
+    for user in users:
+        await save(admin, user, f"{user} plays the violin")
+    moving = asyncio.create_task(move(admin, SECOND))
+    for user in users[:-1]:
+        erased = await admin.delete(f"/v1/users/{user}")
+        assert erased.status_code == 200, erased.text
+        assert erased.json()["residue"] == 0
+        assert erased.json()["receipt"]
+    assert (await moving)["status"] == "succeeded"
+    second = await placed.open_named(SECOND)
+    left = await count_nodes(second, tenant)
+    assert left["User"] == left["Entity"] == 1
+    assert await count_nodes(placed.home, tenant) == {}
+
+
+async def test_a_move_whose_job_is_gone_can_be_asked_for_again(
+    admin: httpx.AsyncClient, placed: PlacedGraph, services: Services, tenant: str
+) -> None:
+    await save(admin, "mara", "Mara keeps bees")
+    await placed.assignments.begin_move(tenant, "home", SECOND, "gone", services.components.clock())
+    assert (await move(admin, SECOND))["status"] == "succeeded"
+    assert len(await list_ids(admin, "mara")) == 1
+
+
+async def test_a_move_to_a_graph_with_other_vectors_fails_and_leaves_the_tenant_where_it_is(
+    admin: httpx.AsyncClient, placed: PlacedGraph, tenant: str
+) -> None:
+    await save(admin, "mara", "Mara keeps bees")
+    second = await placed.open_named(SECOND)
+    rename = "MATCH (s:EmbeddingSchema) SET s.model = $model"
+    home_model = (await placed.home.fetch("schema.get_embedding_model"))[0]["model"]
+    await second.write(lambda transaction: transaction.run_text(rename, {"model": "another"}))
+    try:
+        job = await move(admin, SECOND)
+    finally:
+        await second.write(lambda transaction: transaction.run_text(rename, {"model": home_model}))
+    assert job["status"] == "failed"
+    assert "vectors of one model" in job["error"]
+    assert await place(admin) == "home"
+    await save(admin, "mara", "Mara sells honey")
+    assert len(await list_ids(admin, "mara")) == 2
+    assert await count_nodes(second, tenant) == {}
