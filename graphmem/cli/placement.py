@@ -65,11 +65,15 @@ async def drain(
     async with open_operations(output, "default", worker=True) as operations:
         moved = len((await operations.drain_graph(graph, to)).items)
         listed = await operations.placements()
-        while wait and any(tenant.state != "settled" and tenant.target == to for tenant in listed.tenants):
+        while wait and any(tenant.graph == graph and tenant.target == to for tenant in listed.tenants):
             await asyncio.sleep(POLL_SECONDS)
             listed = await operations.placements()
-    output.note(f"{moved} tenants {'moved' if wait else 'move'} from {graph} to {to}.")
-    _show(output, listed)
+    left = [tenant.tenant for tenant in listed.tenants if tenant.graph == graph]
+    if wait and left:
+        raise GraphmemError(
+            f"These tenants still live in {graph}: {', '.join(left)}. The log says why; run the command again."
+        )
+    output.show(listed, f"{moved} tenants {'moved' if wait else 'move'} from {graph} to {to}.")
 
 
 @command(app, "add")

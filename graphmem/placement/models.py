@@ -39,7 +39,7 @@ class TenantPlacement(BaseModel):
     tenant: str = Field(description="The name of the tenant.")
     graph: str = Field(description="The graph in which it is read and written.")
     state: Literal["settled", "copying", "switching"] = Field(description="How far a move is; settled: none is.")
-    target: str | None = Field(None, description="The graph that it moves to.")
+    target: str | None = Field(None, description="The graph that it moves to, or is about to; null: none.")
     job_id: str | None = Field(None, description="The job of the latest move.")
 
 

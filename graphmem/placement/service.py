@@ -69,18 +69,26 @@ class PlacementService:
         placed = self._require_placed(target)
         placed.assignments.expire()
         known = await placed.assignments.find(tenant)
-        if known.state is not MoveState.SETTLED and known.target != target:
-            raise Conflict(f"The tenant moves to {known.target!r} already: wait for the job {known.job_id} to end.")
-        job = await self._jobs.find(known.job_id) if known.job_id else None
-        if known.state is not MoveState.SETTLED and job is not None:
+        job = await self._jobs.find(known.job_id) if known.job_id and known.target else None
+        if known.target == target and job is not None and job.status is not JobStatus.SUCCEEDED:
             return await self._jobs.retry(job.id) if job.status is JobStatus.FAILED else job
-        if known.state is not MoveState.SETTLED:  # its job is gone from the job store
-            known = await placed.assignments.change(tenant, self._clock(), state=MoveState.SETTLED.value, target=None)
+        if job is not None and not job.status.is_final:
+            raise Conflict(f"The tenant moves to {known.target!r} already: wait for the job {job.id} to end.")
         if known.graph == target:
             raise Conflict(f"The tenant lives in {target!r} already.")
         await placed.open_named(target)
+        job_id = str(uuid.uuid4())
+        # Known before it is queued, so that asking again finds it.
+        await placed.assignments.change(
+            tenant,
+            self._clock(),
+            graph=known.graph,
+            state=MoveState.SETTLED.value,
+            target=target,
+            job_id=job_id,
+        )
         payload = MovePayload(tenant=tenant, source=known.graph, target=target)
-        return await self._jobs.get(await self._jobs.enqueue(MOVE_JOB, payload, str(uuid.uuid4())))
+        return await self._jobs.get(await self._jobs.enqueue(MOVE_JOB, payload, job_id))
 
     async def drain(self, caller: ApiKey, source: str, target: str) -> list[Job]:
         """Queue the moves of all tenants of a graph to another one and return their jobs.

@@ -181,3 +181,13 @@ async def test_a_move_to_a_graph_with_other_vectors_fails_and_leaves_the_tenant_
     await save(admin, "mara", "Mara sells honey")
     assert len(await list_ids(admin, "mara")) == 2
     assert await count_nodes(second, tenant) == {}
+
+
+async def test_a_move_that_is_asked_for_twice_is_made_once(admin: httpx.AsyncClient, tenant: str) -> None:
+    await save(admin, "mara", "Mara keeps bees")
+    first = (await admin.post("/v1/admin/placements", json={"graph": SECOND})).json()
+    second = (await admin.post("/v1/admin/placements", json={"graph": SECOND})).json()
+    assert first["id"] == second["id"]
+    assert (await finished(admin, first["id"]))["status"] == "succeeded"
+    [listed] = (await admin.get("/v1/admin/placements")).json()["tenants"]
+    assert listed == {"tenant": tenant, "graph": SECOND, "state": "settled", "target": None, "job_id": first["id"]}
