@@ -121,7 +121,7 @@ async def test_a_move_under_a_storm_of_writes_loses_nothing_and_no_read_misses_a
             if answer.status_code != 200:
                 problems.append(f"{user}: {answer.status_code} {answer.text}")
 
-    writers = [asyncio.create_task(write(f"user{number}")) for number in range(6)]
+    writers = [asyncio.create_task(write(f"user{number}")) for number in range(4)]
     await asyncio.sleep(1)
     job = await move(admin, SECOND)
     await asyncio.sleep(1)
