@@ -106,7 +106,8 @@ async def test_a_move_whose_worker_is_killed_ends_in_another_one(
         await writer
 
     assert ended.status == "succeeded", ended.error
-    assert (await memory.placements()).tenants[0].graph == SECOND
+    listed = (await memory.placements()).tenants
+    assert [placement.graph for placement in listed if placement.tenant == tenant] == [SECOND]
     found = {item.id async for item in list_all(memory)}
     assert found == saved
     assert await count_nodes(placed.home, tenant) == {}
