@@ -353,3 +353,31 @@ MATCH (n:SpaceMember {member: $group_id}) RETURN n AS element, 'SpaceMember' AS 
 // The rows of a check: what violates an invariant, by its id, and whose it is; of one tenant, or of all.
 WITH DISTINCT group_id, id WHERE $tenant IS NULL OR group_id STARTS WITH $tenant + ':'
 RETURN group_id, id LIMIT $limit
+
+// fragment: plain_nodes_of_group
+// Every node of a group that has no vector.
+MATCH (n:User {group_id: $group_id}) RETURN n
+UNION ALL
+MATCH (n:EntityAlias {group_id: $group_id}) RETURN n
+UNION ALL
+MATCH (n:ArchivedEpisode {group_id: $group_id}) RETURN n
+UNION ALL
+MATCH (n:Session {group_id: $group_id}) RETURN n
+UNION ALL
+MATCH (n:SessionArchive {group_id: $group_id}) RETURN n
+UNION ALL
+MATCH (n:Extraction {group_id: $group_id}) RETURN n
+UNION ALL
+MATCH (n:InterestCandidate {group_id: $group_id}) RETURN n
+UNION ALL
+MATCH (n:Change {group_id: $group_id}) RETURN n
+UNION ALL
+MATCH (n:ContextItem {group_id: $group_id}) RETURN n
+UNION ALL
+MATCH (n:ContextUse {group_id: $group_id}) RETURN n
+UNION ALL
+MATCH (n:LearnedPreference {group_id: $group_id}) RETURN n
+UNION ALL
+MATCH (n:LearnedIntent {group_id: $group_id}) RETURN n
+UNION ALL
+MATCH (n:BehaviorPattern {group_id: $group_id}) RETURN n

@@ -44,6 +44,8 @@ from graphmem.memories.service import MemoryService
 from graphmem.memories.vectors import VectorStore
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import LanguageModel
+from graphmem.neo4j.placed_graph import PlacedGraph
+from graphmem.placement.service import PlacementService
 from graphmem.runtime.progress import StartProgress
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import Clock, utc_now
@@ -130,7 +132,8 @@ class Services:
             self.declared_types,
             PersonaStore(graph, clock),
         )
-        self.storage = StorageMeter(graph)
+        self.placements = PlacementService(graph, jobs, clock)
+        self.storage = StorageMeter(graph, self.placements.run_everywhere)
         self.waiting = JobWaiting(graph, jobs)
         self.messages = MessageService(self.inbox, episodes, jobs, self.waiting, settings.extraction)
         self.chats = ChatService(self.contexts, self.messages, episodes, UserStore(graph), retrieval.rights, clock)
@@ -173,8 +176,9 @@ class Services:
             clock,
             partial(load_receipt_key, settings),
         )
+        home = graph.home if isinstance(graph, PlacedGraph) else graph
         self.keys = KeyService(
-            KeyStore(graph), clock, settings.api_key, max_failures_per_minute=settings.max_unknown_keys
+            KeyStore(home, graph), clock, settings.api_key, max_failures_per_minute=settings.max_unknown_keys
         )
         self.rights = retrieval.rights
         self.spaces = SpaceService(SpaceStore(graph), policy, clock)
@@ -182,7 +186,10 @@ class Services:
         self.users = UserService(users, clock)
         self.warm_up = WarmUp(users, self.contexts, self.messages, self.memories, self.forgetting)
         self.instructions = InstructionService(InstructionStore(graph), policy, clock)
-        self.readiness = ReadinessCheck(graph, jobs, settings)
+        others = graph.others if isinstance(graph, PlacedGraph) else {}
+        self.readiness = ReadinessCheck(
+            home, jobs, settings, {name: database.graph for name, database in others.items()}
+        )
 
     @classmethod
     @asynccontextmanager
@@ -212,12 +219,13 @@ class Services:
         ):
             consolidation = ConsolidationComponents.build(components)
             services = cls(components, jobs, consolidation)
+            everywhere = services.placements.run_everywhere
             sweep = Sweep(
-                services.inbox.requeue_stranded,
-                services.consolidations.end_stranded,
-                services.forgetting.resume_interrupted,
+                partial(everywhere, services.inbox.requeue_stranded),
+                partial(everywhere, services.consolidations.end_stranded),
+                partial(everywhere, services.forgetting.resume_interrupted),
             )
-            deliveries = Sweep(services.webhook_delivery.queue_due, seconds=WATCH_SECONDS)
+            deliveries = Sweep(partial(everywhere, services.webhook_delivery.queue_due), seconds=WATCH_SECONDS)
             try:
                 if worker:
                     # Imported here: a process without a worker does without what only jobs do.
@@ -226,13 +234,14 @@ class Services:
                     await jobs.start_worker(build_job_handlers(services, consolidation))
                 if not demo:
                     async with opening_patience(components.graph, settings):
-                        await attempt(services.inbox.requeue_unread)
+                        await attempt(partial(everywhere, services.inbox.requeue_unread))
                 if worker and not demo:
                     sweep.start()
                     if settings.webhook_delivery:
                         deliveries.start()
-                    await schedule_nightly_consolidation(jobs, settings)
-                    await schedule_maintenance(jobs, settings)
+                    for name in services.placements.names:
+                        await schedule_nightly_consolidation(jobs, settings, name)
+                        await schedule_maintenance(jobs, settings, name)
                 yield services
             finally:
                 await sweep.stop()

@@ -24,11 +24,13 @@ from graphmem.models.embedder import (
     create_recorded_embedder,
     describe_model,
 )
+from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.sentence_transformers import CrossEncoderReranker
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.driver_tables import shrink_driver_tables
 from graphmem.neo4j.migrations import migrate
+from graphmem.neo4j.placed_graph import PlacedDatabase, PlacedGraph
 from graphmem.runtime import process
 from graphmem.runtime.artifacts import DownloadProgress
 from graphmem.runtime.errors import ConfigurationError
@@ -157,7 +159,9 @@ async def open_components(
             embedder = embedder or await _open_recorded_embedder(
                 settings, graph, stack, load=load_embedder, progress=progress.download
             )
-            await migrate(graph, describe_model(embedder, settings))
+            model_of_vectors = describe_model(embedder, settings)
+            await migrate(graph, model_of_vectors)
+        graph = await stack.enter_async_context(_open_placed_graph(graph, settings, model_of_vectors))
         entities = EntityStore(graph)
         facts = FactStore(graph, entities, clock)
         policy = SecretPolicy(settings.allowed_secret_classes)
@@ -176,6 +180,33 @@ async def open_components(
             profiles=profiles,
             memory_writer=MemoryWriter(facts, embedder, policy, profiles),
         )
+
+
+@asynccontextmanager
+async def _open_placed_graph(home: Graph, settings: Settings, model: EmbeddingModel) -> AsyncIterator[Graph]:
+    """Open the graphs of `GRAPHMEM_PLACEMENTS` beside the home graph; without any, that one is for all."""
+    if not settings.placements:
+        yield home
+        return
+
+    async def prepare(graph: Graph) -> None:
+        await migrate(graph, model)
+        state, of_home = await graph.vector_state(refresh=True), await home.vector_state()
+        if state is None or of_home is None or state.searched_model != of_home.searched_model:
+            raise ConfigurationError(
+                f"its vectors are of {state.searched_model.name if state else 'no model'}, those of the home graph of "
+                f"{of_home.searched_model.name if of_home else 'no model'}."
+            )
+
+    async with AsyncExitStack() as stack:
+        others = {}
+        for name, address in settings.placements.items():
+            graph = Graph(address.uri, address.user, address.read_password(name), address.database)
+            stack.push_async_callback(graph.close)
+            others[name] = PlacedDatabase(name, graph, prepare)
+        placed = PlacedGraph(home, others)
+        await placed.prepare_all()
+        yield placed
 
 
 async def _check_model(graph: Graph, embedder: Embedder) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from graphmem.context.models import ContextRequest
@@ -18,6 +18,7 @@ from graphmem.jobs.runner import JobRunner
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.memory import MemoryIn
 from graphmem.memories.service import MemoryService
+from graphmem.neo4j.assignments import HOME, working_for, working_in
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import DatabaseUnavailable, JobStoreUnavailable, Unavailable
 from graphmem.runtime.files import free_bytes, to_megabytes
@@ -30,6 +31,9 @@ from graphmem.user_data.forget import ForgetService
 TIMEOUT_SECONDS = 1.7
 """Seconds in which each dependency must answer."""
 
+OTHER_SECONDS = 0.2
+"""Seconds in which each graph beside the home graph must answer to be named as available."""
+
 WRITE_CHECK_SECONDS = 5.0
 """Seconds for which a write that succeeded is proof enough that Neo4j accepts writes."""
 
@@ -37,10 +41,14 @@ log = logging.getLogger(__name__)
 
 
 class ReadinessCheck:
-    """Checks Neo4j, the job store, and the disk of the data folder where something is stored in it."""
+    """Checks Neo4j, the job store, and the disk of the data folder where something is stored in it.
 
-    def __init__(self, graph: Graph, jobs: JobRunner, settings: Settings) -> None:
+    Graphs beside the home graph are named in the result, and do not decide it: the tenants of the others are served.
+    """
+
+    def __init__(self, graph: Graph, jobs: JobRunner, settings: Settings, others: Mapping[str, Graph]) -> None:
         self._graph = graph
+        self._others = others
         self._jobs = jobs
         self._data_dir = settings.data_dir if settings.uses_data_dir else None
         self._min_free_mb = settings.min_free_disk_mb
@@ -53,7 +61,17 @@ class ReadinessCheck:
         results = await asyncio.gather(self._check_graph(), self._check_jobs(), return_exceptions=True)
         for error in filter(None, results):
             raise error
-        return {"neo4j": "ok", "jobs": "ok", **({"disk": "ok"} if self._data_dir else {})}
+        others = await asyncio.gather(*map(self._check_other, self._others.values()))
+        disk = {"disk": "ok"} if self._data_dir else {}
+        named = {f"graph {name}": status for name, status in zip(self._others, others, strict=True)}
+        return {"neo4j": "ok", "jobs": "ok", **disk, **named}
+
+    async def _check_other(self, graph: Graph) -> str:
+        try:
+            await graph.check_answering(OTHER_SECONDS)
+        except Unavailable:
+            return "unavailable"
+        return "ok"
 
     def _check_disk(self) -> None:
         if self._data_dir is None:
@@ -176,14 +194,17 @@ class WarmUp:
 
     async def run(self) -> int:
         """Build a context for some users, in an empty database for a sample user; return their number."""
-        owners = await self._users.list_owners(limit=USERS)
+        with working_in(HOME):
+            owners = await self._users.list_owners(limit=USERS)
         if all(owner.tenant == SAMPLE_TENANT for owner in owners):
-            for left in owners:  # by a start that was cut short
-                await self._forgetting.forget(left)
-            await self.use_sample()
+            with working_for(SAMPLE_TENANT):
+                for left in owners:  # by a start that was cut short
+                    await self._forgetting.forget(left)
+                await self.use_sample()
             return 1
         for owner in owners:
-            await self._contexts.build(owner, REQUEST, reinforce=False)
+            with working_for(owner.tenant):
+                await self._contexts.build(owner, REQUEST, reinforce=False)
         return len(owners)
 
     async def use_sample(self) -> None:
@@ -206,11 +227,15 @@ SAMPLE_ROWS = 500
 class StorageMeter:
     """Measures the size of the messages and memories of all users."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, run_everywhere: Callable[[Callable[[], Awaitable[int]]], Awaitable[int]]) -> None:
         self._graph = graph
+        self._run_everywhere = run_everywhere
 
     async def measure(self) -> int:
-        """Return the estimated number of bytes and set the metric to it."""
-        size = int(await self._graph.fetch_value("maintenance.estimate_stored_bytes", sample=SAMPLE_ROWS))
+        """Return the estimated number of bytes in all graphs and set the metric to it."""
+        size = await self._run_everywhere(self._estimate)
         MEMORY_SIZE_BYTES.set(size)
         return size
+
+    async def _estimate(self) -> int:
+        return int(await self._graph.fetch_value("maintenance.estimate_stored_bytes", sample=SAMPLE_ROWS))

@@ -34,6 +34,8 @@ from graphmem.memories.reembedding import REEMBEDDING_JOB, ReembeddingJob
 from graphmem.memories.vectors import VectorStore
 from graphmem.models.embedder import RecordedEmbedder
 from graphmem.models.prompts import load_prompts
+from graphmem.neo4j.placed_graph import PlacedGraph
+from graphmem.placement.move import MOVE_JOB, MoveJob
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.users import InstructionStore, UserStore
 from graphmem.user_data.forget import ERASURE_JOB
@@ -91,8 +93,11 @@ def build_job_handlers(services: Services, consolidation: ConsolidationComponent
         if isinstance(embedder, RecordedEmbedder)
         else []
     )
+    graph = components.graph
+    moves = [JobHandler(MOVE_JOB, MoveJob(graph, components.clock).handle)] if isinstance(graph, PlacedGraph) else []
     return [
         *reembedding,
+        *moves,
         JobHandler(EXTRACTION_JOB, extraction.run),
         JobHandler(TOOL_EXTRACTION_JOB, extraction.run_tools),
         JobHandler(EMBEDDING_JOB, services.inbox.handle_embedding_job),

@@ -211,9 +211,10 @@ _log = structlog.get_logger(__name__)
 
 
 class WebhookPayload(JobPayload):
-    """The webhook to deliver changes to."""
+    """The webhook to deliver changes to, and its tenant."""
 
     webhook_id: str
+    tenant: str | None = None
 
     @property
     def partition(self) -> str:
@@ -259,7 +260,7 @@ class WebhookDelivery:
             if not await self._store.list_behind(webhook, webhook.checked_at - LATE_COMMITS, 1):
                 continue
             if not await self._jobs.is_busy(webhook_partition(webhook.id)):
-                await self._jobs.enqueue(WEBHOOK_JOB, WebhookPayload(webhook_id=webhook.id))
+                await self._jobs.enqueue(WEBHOOK_JOB, WebhookPayload(webhook_id=webhook.id, tenant=webhook.tenant))
                 queued += 1
         return queued
 

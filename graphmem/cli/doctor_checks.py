@@ -76,6 +76,8 @@ async def run_checks(settings: Settings) -> AsyncIterator[Check]:
     else:
         async for check in check_database(settings, server):
             yield check
+    async for check in check_placements(settings):
+        yield check
     yield await check_job_store(settings)
     for check in await check_language_model(settings):
         yield check
@@ -245,6 +247,24 @@ async def check_database(settings: Settings, server: ServerInfo | None) -> Async
         yield Check("schema", CheckStatus.NOTE, detail, "graphmem db migrate")
     else:
         yield Check("schema", CheckStatus.OK, f"up to date{vectors}")
+
+
+async def check_placements(settings: Settings) -> AsyncIterator[Check]:
+    """Check that the graphs beside the home graph answer."""
+    from graphmem.neo4j.driver import Graph
+
+    for name, address in settings.placements.items():
+        part = f"graph {name}"
+        try:
+            graph = Graph(address.uri, address.user, address.read_password(name), address.database)
+            try:
+                await graph.verify_connectivity()
+            finally:
+                await graph.close()
+        except GraphmemError as error:
+            yield broken_check(part, error)
+        else:
+            yield Check(part, CheckStatus.OK, f"answers at {address.uri}")
 
 
 async def check_job_store(settings: Settings) -> Check:

@@ -40,6 +40,7 @@ GROUPS = {
     "persona": ("contexts", "persona_app", "Weights of a user's searches by memory type or tag."),
     "contexts": ("contexts", "items_app", "Topics, goals and mentions that contexts use for a time."),
     "instructions": ("tenants", "instructions_app", "What a tenant wants remembered, and what not."),
+    "placement": ("placement", "app", "The graphs in which tenants live."),
     "trust": ("tenants", "trust_app", "Which sources a tenant trusts more than others."),
 }
 """The groups of commands by name: their module, its attribute, and their help."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from graphmem.consolidation.models import ConsolidationRun, RollbackResult
     from graphmem.ingestion.quarantined_statement import QuarantinedStatement
     from graphmem.jobs.job import Job
+    from graphmem.placement.models import PlacementList
     from graphmem.tenants.access import ApiKey
     from graphmem.tenants.spaces import Space
     from graphmem.user_data.models import ErasureResult, FolderImport, ImportResult
@@ -43,6 +44,18 @@ def keys(api_keys: Sequence[ApiKey]) -> Renderable:
         spaces = "theirs" if key.spaces is None else ", ".join(key.spaces)
         add_row(table, shorten_id(key.id), key.name, key.role, users, spaces, format_time(key.created_at))
     return table
+
+
+def placements(listed: PlacementList) -> list[Renderable]:
+    """Return the graphs, and where tenants live."""
+    graphs = make_table("graph", "status", "reason")
+    for graph in listed.graphs:
+        add_row(graphs, graph.name, graph.status, graph.reason)
+    tenants = make_table("tenant", "graph", "state", "moves to", "job")
+    for tenant in listed.tenants:
+        job = shorten_id(tenant.job_id) if tenant.job_id else None
+        add_row(tenants, tenant.tenant, tenant.graph, tenant.state, tenant.target, job)
+    return [graphs, tenants]
 
 
 def spaces(listed: Sequence[Space]) -> Renderable:

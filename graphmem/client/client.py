@@ -116,6 +116,7 @@ from graphmem.memories.memory import (
     SaveResult,
 )
 from graphmem.models.embedding_models import EmbeddingStatus, ReembeddingIn
+from graphmem.placement.models import DrainIn, PlacementIn, PlacementList
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.paging import Page
 from graphmem.runtime.validation import validate_arguments
@@ -1026,6 +1027,30 @@ class Client:
                 parse_model(Trust),
                 validate_arguments(TrustIn, {"order": order}),
                 method="PUT",
+            )
+        )
+
+    def placements(self) -> PlacementList:
+        """List the graphs in which tenants may live, and in which of them the tenant lives (admin)."""
+        return self._send(get(make_path("/v1/admin/placements"), parse_model(PlacementList)))
+
+    def move_tenant(self, graph: str) -> Job:
+        """Start to move everything of the tenant to another graph, and return the job (admin)."""
+        return self._send(
+            post(
+                make_path("/v1/admin/placements"),
+                parse_model(Job),
+                validate_arguments(PlacementIn, {"graph": graph}),
+            )
+        )
+
+    def drain_graph(self, graph: str, to: str) -> Page[Job]:
+        """Start to move all tenants of a graph to another one, and return the jobs (only on the server's machine)."""
+        return self._send(
+            post(
+                make_path("/v1/admin/placements/{}/drain", graph),
+                parse_model(Page[Job]),
+                validate_arguments(DrainIn, {"to": to}),
             )
         )
 

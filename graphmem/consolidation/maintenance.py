@@ -29,6 +29,7 @@ from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import CORE_IMPORTANCE
 from graphmem.memories.versioning import Ledger
+from graphmem.neo4j.assignments import working_for
 from graphmem.neo4j.driver import Graph, Row, Transaction
 from graphmem.runtime.errors import Conflict, NotFound, UserBeingForgotten
 from graphmem.runtime.metrics import COMPRESSION_RATIO
@@ -325,5 +326,6 @@ class MaintenanceJob:
         after = ""
         while owners := await self._users.list_owners(tenant, after=after):
             for owner in owners:
-                yield owner
+                with working_for(owner.tenant):
+                    yield owner
             after = owners[-1].group_id

@@ -232,9 +232,9 @@ class RunStore:
         rows = await self._graph.fetch("runs.list_unfinished_nightly", tenant=tenant)
         return [(row["id"], Owner.from_group_id(row["group_id"])) for row in rows]
 
-    async def list_unfinished_on_demand(self) -> list[str]:
-        """Return the ids of the queued and running runs of one user each that no schedule started, oldest first."""
-        return [row["id"] for row in await self._graph.fetch("runs.list_unfinished_on_demand")]
+    async def list_unfinished_on_demand(self) -> list[tuple[str, str]]:
+        """Return queued and running runs of one user each that no schedule started: ids and tenants, oldest first."""
+        return [(row["id"], row["tenant"]) for row in await self._graph.fetch("runs.list_unfinished_on_demand")]
 
     async def load_batches(self, run_id: str, tenant: str) -> list[MemoryBatch]:
         """Return the batches of memories that discovery found for a run."""

@@ -37,6 +37,7 @@ from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.runner import JobRunner, JobWaiting
+from graphmem.neo4j.assignments import HOME, working_for
 from graphmem.runtime.errors import (
     GraphmemError,
     InvalidInput,
@@ -133,10 +134,11 @@ class ConsolidationService:
         the next night.
         """
         ended = 0
-        for run_id in await self._runs.list_unfinished_on_demand():
+        for run_id, tenant in await self._runs.list_unfinished_on_demand():
             job = await self._jobs.find(run_id)
             if job is not None and job.status is JobStatus.FAILED:
-                await self._mark_failed(run_id, job.error or "its job failed")
+                with working_for(tenant):
+                    await self._mark_failed(run_id, job.error or "its job failed")
                 ended += 1
         return ended
 
@@ -213,17 +215,21 @@ class ConsolidationService:
         return run_id, parts
 
 
-async def schedule_nightly_consolidation(jobs: JobRunner, settings: Settings) -> None:
-    """Schedule the three nightly stages in the configured time zone; without `nightly`, remove their schedules."""
+async def schedule_nightly_consolidation(jobs: JobRunner, settings: Settings, graph: str = HOME) -> None:
+    """Schedule the three nightly stages of a graph in the configured time zone.
+
+    Without `nightly`, remove their schedules.
+    """
     cron_by_stage = {
         Stage.DISCOVERY: settings.consolidation_discovery,
         Stage.ANALYSIS: settings.consolidation_analysis,
         Stage.EXECUTION: settings.consolidation_execution,
     }
     for stage, cron in cron_by_stage.items():
-        name = nightly_schedule_name(stage)
+        name = schedule_of_graph(nightly_schedule_name(stage), graph)
         if settings.nightly:
-            await jobs.schedule(name, cron, settings.timezone, NIGHTLY_STAGE_JOB, NightlyStagePayload(stage=stage))
+            payload = NightlyStagePayload(stage=stage, graph=graph)
+            await jobs.schedule(name, cron, settings.timezone, NIGHTLY_STAGE_JOB, payload)
         else:
             await jobs.unschedule(name)
 
@@ -260,18 +266,19 @@ class MaintenanceService:
         }
 
 
-async def schedule_maintenance(jobs: JobRunner, settings: Settings) -> None:
-    """Schedule nightly maintenance in the configured time zone; without `nightly`, remove the schedule."""
+async def schedule_maintenance(jobs: JobRunner, settings: Settings, graph: str = HOME) -> None:
+    """Schedule nightly maintenance of a graph in the configured time zone; without `nightly`, remove the schedule."""
+    name = schedule_of_graph(MAINTENANCE_SCHEDULE, graph)
     if settings.nightly:
-        await jobs.schedule(
-            MAINTENANCE_SCHEDULE,
-            settings.maintenance_schedule,
-            settings.timezone,
-            MAINTENANCE_JOB,
-            MaintenancePayload(),
-        )
+        payload = MaintenancePayload(graph=graph)
+        await jobs.schedule(name, settings.maintenance_schedule, settings.timezone, MAINTENANCE_JOB, payload)
     else:
-        await jobs.unschedule(MAINTENANCE_SCHEDULE)
+        await jobs.unschedule(name)
+
+
+def schedule_of_graph(name: str, graph: str) -> str:
+    """Return the name of a schedule for the tenants of a graph."""
+    return name if graph == HOME else f"{name}@{graph}"
 
 
 def _find_owner(tenant: str, user_id: str | None, space: str | None) -> Owner | None:

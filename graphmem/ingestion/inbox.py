@@ -44,6 +44,7 @@ from graphmem.jobs.runner import JobRunner, JobWaiting
 from graphmem.models.embedder import Embedder
 from graphmem.models.embedding_models import embedding_text
 from graphmem.models.receipt import Receipt
+from graphmem.neo4j.assignments import graph_of_work, working_for
 from graphmem.runtime.errors import InvalidInput, ModelUnavailable, Unavailable
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.metrics import MESSAGE_STORAGE_TIME
@@ -112,7 +113,7 @@ class Inbox:
         self._jobs = jobs
         self._queue_observation = queue_observation
         self._summaries = summaries
-        self._without_job: set[tuple[str, str]] = set()
+        self._without_job: dict[str | None, set[tuple[str, str]]] = {}
 
     async def add(
         self,
@@ -305,7 +306,9 @@ class Inbox:
     async def requeue_stranded(self) -> int:
         """Do the same for messages that had no job at the last call either; that of others may be queued right now."""
         found = await self._find_without_job()
-        known, self._without_job = self._without_job, set(found)
+        graph = graph_of_work()
+        known = self._without_job.get(graph, set())
+        self._without_job[graph] = set(found)
         return await self._requeue_all({job: parts for job, parts in found.items() if job in known})
 
     async def _find_without_job(self) -> dict[tuple[str, str], list[PendingMessages]]:
@@ -322,8 +325,10 @@ class Inbox:
         requeued = 0
         for (group_id, job_id), parts in sorted(found.items()):
             message_ids = [message_id for part in parts for message_id in part.message_ids]
+            owner = Owner.from_group_id(group_id)
             try:
-                requeued += await self._requeue(Owner.from_group_id(group_id), job_id, message_ids)
+                with working_for(owner.tenant):
+                    requeued += await self._requeue(owner, job_id, message_ids)
             except Unavailable:
                 raise
             except Exception:

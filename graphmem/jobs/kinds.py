@@ -237,9 +237,13 @@ class UserJobPayload(JobPayload):
 
 
 class ScheduledPayload(JobPayload):
-    """The payload of a job that a schedule may queue; `scheduled_at` is the time of the tick in ISO 8601."""
+    """The payload of a job that a schedule may queue; `scheduled_at` is the time of the tick in ISO 8601.
+
+    Without a tenant it is for all tenants of `graph`, absent that the home graph.
+    """
 
     scheduled_at: str | None = None
+    graph: str | None = None
 
 
 P = TypeVar("P", bound=JobPayload)

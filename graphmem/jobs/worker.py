@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import product
@@ -33,6 +34,7 @@ from graphmem.jobs.kinds import (
 )
 from graphmem.jobs.registry import WorkerProcess, WorkerRegistry
 from graphmem.jobs.store import APPLICATION, APPLICATION_VERSION, JOB_WORKFLOW, SERIALIZER, TICK_WORKFLOW, JobStore
+from graphmem.neo4j.assignments import HOME, working_for, working_in
 from graphmem.runtime.errors import (
     ConfigurationError,
     DatabaseUnavailable,
@@ -132,7 +134,11 @@ class JobRun:
         store = self._context.store
         self._context.running.add(self)
         # The handler runs on the event loop with a copy of what is bound here.
-        with bound_contextvars(job_id=self.job_id), span(f"job {self._kind}", graphmem__job_id=self.job_id) as current:
+        with (
+            bound_contextvars(job_id=self.job_id),
+            _working_for(self._payload),
+            span(f"job {self._kind}", graphmem__job_id=self.job_id) as current,
+        ):
             try:
                 self._context.registry.claim(self.job_id, self._context.process.id)
                 if (seconds := store.seconds_of_earlier_wait(self.job_id)) is not None:
@@ -290,6 +296,12 @@ class JobRun:
         step = _PendingStep(name, execute, asyncio.get_running_loop().create_future())
         self._pending.put(step)
         return await step.record
+
+
+def _working_for(payload: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """Return a block that works for the tenant of a job, or on the graph whose tenants it is for."""
+    tenant = payload.get("tenant")
+    return working_for(tenant) if tenant else working_in(payload.get("graph") or HOME)
 
 
 class RunningJobs:

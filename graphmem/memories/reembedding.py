@@ -20,7 +20,7 @@ from graphmem.models.embedder import RecordedEmbedder, create_embedder, describe
 from graphmem.models.embedding_models import EmbeddingModel, EmbeddingStatus, ReembeddingPhase
 from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import NONE_HIDDEN_SECONDS
-from graphmem.runtime.errors import ConfigurationError, Conflict, InvalidInput
+from graphmem.runtime.errors import ConfigurationError, Conflict, InvalidInput, NotConfigured
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
 
@@ -142,10 +142,17 @@ class ReembeddingService:
     async def start(self, tenant: str, model: str | None) -> Job:
         """Queue the replacement and return its job; absent a model, that of the settings is taken.
 
+        Where tenants live in several graphs, it is refused: all of them have vectors of one model.
+
         A replacement by the same model that was interrupted or failed goes on under its own job. Raises InvalidInput
         for a model that the embedder cannot use, ConfigurationError for one of the settings, and Conflict while another
         replacement is under way or if the vectors are those of the model already.
         """
+        if self._settings.placements:
+            raise NotConfigured(
+                "Tenants live in several graphs, whose vectors must be of one model: move all of them home by "
+                "`graphmem placement drain`, remove GRAPHMEM_PLACEMENTS, and re-embed then."
+            )
         wanted = await self._describe(model)
         state = await self._vectors.get_state()
         assert state is not None

@@ -16,6 +16,7 @@ from graphmem.memories.decay import RetrievalCount, decayed_strength
 from graphmem.memories.fact_mapping import STRENGTH_DECIMALS
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import Memory
+from graphmem.neo4j.assignments import working_for
 from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.times import Clock, parse_times
 from graphmem.tenants.owners import Owner
@@ -65,7 +66,8 @@ class WriteBuffer(Generic[V]):
             pending, self._pending = self._pending, defaultdict(dict)
             for owner, values in pending.items():
                 try:
-                    await self._write(owner, values)
+                    with working_for(owner.tenant):
+                        await self._write(owner, values)
                 except Unavailable as error:
                     _log.warning("buffered values are not written yet", reason=error.detail, values=len(values))
                     for key, value in values.items():

@@ -6,8 +6,14 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -149,6 +155,12 @@ def _without_hidden(parameters: dict[str, Any], hidden: frozenset[str]) -> dict[
     return parameters | selection
 
 
+def _groups_in(parameters: dict[str, Any]) -> set[str]:
+    """Return the group ids that the parameters of a query name."""
+    named = {parameters.get("group_id"), *parameters.get("group_ids", ())}
+    return {group_id for group_id in named if group_id}
+
+
 def _reads_next(vectors: VectorState | None, parameters: dict[str, Any]) -> bool:
     """Return whether a query must read the vectors of the next model.
 
@@ -178,6 +190,16 @@ class Transaction:
         self._inner = inner
         self._hidden = hidden
         self._vectors = vectors
+        self._groups: set[str] | None = None
+
+    @contextmanager
+    def collecting_groups(self) -> Iterator[set[str]]:
+        """Collect the group ids that the queries of the block are about."""
+        self._groups = set()
+        try:
+            yield self._groups
+        finally:
+            self._groups = None
 
     async def run(self, name: str, **parameters: Any) -> list[Row]:
         """Run the query `name` and return its rows; raise TypeError when the parameters are not those it declares."""
@@ -199,6 +221,8 @@ class Transaction:
         query = load_queries()[name]
         if parameters.keys() != query.parameters:
             raise TypeError(f"{name} takes {sorted(query.parameters)}, got {sorted(parameters)}")
+        if self._groups is not None:
+            self._groups |= _groups_in(parameters)
         if self._hidden:
             parameters = _without_hidden(parameters, self._hidden)
         text = query.text_on_next if _reads_next(self._vectors, parameters) else query.text
@@ -284,10 +308,15 @@ class Graph:
         async with self._operation(), self._driver.session(database=self._database) as session:
             return await session.execute_read(_as_unit_of_work(work, hidden, self._vectors))
 
-    async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Run `work` in one write transaction; after a transient error it is rolled back and runs again."""
+    async def write(
+        self, work: Callable[[Transaction], Awaitable[T]], *, metadata: Mapping[str, Any] | None = None
+    ) -> T:
+        """Run `work` in one write transaction; after a transient error it is rolled back and runs again.
+
+        `metadata` is what the server shows of the transaction while it is open.
+        """
         async with self._operation(), self._driver.session(database=self._database) as session:
-            return await session.execute_write(_as_unit_of_work(work, vectors=self._vectors))
+            return await session.execute_write(_as_unit_of_work(work, vectors=self._vectors, metadata=metadata))
 
     @asynccontextmanager
     async def discarded_transaction(self, timeout: float) -> AsyncIterator[StreamTransaction]:  # noqa: ASYNC109 - the server's
@@ -424,10 +453,11 @@ def _as_unit_of_work(
     work: Callable[[Transaction], Awaitable[T]],
     hidden: frozenset[str] = frozenset(),
     vectors: VectorState | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Callable[[AsyncManagedTransaction], Awaitable[T]]:
     """Return a transaction function that the server ends when the time of the request is up."""
 
-    @neo4j.unit_of_work(timeout=remaining_database_time())
+    @neo4j.unit_of_work(metadata=dict(metadata) if metadata else None, timeout=remaining_database_time())
     async def run(inner: AsyncManagedTransaction) -> T:
         return await work(Transaction(inner, hidden, vectors))
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -10,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from platformdirs import user_cache_dir, user_data_dir
-from pydantic import AliasChoices, Field, SecretStr, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -25,6 +28,7 @@ SECRET_VARIABLES = {
     "openai_api_key": "OPENAI_API_KEY",
     "upstream_openai_key": "GRAPHMEM_UPSTREAM_OPENAI_KEY",
     "upstream_anthropic_key": "GRAPHMEM_UPSTREAM_ANTHROPIC_KEY",
+    "placements": "GRAPHMEM_PLACEMENTS",
 }
 """The settings that may hold a secret, with their environment variables."""
 
@@ -51,6 +55,30 @@ def _read_secret(variable: str, path: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise ConfigurationError(f"The file of {variable} cannot be read ({reason}): correct the path.") from error
+
+
+class GraphAddress(BaseModel):
+    """How one of several graphs is reached; its password may be in a file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    uri: str
+    user: str = "neo4j"
+    password: SecretStr | None = None
+    password_file: Path | None = None
+    database: str = "neo4j"
+
+    def read_password(self, name: str) -> str:
+        """Return the password; raise ConfigurationError for a file that cannot be read."""
+        if self.password_file is not None:
+            return _read_secret(f"password_file of {name!r} in GRAPHMEM_PLACEMENTS", str(self.password_file))
+        return self.password.get_secret_value() if self.password else ""
+
+
+_GRAPH_NAME = re.compile(r"^[a-z0-9][a-z0-9_-]{0,62}$")
+
+HOME_GRAPH = "home"
+"""Name of the graph that `GRAPHMEM_NEO4J_URI` names, or the embedded one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +166,12 @@ class Settings(BaseSettings):
         None, description="Password at Neo4j; the embedded Neo4j has a generated one."
     )
     neo4j_database: str = Field("neo4j", description="Database name at Neo4j.")
+    placements: Annotated[dict[str, GraphAddress], NoDecode] = Field(
+        default_factory=dict,
+        repr=False,
+        description="Further graphs in which tenants may live, by name, as JSON or TOML: `uri`, `user`, `password` or "
+        "`password_file`, `database`. Absent: all tenants live in one graph.",
+    )
     data_dir: Path = Field(
         Path(user_data_dir("graphmem")),
         description="Folder of the embedded Neo4j and of the job store.",
@@ -399,6 +433,24 @@ class Settings(BaseSettings):
     @classmethod
     def _split_commas(cls, value: object) -> object:
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @field_validator("placements", mode="before")
+    @classmethod
+    def _parse_placements(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value) if value.lstrip().startswith("{") else tomllib.loads(value)
+        except ValueError as error:
+            raise ValueError(f"it must be JSON or TOML with one table a graph: {error}") from None
+
+    @field_validator("placements")
+    @classmethod
+    def _check_placement_names(cls, value: dict[str, GraphAddress]) -> dict[str, GraphAddress]:
+        for name in value:
+            if name == HOME_GRAPH or not _GRAPH_NAME.match(name):
+                raise ValueError(f"a graph is named with a-z, 0-9, '-' and '_', and not {HOME_GRAPH!r}: {name!r}")
+        return value
 
     @field_validator("rate_limit")
     @classmethod

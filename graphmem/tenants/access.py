@@ -62,6 +62,8 @@ class ApiKey(BaseModel):
     )
     created_at: datetime
     tenant: str = Field("", exclude=True)
+    is_local: bool = Field(False, exclude=True)
+    """Whether it stands for a caller on the machine, who may administer every tenant."""
 
     @property
     def changes_as(self) -> StatedKind | None:

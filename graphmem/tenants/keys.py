@@ -31,28 +31,32 @@ from graphmem.tenants.spaces import key_member
 
 
 class KeyStore:
-    """The keys of all tenants; the store receives the SHA-256 of a key in hex, never the key."""
+    """The keys of all tenants; the store receives the SHA-256 of a key in hex, never the key.
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
+    Keys are in the home graph, the spaces that they are members of in the graph of their tenant.
+    """
+
+    def __init__(self, home: Graph, graph: Graph | None = None) -> None:
+        self._home = home
+        self._graph = graph or home
 
     async def create(self, key: ApiKey, key_hash: str) -> None:
         """Store a new key under its hash."""
         properties = {**key.model_dump(), "role": key.role.value, "tenant": key.tenant, "hash": key_hash}
-        await self._graph.execute("keys.create", properties=properties)
+        await self._home.execute("keys.create", properties=properties)
 
     async def find_by_hash(self, key_hash: str) -> ApiKey | None:
         """Return the key of a hash, or None when it is unknown or revoked."""
-        rows = await self._graph.fetch("keys.find_by_hash", hash=key_hash)
+        rows = await self._home.fetch("keys.find_by_hash", hash=key_hash)
         return _key_from_row(rows[0]) if rows else None
 
     async def list_keys(self, tenant: str) -> list[ApiKey]:
         """Return a tenant's keys, oldest first."""
-        return [_key_from_row(row) for row in await self._graph.fetch("keys.list_keys", tenant=tenant)]
+        return [_key_from_row(row) for row in await self._home.fetch("keys.list_keys", tenant=tenant)]
 
     async def revoke(self, tenant: str, key_id: str, now: datetime) -> bool:
         """Revoke a key at once, and remove it from spaces; return whether there was one."""
-        revoked = bool(await self._graph.execute("keys.revoke", tenant=tenant, key_id=key_id, now=now))
+        revoked = bool(await self._home.execute("keys.revoke", tenant=tenant, key_id=key_id, now=now))
         if revoked:
             await self._graph.execute("spaces.remove_key", member=key_member(tenant, key_id))
         return revoked

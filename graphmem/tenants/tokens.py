@@ -43,5 +43,11 @@ def make_local_key(actor: str, tenant: str) -> ApiKey:
     Raises InvalidInput for a tenant that cannot be one.
     """
     return ApiKey(
-        id=actor, name=actor, role=KeyRole.ADMIN, users=None, created_at=MIN_TIME, tenant=Owner(tenant, "").tenant
+        id=actor,
+        name=actor,
+        role=KeyRole.ADMIN,
+        users=None,
+        created_at=MIN_TIME,
+        tenant=Owner(tenant, "").tenant,
+        is_local=True,
     )

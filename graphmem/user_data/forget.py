@@ -21,6 +21,7 @@ from graphmem.jobs.job import JobOutcome
 from graphmem.jobs.kinds import JobKind, Steps, UserJobPayload
 from graphmem.jobs.runner import JobRunner
 from graphmem.memories.fact_store import FactStore
+from graphmem.neo4j.assignments import working_for
 from graphmem.neo4j.driver import Graph, Transaction, to_json
 from graphmem.runtime.errors import ConfigurationError, NotFound, Unavailable
 from graphmem.runtime.settings import Settings
@@ -310,7 +311,8 @@ class ForgetService:
         ended = 0
         for owner in await self._data.graph.list_interrupted(idle):
             try:
-                result = await self.forget(owner)
+                with working_for(owner.tenant):
+                    result = await self.forget(owner)
             except Unavailable as error:
                 _log.warning("an interrupted erasure is not finished yet", reason=error.detail)
             else:

@@ -51,7 +51,7 @@ async def test_patterns_preferences_and_extractions_are_counted(harness: Context
 async def test_the_measured_size_includes_messages_memories_and_vectors(harness: ContextHarness) -> None:
     await harness.add_messages("s", *["Hello"] * 20)
     await harness.save_memories(*(f"Mara has been to city number {number}" for number in range(20)))
-    size = await StorageMeter(harness.graph).measure()
+    size = await StorageMeter(harness.graph, lambda measure: measure()).measure()
     assert size > 40 * 8 * harness.embedder.dimension
     assert metric_value("memory_size_bytes") == size
 

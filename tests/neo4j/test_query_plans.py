@@ -36,6 +36,7 @@ EXCEPTIONS = {
     "episodes.list_pending": "the index holds only the messages that a job has yet to read",
     "forget.list_begun": "one node for each user who is being forgotten",
     "forget.list_interrupted": "one node for each user who is being forgotten",
+    "placements.list_tenants": "reads every user, when a graph is drained",
     "webhooks.list_enabled": "a tenant has at most 20 webhooks",
     "maintenance.estimate_stored_bytes": "stops after the sample; the totals are counters of the store",
 }
@@ -80,6 +81,7 @@ async def filled_graph(graph: Graph) -> AsyncIterator[Graph]:
     labels = sorted(
         RESERVED_LABELS
         - {"EmbeddingSchema", "Erasure", "Migration", "TenantInstructions", "TenantTrust", "TenantTypes", "Webhook"}
+        - {"Placement", "PlacementGate", "PlacementTable"}
     )
 
     async def run(text: str, **parameters: Any) -> None:

@@ -11,7 +11,9 @@ from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.settings import SECRET_VARIABLES, Settings
 
 
-@pytest.mark.parametrize(("setting", "variable"), SECRET_VARIABLES.items())
+@pytest.mark.parametrize(
+    ("setting", "variable"), [item for item in SECRET_VARIABLES.items() if item[0] != "placements"]
+)
 def test_a_secret_is_read_from_a_file_and_not_shown(
     setting: str, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -22,6 +24,29 @@ def test_a_secret_is_read_from_a_file_and_not_shown(
     value = getattr(settings, setting)
     assert (value if isinstance(value, str) else value.get_secret_value()).endswith("hunter2@jobs/graphmem")
     assert "hunter2" not in repr(settings) + str(settings)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"second": {"uri": "bolt://second:7687", "password": "hunter2"}}',
+        '[second]\nuri = "bolt://second:7687"\npassword = "hunter2"',
+    ],
+)
+def test_further_graphs_are_read_from_a_file_and_their_passwords_not_shown(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "graphs").write_text(text)
+    monkeypatch.setenv("GRAPHMEM_PLACEMENTS_FILE", str(tmp_path / "graphs"))
+    settings = Settings(_env_file=None)
+    assert settings.placements["second"].read_password("second") == "hunter2"
+    assert "hunter2" not in repr(settings) + str(settings.placements)
+
+
+@pytest.mark.parametrize("text", ["second", "{}}", '{"home": {"uri": "bolt://x"}}', '{"a b": {"uri": "bolt://x"}}'])
+def test_unusable_graphs_are_refused(text: str) -> None:
+    with pytest.raises(ValidationError, match="placements"):
+        Settings(_env_file=None, placements=text)
 
 
 def test_the_environment_is_stronger_than_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

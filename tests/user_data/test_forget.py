@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -65,11 +65,13 @@ class DyingGraph(Graph):
         self._graph = graph
         self._writes = writes
 
-    async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    async def write(
+        self, work: Callable[[Transaction], Awaitable[T]], *, metadata: Mapping[str, Any] | None = None
+    ) -> T:
         if self._writes == 0:
             raise asyncio.CancelledError
         self._writes -= 1
-        return await self._graph.write(work)
+        return await self._graph.write(work, metadata=metadata)
 
     def refresh_hidden(self) -> None:
         self._graph.refresh_hidden()

@@ -62,7 +62,7 @@ RETURN r.id AS id, r.tenant AS tenant, r.group_id AS group_id ORDER BY r.created
 // List the queued and running runs of one user each that no schedule started, oldest first.
 MATCH (r:ConsolidationRun) USING INDEX r:ConsolidationRun(status)
 WHERE r.status IN ['queued', 'running'] AND r.trigger <> 'nightly' AND r.group_id IS NOT NULL
-RETURN r.id AS id ORDER BY r.created_at
+RETURN r.id AS id, r.tenant AS tenant ORDER BY r.created_at
 
 // name: list_rolled_back_proposals(group_id)
 // List the proposals of a user's runs that were rolled back.

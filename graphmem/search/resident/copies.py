@@ -17,6 +17,7 @@ from cachetools import TTLCache
 
 from graphmem.memories.vectors import StoredVectors
 from graphmem.models.embedding_models import EmbeddingModel
+from graphmem.neo4j.assignments import begin_work_for
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.metrics import RESIDENT_BYTES, RESIDENT_GROUPS, HitRate
@@ -154,6 +155,7 @@ class ResidentCopies:
 
     async def _load_copy(self, copy: GroupCopy) -> None:
         async with self._one_load:
+            begin_work_for(Owner.from_group_id(copy.group_id).tenant)
             ids = await self._graph.fetch_value("resident.list_ids", group_id=copy.group_id)
             copy.facts.reserve(len(ids[0]))
             copy.messages.reserve(len(ids[2]))

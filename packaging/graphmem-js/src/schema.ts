@@ -357,6 +357,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/admin/placements": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List graphs and where the tenant lives
+         * @description List the graphs in which tenants may live, whether they answer, and in which of them the tenant lives.
+         */
+        get: operations["placements_list"];
+        put?: never;
+        /**
+         * Move the tenant to another graph
+         * @description Move everything of the tenant to another graph, while it is read and written; 409 where it is already.
+         */
+        post: operations["placements_move"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/admin/placements/{graph}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move all tenants of a graph to another one
+         * @description Move all tenants of a graph to another one; only for callers on the machine of the server.
+         */
+        post: operations["placements_drain"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/admin/quarantine": {
         parameters: {
             query?: never;
@@ -2674,6 +2718,17 @@ export interface components {
             memory_types?: components["schemas"]["DeclaredMemoryType"][];
         };
         /**
+         * DrainIn
+         * @description Where all tenants of a graph are to live.
+         */
+        DrainIn: {
+            /**
+             * To
+             * @description Name of the graph to move them to.
+             */
+            to: string;
+        };
+        /**
          * ElementChange
          * @description One graph element before and after a run; None where it did not exist.
          *
@@ -3430,6 +3485,28 @@ export interface components {
              * @enum {string}
              */
             type: "urn:graphmem:problem:gone";
+        };
+        /**
+         * GraphStatus
+         * @description One of the graphs in which tenants may live.
+         */
+        GraphStatus: {
+            /**
+             * Name
+             * @description Its name in `GRAPHMEM_PLACEMENTS`; `home` for that of `GRAPHMEM_NEO4J_URI`.
+             */
+            name: string;
+            /**
+             * Reason
+             * @description Why it is unavailable.
+             */
+            reason: string | null;
+            /**
+             * Status
+             * @description Its state.
+             * @enum {string}
+             */
+            status: "ok" | "unavailable";
         };
         /**
          * HealthOut
@@ -5371,6 +5448,19 @@ export interface components {
              */
             next_cursor: string | null;
         };
+        /** Page[Job] */
+        Page_Job_: {
+            /**
+             * Items
+             * @description The entries of this page.
+             */
+            items: components["schemas"]["Job"][];
+            /**
+             * Next Cursor
+             * @description Cursor of the next page; null: this is the last one.
+             */
+            next_cursor: string | null;
+        };
         /** Page[LearnedIntent] */
         Page_LearnedIntent_: {
             /**
@@ -5679,6 +5769,33 @@ export interface components {
              * @description Which charts the user prefers; null: unknown.
              */
             visualization: string | null;
+        };
+        /**
+         * PlacementIn
+         * @description Where the caller's tenant is to live.
+         */
+        PlacementIn: {
+            /**
+             * Graph
+             * @description Name of the graph to move the tenant to; `home` is that of `GRAPHMEM_NEO4J_URI`.
+             */
+            graph: string;
+        };
+        /**
+         * PlacementList
+         * @description The graphs, and where the caller's tenant lives; for commands on the machine also all others that moved.
+         */
+        PlacementList: {
+            /**
+             * Graphs
+             * @description The graphs in which tenants may live, the home first.
+             */
+            graphs: components["schemas"]["GraphStatus"][];
+            /**
+             * Tenants
+             * @description Where tenants live.
+             */
+            tenants: components["schemas"]["TenantPlacement"][];
         };
         /**
          * PreferenceSource
@@ -7102,6 +7219,38 @@ export interface components {
              * @description None of these tags.
              */
             none?: string[];
+        };
+        /**
+         * TenantPlacement
+         * @description Where a tenant lives.
+         */
+        TenantPlacement: {
+            /**
+             * Graph
+             * @description The graph in which it is read and written.
+             */
+            graph: string;
+            /**
+             * Job Id
+             * @description The job of the latest move.
+             */
+            job_id: string | null;
+            /**
+             * State
+             * @description How far a move is; settled: none is.
+             * @enum {string}
+             */
+            state: "settled" | "copying" | "switching";
+            /**
+             * Target
+             * @description The graph that it moves to.
+             */
+            target: string | null;
+            /**
+             * Tenant
+             * @description The name of the tenant.
+             */
+            tenant: string;
         };
         /**
          * TooLargeProblem
@@ -9132,6 +9281,176 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["MaintenanceOut"];
+                };
+            };
+        };
+    };
+    placements_list: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "graphs": [
+                     *         {
+                     *           "name": "home",
+                     *           "status": "ok",
+                     *           "reason": null
+                     *         },
+                     *         {
+                     *           "name": "second",
+                     *           "status": "ok",
+                     *           "reason": null
+                     *         }
+                     *       ],
+                     *       "tenants": [
+                     *         {
+                     *           "tenant": "acme",
+                     *           "graph": "second",
+                     *           "state": "settled",
+                     *           "target": null,
+                     *           "job_id": "d990cc3d-9d29-56fc-b943-332a67f5e6fe"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PlacementList"];
+                };
+            };
+        };
+    };
+    placements_move: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key and request again returns the first response. */
+                "Idempotency-Key"?: string;
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "graph": "second"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PlacementIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "d990cc3d-9d29-56fc-b943-332a67f5e6fe",
+                     *       "kind": "move",
+                     *       "status": "queued",
+                     *       "attempts": 0,
+                     *       "reason": null,
+                     *       "error": null,
+                     *       "actions": [],
+                     *       "receipt": {
+                     *         "llm_calls": 0,
+                     *         "prompt_tokens": 0,
+                     *         "completion_tokens": 0,
+                     *         "embedded_texts": 0,
+                     *         "seconds": 0
+                     *       },
+                     *       "user_id": null,
+                     *       "session_id": null,
+                     *       "created_at": "2026-11-23T00:18:50.884000Z",
+                     *       "finished_at": null,
+                     *       "waits_until": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+        };
+    };
+    placements_drain: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The same key and request again returns the first response. */
+                "Idempotency-Key"?: string;
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path: {
+                /** @description The search by graph neighbourhood. */
+                graph: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "to": "home"
+                 *     }
+                 */
+                "application/json": components["schemas"]["DrainIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "d990cc3d-9d29-56fc-b943-332a67f5e6fe",
+                     *           "kind": "move",
+                     *           "status": "queued",
+                     *           "attempts": 0,
+                     *           "reason": null,
+                     *           "error": null,
+                     *           "actions": [],
+                     *           "receipt": {
+                     *             "llm_calls": 0,
+                     *             "prompt_tokens": 0,
+                     *             "completion_tokens": 0,
+                     *             "embedded_texts": 0,
+                     *             "seconds": 0
+                     *           },
+                     *           "user_id": null,
+                     *           "session_id": null,
+                     *           "created_at": "2026-11-23T00:18:50.884000Z",
+                     *           "finished_at": null,
+                     *           "waits_until": null
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Page_Job_"];
                 };
             };
         };

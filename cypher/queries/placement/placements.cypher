@@ -1,0 +1,92 @@
+// In which graph tenants live, in the home graph; and in every graph the gate that writes of a tenant pass.
+
+// name: list_since(version)
+// Return the version of the table of assignments and, if it is another one, all of them.
+OPTIONAL MATCH (t:PlacementTable {name: 'tenants'})
+WITH coalesce(t.version, 0) AS version
+RETURN version, CASE WHEN version = $version THEN null
+  ELSE COLLECT { MATCH (p:Placement) RETURN p {.tenant, .graph, .state, .target, .job_id, .version, .report} } END AS assignments
+
+// name: assign(tenant, properties, now)
+// Change the assignment of a tenant, and the version of the table, which every process compares.
+MERGE (t:PlacementTable {name: 'tenants'})
+SET t.version = coalesce(t.version, 0) + 1
+MERGE (p:Placement {tenant: $tenant})
+SET p += $properties, p.version = t.version, p.changed_at = $now
+RETURN p {.tenant, .graph, .state, .target, .job_id, .version, .report} AS assignment
+
+// name: begin(tenant, graph, target, job_id, now)
+// Assign a move to a tenant that does not move; no row is returned for one that moves already, by another job.
+MERGE (t:PlacementTable {name: 'tenants'})
+SET t.version = coalesce(t.version, 0) + 1
+MERGE (p:Placement {tenant: $tenant})
+ON CREATE SET p.graph = $graph, p.state = 'settled'
+WITH t, p WHERE p.graph = $graph AND (p.state = 'settled' OR p.job_id = $job_id)
+SET p.state = 'copying', p.target = $target, p.job_id = $job_id, p.version = t.version, p.changed_at = $now
+RETURN p {.tenant, .graph, .state, .target, .job_id, .version, .report} AS assignment
+
+// name: check_gate(tenant)
+// Return the state of the gate of a tenant: null when there is none, and open when one that was closed has run out.
+OPTIONAL MATCH (g:PlacementGate {tenant: $tenant})
+RETURN CASE WHEN g.state = 'closed' AND g.until < timestamp() THEN 'noting' ELSE g.state END AS state
+
+// name: note_changes(tenant, group_ids)
+// Note the groups that a transaction of a tenant that moves has written to; an empty one stands for the tenant itself.
+UNWIND $group_ids AS group_id
+CREATE (:PlacedChange {tenant: $tenant, group_id: group_id})
+
+// name: take_gate(tenant, state, job_id, attempt)
+// Take the gate of a tenant for an attempt at a move; no row is returned when an earlier attempt of the job has left.
+MERGE (g:PlacementGate {tenant: $tenant})
+SET g.asked = timestamp()
+WITH g WHERE g.state IS NULL OR g.state <> 'left' OR g.job_id <> $job_id
+SET g.state = $state, g.job_id = $job_id, g.attempt = $attempt, g.until = null
+RETURN g.state AS state
+
+// name: close_gate(tenant, attempt, milliseconds)
+// Have the writes of a tenant wait, at most for some time; no row is returned when another attempt has the gate.
+MATCH (g:PlacementGate {tenant: $tenant}) WHERE g.attempt = $attempt AND g.state IN ['noting', 'closed']
+SET g.state = 'closed', g.until = timestamp() + $milliseconds
+RETURN g.until AS until
+
+// name: reopen_gate(tenant, attempt)
+// Let the writes of a tenant go on, which note what they change.
+MATCH (g:PlacementGate {tenant: $tenant}) WHERE g.attempt = $attempt AND g.state = 'closed'
+SET g.state = 'noting', g.until = null
+
+// name: leave(tenant, attempt, milliseconds)
+// Refuse all further writes of a tenant; no row is returned unless the gate stays closed for so long at least.
+MATCH (g:PlacementGate {tenant: $tenant})
+SET g.asked = timestamp()
+WITH g WHERE g.attempt = $attempt AND g.state = 'closed' AND g.until > timestamp() + $milliseconds
+SET g.state = 'left', g.until = null
+RETURN g.state AS state
+
+// name: remove_gate(tenant, job_id)
+// Remove the gate of a move from a graph, which then takes the writes of the tenant.
+MATCH (g:PlacementGate {tenant: $tenant}) WHERE g.job_id = $job_id
+DELETE g
+
+// name: list_writers(tenant)
+// List the open transactions that write for a tenant.
+SHOW TRANSACTIONS YIELD transactionId, metaData
+WHERE metaData.graphmem_tenant = $tenant
+RETURN transactionId AS id
+
+// name: list_changes(tenant, limit)
+// List what was noted of a tenant that moves.
+MATCH (c:PlacedChange {tenant: $tenant})
+RETURN elementId(c) AS id, c.group_id AS group_id LIMIT $limit
+
+// name: delete_changes(ids)
+// Delete what was noted and has been copied.
+MATCH (c:PlacedChange) WHERE elementId(c) IN $ids
+DELETE c
+
+// name: delete_all_changes(tenant)
+// Delete all that was noted of a tenant.
+MATCH (c:PlacedChange {tenant: $tenant}) DELETE c
+
+// name: list_tenants()
+// List the tenants with users in this graph by name.
+MATCH (u:User) RETURN DISTINCT u.tenant AS tenant ORDER BY tenant

@@ -1,0 +1,139 @@
+"""The graphs in which tenants live: their list, adding one, and moving tenants between them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphmem.cli.command import Output, Tenant, command
+from graphmem.cli.startup import open_operations
+from graphmem.runtime.errors import GraphmemError, InvalidInput
+
+if TYPE_CHECKING:
+    from graphmem.placement.models import PlacementList
+    from graphmem.runtime.settings import GraphAddress
+
+app = typer.Typer(no_args_is_help=True)
+
+POLL_SECONDS = 0.5
+"""Seconds between two looks at a move."""
+
+PLACEMENTS_FILE = "GRAPHMEM_PLACEMENTS_FILE"
+"""The environment variable that names the file of the graphs."""
+
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the move has ended.")]
+
+
+@command(app, "list")
+async def list_placements(output: Output, tenant: Tenant = "default") -> None:
+    """List the graphs, whether they answer, and the tenants that were moved."""
+    async with open_operations(output, tenant) as operations:
+        _show(output, await operations.placements())
+
+
+@command(app, "move")
+async def move(
+    output: Output,
+    tenant: Annotated[str, typer.Argument(help="The tenant to move.")],
+    graph: Annotated[str, typer.Argument(help="Where to: a name of GRAPHMEM_PLACEMENTS, or home.")],
+    wait: Wait = True,
+) -> None:
+    """Move everything of a tenant to another graph, while it is read and written; run again, it goes on."""
+    async with open_operations(output, tenant, worker=True) as operations:
+        job = await operations.move_tenant(graph)
+        while wait and not job.is_at_rest:
+            await asyncio.sleep(POLL_SECONDS)
+            job = await operations.job(job.id)
+    if job.status == "failed":
+        raise GraphmemError(f"The tenant was not moved: {job.error}")
+    done = f"The tenant {tenant} lives in {graph}." if job.status == "succeeded" else f"The job {job.id} moves it."
+    output.show(job, done)
+
+
+@command(app, "drain")
+async def drain(
+    output: Output,
+    graph: Annotated[str, typer.Argument(help="The graph that all tenants are to leave.")],
+    to: Annotated[str, typer.Option(help="Where to: a name of GRAPHMEM_PLACEMENTS, or home.")] = "home",
+    wait: Wait = True,
+) -> None:
+    """Move all tenants of a graph to another one, so that it can be removed."""
+    async with open_operations(output, "default", worker=True) as operations:
+        moved = len((await operations.drain_graph(graph, to)).items)
+        listed = await operations.placements()
+        while wait and any(tenant.graph == graph and tenant.target == to for tenant in listed.tenants):
+            await asyncio.sleep(POLL_SECONDS)
+            listed = await operations.placements()
+    left = [tenant.tenant for tenant in listed.tenants if tenant.graph == graph]
+    if wait and left:
+        raise GraphmemError(
+            f"These tenants still live in {graph}: {', '.join(left)}. The log says why; run the command again."
+        )
+    output.show(listed, f"{moved} tenants {'moved' if wait else 'move'} from {graph} to {to}.")
+
+
+@command(app, "add")
+async def add(
+    output: Output,
+    name: Annotated[str, typer.Argument(help="The name of the graph.")],
+    uri: Annotated[str, typer.Argument(help="Its Bolt address, such as neo4j+s://host:7687.")],
+    user: Annotated[str, typer.Option(help="User name.")] = "neo4j",
+    password_file: Annotated[Path | None, typer.Option(help="File with the password.")] = None,
+    database: Annotated[str, typer.Option(help="Database name.")] = "neo4j",
+) -> None:
+    """Add a graph to the file that GRAPHMEM_PLACEMENTS_FILE names, once it answers; then start graphmem again."""
+    from graphmem.neo4j.driver import Graph
+    from graphmem.runtime.settings import GraphAddress, Settings
+
+    path = os.environ.get(PLACEMENTS_FILE)
+    if not path:
+        raise InvalidInput(
+            f"Name a file in {PLACEMENTS_FILE} first, for graphmem and for this command; it is created where it is "
+            "missing."
+        )
+    await asyncio.to_thread(_create, Path(path))
+    address = GraphAddress(uri=uri, user=user, password_file=password_file, database=database)
+    known = Settings().placements
+    placements = Settings(placements={**known, name: address}).placements
+    graph = Graph(address.uri, address.user, address.read_password(name), address.database)
+    try:
+        await graph.verify_connectivity()
+    finally:
+        await graph.close()
+    await asyncio.to_thread(_write, Path(path), placements)
+    output.show({"name": name, "uri": uri}, f"The graph {name} is added: start graphmem again to move tenants there.")
+
+
+def _create(path: Path) -> None:
+    if not path.exists():
+        path.touch(mode=0o600)
+        path.write_text("{}\n", "utf-8")
+
+
+def _write(path: Path, placements: dict[str, GraphAddress]) -> None:
+    import json
+
+    from pydantic import SecretStr
+
+    def dump(address: GraphAddress) -> dict[str, str]:
+        found = address.model_dump(exclude_defaults=True)
+        return {
+            key: value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+            for key, value in found.items()
+        }
+
+    text = json.dumps({name: dump(address) for name, address in placements.items()}, indent=2)
+    draft = path.with_name(f"{path.name}.new")
+    draft.touch(mode=0o600)
+    draft.write_text(f"{text}\n", "utf-8")
+    draft.replace(path)
+
+
+def _show(output: Output, listed: PlacementList) -> None:
+    from graphmem.cli import render_admin
+
+    output.show(listed, *render_admin.placements(listed))

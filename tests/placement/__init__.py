@@ -1,0 +1,1 @@
+"""Tenants in several graphs."""

@@ -1,0 +1,169 @@
+"""What works for a tenant in the first graph works for one in another graph, and leaves nothing in the first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextvars import Context
+from typing import Any
+
+import httpx
+import pytest
+from graphmem_api.app import create_app
+from pydantic import SecretStr
+
+from graphmem.app.bootstrap import Services
+from graphmem.jobs.job import JobStatus
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.assignments import working_in
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.placed_graph import PlacedGraph
+from graphmem.neo4j.schema import RESERVED_LABELS
+from graphmem.runtime.settings import GraphAddress, Settings
+from graphmem.tenants.access import ApiKeyIn, KeyRole
+from graphmem.tenants.owners import Owner
+from tests.api.conftest import serve_app
+from tests.placement.conftest import SECOND
+from tests.placement.test_moves import count_nodes, export, move, place, save
+
+UNMOVED_LABELS = {
+    *("ApiKey", "EmbeddingSchema", "Erasure", "Migration"),
+    *("PlacedChange", "Placement", "PlacementGate", "PlacementTable"),
+}
+"""Labels of what belongs to a graph, to the home graph, or to an erasure that a move waits for."""
+
+
+@pytest.fixture
+async def placed_admin(admin: httpx.AsyncClient) -> httpx.AsyncClient:
+    """An admin of a tenant in the second graph."""
+    assert (await move(admin, SECOND))["status"] == "succeeded"
+    return admin
+
+
+async def test_two_tenants_in_two_graphs_see_only_their_own(
+    placed_admin: httpx.AsyncClient, services: Services, placed: PlacedGraph, tenant: str, address: str
+) -> None:
+    other = f"{tenant}-home"
+    key = await services.keys.create(other, ApiKeyIn(name="agent", role=KeyRole.AGENT))
+    await save(placed_admin, "mara", "Mara plays the violin")
+    async with httpx.AsyncClient(
+        base_url=address, headers={"Authorization": f"Bearer {key.key}"}, timeout=60
+    ) as at_home:
+        await save(at_home, "mara", "Mara keeps bees")
+        found = (await at_home.post("/v1/users/mara/search", json={"query": "What does Mara do?"})).json()
+    assert [hit["memory"]["content"] for hit in found["results"]] == ["Mara keeps bees"]
+    found = (await placed_admin.post("/v1/users/mara/search", json={"query": "What does Mara do?"})).json()
+    assert [hit["memory"]["content"] for hit in found["results"]] == ["Mara plays the violin"]
+    second = await placed.open_named(SECOND)
+    assert await count_nodes(placed.home, tenant) == {}
+    assert await count_nodes(second, other) == {}
+
+
+async def test_messages_are_extracted_and_context_answers_in_the_other_graph(
+    placed_admin: httpx.AsyncClient, placed: PlacedGraph, tenant: str
+) -> None:
+    turns = {"session_id": "s1", "messages": [{"role": "user", "content": "My sister Lea lives in Porto."}]}
+    stored = (await placed_admin.post("/v1/users/mara/messages?wait=true", json=turns)).json()
+    assert stored
+    context = await placed_admin.post("/v1/users/mara/context", json={"question": "Where does my sister live?"})
+    assert context.status_code == 200, context.text
+    assert "Porto" in context.json()["preamble"]
+    assert await count_nodes(placed.home, tenant) == {}
+
+
+async def test_a_user_of_a_placed_tenant_is_exported_consolidated_and_forgotten(
+    placed_admin: httpx.AsyncClient, placed: PlacedGraph, services: Services, tenant: str
+) -> None:
+    for number in range(3):
+        await save(placed_admin, "mara", f"Mara has read book number {number}")
+    assert len((await export(placed_admin, "mara"))["memories"]) == 3
+    run = await placed_admin.post("/v1/admin/consolidations?wait=true", json={"user_id": "mara"})
+    assert run.status_code in (200, 201, 202), run.text
+    job = await services.jobs.wait(run.json()["run_id"], 60)
+    assert job.status is JobStatus.SUCCEEDED, job.error
+    maintained = await placed_admin.post("/v1/admin/maintenance", json={})
+    assert maintained.status_code == 200, maintained.text
+    receipt = (await placed_admin.delete("/v1/users/mara")).json()
+    assert receipt["residue"] == 0
+    second = await placed.open_named(SECOND)
+    left = await count_nodes(second, tenant)
+    assert "User" not in left
+    assert "Entity" not in left
+
+
+async def test_nightly_stages_find_the_tenants_of_their_graph(
+    placed_admin: httpx.AsyncClient, services: Services, placed: PlacedGraph, tenant: str
+) -> None:
+    await save(placed_admin, "mara", "Mara has read a book")
+    with working_in(SECOND):
+        there = await services.warm_up._users.list_owners(limit=1000)
+    with working_in("home"):
+        here = await services.warm_up._users.list_owners(limit=100_000)
+    assert Owner(tenant, "mara") in there
+    assert Owner(tenant, "mara") not in here
+
+
+async def test_work_that_names_no_tenant_is_refused(placed: PlacedGraph) -> None:
+    async def read() -> Any:
+        return await placed.fetch("users.get_life", group_id="nobody:mara")
+
+    with pytest.raises(RuntimeError):
+        await asyncio.create_task(read(), context=Context())
+
+
+async def test_every_label_of_graphmem_moves_or_stays_on_purpose() -> None:
+    from graphmem.neo4j.queries import load_queries
+
+    queries = load_queries()
+    text = queries["moves.list_group"].text + queries["moves.list_of_tenant"].text
+    moved = {label for label in RESERVED_LABELS if f":{label} {{" in text or f":{label})" in text}
+    assert moved | UNMOVED_LABELS | {"SharedSpace"} == set(RESERVED_LABELS)
+
+
+async def test_moves_that_cannot_be_are_refused(admin: httpx.AsyncClient) -> None:
+    unknown = await admin.post("/v1/admin/placements", json={"graph": "nowhere"})
+    assert unknown.status_code == 422
+    assert "GRAPHMEM_PLACEMENTS" in unknown.json()["detail"]
+    already = await admin.post("/v1/admin/placements", json={"graph": "home"})
+    assert already.status_code == 409
+    drained = await admin.post("/v1/admin/placements/home/drain", json={"to": SECOND})
+    assert drained.status_code == 403
+
+
+@pytest.fixture
+async def with_absent_graph(
+    settings: Settings, graph: Graph, embedder: Embedder, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[Services, str]]:
+    """Services where one of the graphs does not answer."""
+    absent = GraphAddress(uri="bolt://127.0.0.1:9", password=SecretStr("absent"))
+    own = settings.model_copy(update={"placements": {"absent": absent}, "data_dir": tmp_path_factory.mktemp("absent")})
+    async with (
+        Services.open(own, embedder=embedder, worker=False) as services,
+        serve_app(create_app(services, own)) as address,
+    ):
+        yield services, address
+
+
+async def test_a_graph_that_is_away_fails_its_own_tenants_only(
+    with_absent_graph: tuple[Services, str], tenant: str
+) -> None:
+    services, address = with_absent_graph
+    graph = services.components.graph
+    assert isinstance(graph, PlacedGraph)
+    await graph.assignments.change(tenant, services.components.clock(), graph="absent", state="settled")
+    keys = [
+        await services.keys.create(of, ApiKeyIn(name="admin", role=KeyRole.ADMIN)) for of in (tenant, f"{tenant}-home")
+    ]
+    placed, at_home = [
+        httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {key.key}"}, timeout=30) for key in keys
+    ]
+    async with placed, at_home:
+        failed = await placed.get("/v1/users/mara/memories")
+        assert failed.status_code == 503
+        assert "'absent'" in failed.json()["detail"]
+        await save(at_home, "mara", "Mara keeps bees")
+        ready = (await at_home.get("/readyz")).json()
+        assert ready["parts"]["graph absent"] == "unavailable"
+        listed = (await placed.get("/v1/admin/placements")).json()
+        assert [(one["name"], one["status"]) for one in listed["graphs"]] == [("home", "ok"), ("absent", "unavailable")]
+        assert await place(placed) == "absent"
