@@ -7243,7 +7243,7 @@ export interface components {
             state: "settled" | "copying" | "switching";
             /**
              * Target
-             * @description The graph that it moves to.
+             * @description The graph that it moves to, or is about to; null: none.
              */
             target: string | null;
             /**
