@@ -88,10 +88,9 @@ class ServedCall(ChatCall):
     life: str | None = field(default=None, repr=False)
 
     @property
-    def place(self) -> Owner:
-        """Where its turns go: to the user, or to the space that it names, whatever the caller's right to that is."""
-        space = self.options.space
-        return self.owner if space is None else Owner.of_space(self.owner.tenant, space)
+    def conversation(self) -> tuple[str, str | None, str]:
+        """What tells its conversation from others: the user, the space that shares the turns, and the session."""
+        return self.owner.group_id, self.options.space, self.session_id
 
     @property
     def asked_id(self) -> str | None:
@@ -124,7 +123,7 @@ class ChatService:
         self._clock = clock
         self.secret = secrets.token_bytes()
         self._recent = RecentChats()
-        self._storing: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._storing: dict[tuple[str, str | None, str], asyncio.Task[None]] = {}
         for kind in ChatFailure:
             CHAT_FAILURES.labels(kind.value)  # shown from the start, as 0
         self.failures = ChatFailures(lambda kind: CHAT_FAILURES.labels(kind.value).inc())
@@ -152,40 +151,42 @@ class ChatService:
         )
         with self.failures.noted(ChatFailure.CONTEXT):
             async with asyncio.timeout(CONTEXT_SECONDS):
-                call.life, call.context = await asyncio.gather(
-                    self._users.get_life(call.place), self._build_context(call)
-                )
+                call.context = await self._build_context(call)
         return call
 
     async def _build_context(self, call: ServedCall) -> ChatContext:
-        """Return the context; raise NotFound or Forbidden for a space to which the caller lacks the right."""
-        scope = await self._rights.read_scope(call.owner, call.caller)
-        if call.options.space is not None:
-            scope.require_role(call.options.space, call.options.needed_role)
+        """Return the context, and note the life of where the turns go.
+
+        Raises NotFound or Forbidden for a space to which the caller lacks the right.
+        """
+        scope, space = await self._rights.read_scope(call.owner, call.caller), call.options.space
+        place = call.owner if space is None else scope.require_space(space, call.options.needed_role)
         question = question_of(call.request)
         if call.request.asked is None:
-            question = await self._load_question(call)
+            question = await self._load_question(call, place)
         tokens = await read_text(len(question or ""), lambda: count_tokens(question or ""))
         request = ContextRequest(
             question=question,
             session_id=call.session_id,
             domains=call.options.domains,
-            space=call.options.space,
+            space=space,
             token_budget=call.options.token_budget + tokens,
             recent_messages=False,  # the caller sends them to the model
         )
         # The requests that follow results of tools ask the same again, which is no further retrieval.
         reinforce = not call.options.read_only and not call.request.is_continued
-        context = await self._contexts.build(scope, request, reinforce=reinforce)
+        call.life, context = await asyncio.gather(
+            self._users.get_life(place), self._contexts.build(scope, request, reinforce=reinforce)
+        )
         return ChatContext.make(context.context_id, context.preamble)
 
-    async def _load_question(self, call: ServedCall) -> str | None:
+    async def _load_question(self, call: ServedCall, place: Owner) -> str | None:
         """Return the stored question of a call whose turns the provider keeps; None where it is not known."""
         if call.asked_id is None:
             return None
-        if storing := self._storing.get((call.place.group_id, call.session_id)):
+        if storing := self._storing.get(call.conversation):
             await asyncio.wait([storing], timeout=PREVIOUS_SECONDS)
-        messages = await self._episodes.load_messages(call.place, [call.asked_id])
+        messages = await self._episodes.load_messages(place, [call.asked_id])
         return question_of(ChatRequest.of_text(messages[0].content)) if messages else None
 
     def store(self, call: ServedCall, answer: ChatAnswer | None) -> None:
@@ -196,13 +197,13 @@ class ChatService:
         messages = messages_to_store(call.ids, call.session_id, call.request, answer)
         if call.options.read_only or not messages:
             return
-        place = (call.place.group_id, call.session_id)
         batch = MessagesIn.model_validate(
             {"session_id": call.session_id, "messages": messages, "domain": call.options.domain}
         )
-        task = asyncio.create_task(self._store_after(self._storing.get(place), call, batch))
-        self._storing[place] = task
-        task.add_done_callback(lambda done: self._storing.pop(place) if self._storing.get(place) is done else None)
+        key = call.conversation
+        task = asyncio.create_task(self._store_after(self._storing.get(key), call, batch))
+        self._storing[key] = task
+        task.add_done_callback(lambda done: self._storing.pop(key) if self._storing.get(key) is done else None)
 
     async def _store_after(self, previous: asyncio.Task[None] | None, call: ServedCall, batch: MessagesIn) -> None:
         if previous is not None:

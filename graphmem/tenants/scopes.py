@@ -69,9 +69,14 @@ class ReadScope:
             raise NotFound("There is no such space.")
         return found
 
-    def require_role(self, space: str, needed: SpaceRole) -> None:
-        """Raise NotFound for a space that the scope does not read, Forbidden where the caller's role is not enough."""
-        require_role(dict(self.spaces)[self.find_space(space)], needed)
+    def require_space(self, space: str, needed: SpaceRole) -> Owner:
+        """Return a space in which the caller has a role.
+
+        Raises NotFound for one that the scope does not read, Forbidden where the role is not enough.
+        """
+        found = self.find_space(space)
+        require_role(dict(self.spaces)[found], needed)
+        return found
 
     def owner_of(self, group_id: str) -> Owner:
         """Return whose memory a group of the scope is; raise NotFound for another group."""

@@ -154,6 +154,9 @@ def test_settings_arrive_as_they_were_given(render: Render, monkeypatch: pytest.
     assert Settings(_env_file=None) == expected
 
 
+GRAPHS = '{"second": {"uri": "bolt://second:7687"}}'
+
+
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_secrets_are_read_from_mounted_files(
     render: Render, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, component: str
@@ -164,7 +167,8 @@ def test_secrets_are_read_from_mounted_files(
     [volume] = [item for item in pod_spec(rendered, component)["volumes"] if item["name"] == "secrets"]
     for source in volume["projected"]["sources"]:
         [item] = source["secret"]["items"]
-        (tmp_path / item["path"]).write_text(f"value of {item['key']}\n")
+        text = GRAPHS if item["key"] == "GRAPHMEM_PLACEMENTS" else f"value of {item['key']}"
+        (tmp_path / item["path"]).write_text(f"{text}\n")
     variables = environment(rendered, component)
     assert not names.keys() & variables.keys()
     for name in names:
@@ -173,7 +177,10 @@ def test_secrets_are_read_from_mounted_files(
         monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv(f"{name}_FILE", str(tmp_path / Path(path).name))
     settings = Settings(_env_file=None)
+    assert settings.placements["second"].uri == "bolt://second:7687"
     for field, variable in SECRET_VARIABLES.items():
+        if field == "placements":
+            continue
         value = getattr(settings, field)
         assert (value.get_secret_value() if isinstance(value, SecretStr) else value) == f"value of {variable}"
 
