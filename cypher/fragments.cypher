@@ -291,9 +291,13 @@ CALL (memory_id) {
 WHERE n.group_id = $group_id
 
 // fragment: space_columns
-// A space `s` and its members.
+// A space `s` and its members; one that is removed meanwhile has no role.
 s {.group_id, .title, .about, .created_at, .updated_at} AS space,
-COLLECT { MATCH (m:SpaceMember {group_id: s.group_id}) RETURN [m.user, m.key, m.role] } AS members
+COLLECT {
+  MATCH (m:SpaceMember {group_id: s.group_id})
+  WITH m {.user, .key, .role} AS member WHERE member.role IS NOT NULL
+  RETURN [member.user, member.key, member.role]
+} AS members
 
 // fragment: write_version
 // The write version of the users of `$group_ids`: the life and the write counter of each. No two lives of a user share one.

@@ -52,8 +52,9 @@ CALL () {
   RETURN group_id, [] AS roles
   UNION ALL
   MATCH (m:SpaceMember) WHERE m.member IN $members AND ($allowed IS NULL OR m.group_id IN $allowed)
-  WITH m WHERE NOT EXISTS { MATCH (:Erasure {group_id: m.group_id}) }
-  RETURN m.group_id AS group_id, collect(m.role) AS roles
+  WITH m {.group_id, .role} AS member
+  WHERE member.role IS NOT NULL AND NOT EXISTS { MATCH (:Erasure {group_id: member.group_id}) }
+  RETURN member.group_id AS group_id, collect(member.role) AS roles
 }
 MATCH (u:User {group_id: group_id})
 OPTIONAL MATCH (t:TenantTrust {tenant: u.tenant})
