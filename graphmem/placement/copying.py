@@ -48,6 +48,15 @@ class Side:
         self.counts[kind] += 1
         self.digest = (self.digest + int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest())) % 2**128
 
+    @classmethod
+    def of(cls, listed: _NodesByKey) -> Side:
+        """Return the numbers and the digest of nodes in full."""
+        side = cls()
+        for nodes in listed.values():
+            for node in nodes:
+                side.add(_kind(node), *node.content)
+        return side
+
     def add_all(self, other: Side) -> None:
         """Add the elements of another side."""
         self.counts += other.counts
@@ -72,7 +81,7 @@ class _StoredNode(NamedTuple):
         return (label, self.properties.get(KEYS[label])) if label else ("", repr(_canonical(self.content)))
 
 
-_NodesByKey = dict[Key, list[_StoredNode]]
+_NodesByKey = Mapping[Key, Sequence[_StoredNode]]
 
 
 class _Versioned(NamedTuple):
@@ -101,7 +110,7 @@ class _Link(NamedTuple):
 class _Listing:
     """What one graph has of a group."""
 
-    plain: Mapping[Key, Sequence[_StoredNode]]
+    plain: _NodesByKey
     embedded: Mapping[Key, _Versioned]
     facts: Mapping[Key, _Versioned]
     links: Sequence[_Link]
@@ -119,14 +128,32 @@ class _Listing:
 
     def describe(self) -> Side:
         """Return its numbers and its digest; of what has vectors, ids and revisions count."""
-        side = Side()
-        for nodes in self.plain.values():
-            for node in nodes:
-                side.add(_kind(node), *node.content)
+        side = Side.of(self.plain)
         for key, element in (*self.embedded.items(), *self.facts.items()):
             side.add(key[0], key, element.revision)
         for link in self.links:
             side.add(link.type, link.end_uuid, link.properties)
+        return side
+
+
+@dataclass(frozen=True, slots=True)
+class _TenantListing:
+    """What one graph has of a tenant as a whole; `parts` are the ids of runs over all users and of their parts."""
+
+    nodes: _NodesByKey
+    parts: frozenset[tuple[str, str]]
+
+    @classmethod
+    async def of(cls, graph: Graph, tenant: str) -> _TenantListing:
+        """List a tenant."""
+        parts = await graph.fetch("moves.list_parts", tenant=tenant)
+        return cls(await _list_of_tenant(graph, tenant), frozenset((row["run_id"], row["part_id"]) for row in parts))
+
+    def describe(self) -> Side:
+        """Return its numbers and its digest."""
+        side = Side.of(self.nodes)
+        for part in self.parts:
+            side.add("PART", *part)
         return side
 
 
@@ -153,7 +180,12 @@ class TenantCopy:
     async def copy_tenant(self) -> None:
         """Copy what belongs to the tenant as a whole."""
         source, target = await self._list_tenant()
-        await self._write(lambda writer: writer.copy_nodes(source, target))
+
+        async def write(writer: _Writer) -> None:
+            await writer.copy_nodes(source.nodes, target.nodes)
+            await writer.create_parts(source.parts - target.parts)
+
+        await self._write(write)
 
     async def copy_group(self, group_id: str, *, changed_only: bool) -> None:
         """Copy a group; with `changed_only`, of what has vectors only what has another revision.
@@ -181,6 +213,7 @@ class TenantCopy:
             for read in for_facts:
                 await writer.copy_facts(*read)
             await writer.copy_links(source.links, target.links, outside | ids)
+            await writer.link_changes(group_id)
 
         await self._write(write)
         for part in facts if len(facts) > 1 else []:
@@ -194,21 +227,15 @@ class TenantCopy:
 
     async def describe_tenant(self) -> tuple[Side, Side]:
         """Return what both graphs have of the tenant as a whole."""
-        sides = []
-        for listed in await self._list_tenant():
-            side = Side()
-            for nodes in listed.values():
-                for node in nodes:
-                    side.add(_kind(node), *node.content)
-            sides.append(side)
-        return sides[0], sides[1]
+        source, target = await self._list_tenant()
+        return source.describe(), target.describe()
 
     async def _list_group(self, group_id: str) -> tuple[_Listing, _Listing]:
         return await asyncio.gather(_Listing.of(self._source, group_id), _Listing.of(self._target, group_id))
 
-    async def _list_tenant(self) -> tuple[dict[Key, list[_StoredNode]], dict[Key, list[_StoredNode]]]:
+    async def _list_tenant(self) -> tuple[_TenantListing, _TenantListing]:
         return await asyncio.gather(
-            _list_of_tenant(self._source, self._tenant), _list_of_tenant(self._target, self._tenant)
+            _TenantListing.of(self._source, self._tenant), _TenantListing.of(self._target, self._tenant)
         )
 
     async def _pair_outside(self, source: _Listing) -> dict[str, str]:
@@ -220,9 +247,7 @@ class TenantCopy:
         there, here = await asyncio.gather(_find_by_uuid(self._target, uuids), _find_by_uuid(self._source, uuids))
         return {here[uuid]: there[uuid] for uuid in here.keys() & there.keys()}
 
-    async def _read_nodes(
-        self, part: _ChangedPart
-    ) -> tuple[dict[Key, list[_StoredNode]], dict[Key, list[_StoredNode]]]:
+    async def _read_nodes(self, part: _ChangedPart) -> tuple[_NodesByKey, _NodesByKey]:
         return await asyncio.gather(_read_nodes(self._source, part.source), _read_nodes(self._target, part.target))
 
     async def _copy_nodes_of(self, part: _ChangedPart) -> dict[str, str]:
@@ -273,9 +298,7 @@ class _Writer:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def copy_nodes(
-        self, source: Mapping[Key, Sequence[_StoredNode]], target: Mapping[Key, Sequence[_StoredNode]]
-    ) -> dict[str, str]:
+    async def copy_nodes(self, source: _NodesByKey, target: _NodesByKey) -> dict[str, str]:
         """Make the nodes of the target those of the source; return their ids there by their ids in the source."""
         await self.delete(
             "moves.delete_nodes",
@@ -325,6 +348,16 @@ class _Writer:
         for part in _parts(row for rows in wanted.values() for row in rows):
             await self._transaction.run("moves.create_links", rows=part)
 
+    async def create_parts(self, parts: Iterable[tuple[str, str]]) -> None:
+        """Make runs the parts of runs over all users."""
+        for part in _parts(parts):
+            rows = [{"run_id": run_id, "part_id": part_id} for run_id, part_id in part]
+            await self._transaction.run("moves.create_parts", rows=rows)
+
+    async def link_changes(self, group_id: str) -> None:
+        """Link the changes of a group to the runs that made them."""
+        await self._transaction.run("moves.link_changes", group_id=group_id)
+
     async def delete(self, query: str, ids: Iterable[str]) -> None:
         """Delete elements."""
         for part in _parts(ids):
@@ -352,13 +385,13 @@ async def erase_tenant(graph: Graph, tenant: str) -> int:
     return erased
 
 
-async def _list_of_tenant(graph: Graph, tenant: str) -> dict[Key, list[_StoredNode]]:
+async def _list_of_tenant(graph: Graph, tenant: str) -> _NodesByKey:
     """Return the nodes that belong to a tenant as a whole, by their keys."""
     rows = await graph.fetch("moves.list_of_tenant", tenant=tenant, prefix=Owner(tenant, "").group_id)
     return _by_key(_StoredNode(row["id"], row["labels"], row["properties"]) for row in rows)
 
 
-async def _read_nodes(graph: Graph, ids: Mapping[Key, str]) -> dict[Key, list[_StoredNode]]:
+async def _read_nodes(graph: Graph, ids: Mapping[Key, str]) -> _NodesByKey:
     """Return nodes with what they hold; those that are gone are left out."""
     rows = await graph.fetch("moves.read_nodes", ids=list(ids.values())) if ids else []
     keys = {node_id: key for key, node_id in ids.items()}
@@ -376,7 +409,7 @@ async def _find_by_uuid(graph: Graph, uuids: Sequence[str]) -> dict[str, str]:
     return {row["uuid"]: row["id"] for row in await graph.fetch("moves.find_by_uuid", uuids=list(uuids))}
 
 
-def _by_key(nodes: Iterable[_StoredNode]) -> dict[Key, list[_StoredNode]]:
+def _by_key(nodes: Iterable[_StoredNode]) -> _NodesByKey:
     found: defaultdict[Key, list[_StoredNode]] = defaultdict(list)
     for node in nodes:
         found[node.key].append(node)

@@ -20,6 +20,17 @@ RETURN label, count(*) AS found ORDER BY label
 """
 
 
+RELATIONSHIPS_OF_TENANT = """
+MATCH (n)-[r]->() WHERE n.tenant = $tenant OR n.group_id STARTS WITH $tenant + ':'
+RETURN type(r) AS type, count(*) AS found ORDER BY type
+"""
+
+
+async def count_relationships(graph: Graph, tenant: str) -> dict[str, int]:
+    rows = await graph.read(lambda transaction: transaction.run_text(RELATIONSHIPS_OF_TENANT, {"tenant": tenant}))
+    return {row["type"]: row["found"] for row in rows}
+
+
 async def count_nodes(graph: Graph, tenant: str) -> dict[str, int]:
     rows = await graph.read(lambda transaction: transaction.run_text(NODES_OF_TENANT, {"tenant": tenant}))
     return {row["label"]: row["found"] for row in rows}
@@ -191,3 +202,32 @@ async def test_a_move_that_is_asked_for_twice_is_made_once(admin: httpx.AsyncCli
     assert (await finished(admin, first["id"]))["status"] == "succeeded"
     [listed] = (await admin.get("/v1/admin/placements")).json()["tenants"]
     assert listed == {"tenant": tenant, "graph": SECOND, "state": "settled", "target": None, "job_id": first["id"]}
+
+
+async def consolidate(client: httpx.AsyncClient, body: dict[str, Any]) -> str:
+    run = await client.post("/v1/admin/consolidations", json={"wait": True, **body})
+    assert run.status_code == 200, run.text
+    return str(run.json()["id"])
+
+
+async def test_a_run_from_before_a_move_is_rolled_back_after_it(
+    admin: httpx.AsyncClient, placed: PlacedGraph, tenant: str
+) -> None:
+    said = ["Mara plays the violin", "Mara plays the violin at home"]
+    ids = [(await save(admin, "mara", content))["memory"]["id"] for content in said]
+    merge = {"action": "MERGE", "memory_ids": ids, "content": said[1], "verified": True}
+    run_id = await consolidate(admin, {"user_id": "mara", "proposals": [merge]})
+    for content in ("Tom keeps bees", "Tom keeps two hives of bees"):
+        await save(admin, "tom", content)
+    everybody = await consolidate(admin, {})
+    known = (await admin.get("/v1/users/mara/memories")).json()["items"]
+    assert [memory["content"] for memory in known] == [said[1]]
+    before = await count_relationships(placed.home, tenant)
+    assert {"CHANGED", "PART", "RELATES_TO"} <= before.keys()
+    assert (await move(admin, SECOND))["status"] == "succeeded"
+    assert await count_relationships(await placed.open_named(SECOND), tenant) == before
+    assert (await admin.get(f"/v1/admin/consolidations/{everybody}")).json()["parts"]
+    rolled_back = await admin.post(f"/v1/admin/consolidations/{run_id}/rollback", json={})
+    assert rolled_back.status_code == 200, rolled_back.text
+    restored = (await admin.get("/v1/users/mara/memories")).json()["items"]
+    assert {memory["content"] for memory in restored} == set(said)

@@ -62,6 +62,25 @@ CALL () {
 }
 RETURN elementId(n) AS id, labels(n) AS labels, properties(n) AS properties
 
+// name: list_parts(tenant)
+// List which runs over all users of the tenant have which parts.
+MATCH (r:ConsolidationRun) WHERE r.tenant = $tenant AND r.created_at IS NOT NULL
+MATCH (r)-[:PART]->(p)
+RETURN r.id AS run_id, p.id AS part_id
+
+// name: create_parts(rows)
+// Make runs the parts of runs over all users.
+UNWIND $rows AS row
+MATCH (r:ConsolidationRun {id: row.run_id})
+MATCH (p:ConsolidationRun {id: row.part_id})
+MERGE (r)-[:PART]->(p)
+
+// name: link_changes(group_id)
+// Link the changes of a group to the runs that made them, which belong to the tenant as a whole.
+MATCH (c:Change {group_id: $group_id}) WHERE NOT EXISTS { (:ConsolidationRun)-[:CHANGED]->(c) }
+MATCH (r:ConsolidationRun {id: c.run_id})
+CREATE (r)-[:CHANGED]->(c)
+
 // name: read_nodes(ids)
 // Read nodes in full.
 UNWIND $ids AS id
@@ -96,7 +115,7 @@ MATCH (n) WHERE elementId(n) = id
 DETACH DELETE n
 
 // name: clear_nodes(ids)
-// Remove all properties of nodes, so that no constraint stands in the way of what others get.
+// Remove all properties of nodes, so that no constraint refuses what others get.
 UNWIND $ids AS id
 MATCH (n) WHERE elementId(n) = id
 SET n = {}
