@@ -82,7 +82,7 @@ async def fill(components: Components, owner: Owner, memories: int, sessions: in
             for turn in range(turns)
         ]
         stored = [PreparedMessage(message, rng.choice(vectors)) for message in messages]
-        await episodes.append_messages(owner, f"session-{number}", stored, job_id=None)
+        await episodes.append_messages(owner, f"session-{number}", stored)
 
 
 async def ask(memory: Services, owner: Owner, questions: int) -> dict[str, list[float]]:
@@ -94,7 +94,7 @@ async def ask(memory: Services, owner: Owner, questions: int) -> dict[str, list[
     )
     for number in range(WARM_UP + questions):
         if number % 2:
-            await memory.components.episodes.append_messages(owner, "session-1", [followup], job_id=None)
+            await memory.components.episodes.append_messages(owner, "session-1", [followup])
         reference = rng.choice([" from our last talk", "", ""])
         request = ContextRequest(
             question=f"What do I know about {rng.choice(TOPICS)} and {rng.choice(TOPICS)}{reference}?",

@@ -86,7 +86,7 @@ async def load(
     turns = [_turn(message) for message in conversation.messages]
     vectors = await embedder.embed([embedding_text(turn.name, turn.content) for turn in turns])
     for session, members in _by_session(conversation.messages, turns, vectors).items():
-        await episodes.append_messages(owner, session, members, job_id=None)
+        await episodes.append_messages(owner, session, members)
     memories = [_memory(fact) for fact in conversation.facts]
     names = sorted({named.name for memory in memories for named in (memory.subject, memory.object) if named})
     texts = await embedder.embed([memory.content for memory in memories] + names)

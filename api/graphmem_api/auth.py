@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from graphmem.neo4j.assignments import begin_work_for
+from graphmem.neo4j.work import begin_work_for
 from graphmem.runtime.errors import Forbidden
 from graphmem.tenants.access import ApiKey, KeyRole
 from graphmem.tenants.owners import Owner, make_owner

@@ -14,7 +14,8 @@ from graphmem.app.components import (
     opening_patience,
 )
 from graphmem.app.consolidation import ConsolidationComponents
-from graphmem.app.health import ReadinessCheck, StorageMeter, Sweep, WarmUp, attempt
+from graphmem.app.health import ReadinessCheck, StorageMeter, Sweep, attempt
+from graphmem.app.warm_up import WarmUp
 from graphmem.ask.service import AskService
 from graphmem.changes.feed import ChangeService, ChangeStore
 from graphmem.changes.sender import WebhookSender
@@ -44,7 +45,6 @@ from graphmem.memories.service import MemoryService
 from graphmem.memories.vectors import VectorStore
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import LanguageModel
-from graphmem.neo4j.placed_graph import PlacedGraph
 from graphmem.placement.service import PlacementService
 from graphmem.runtime.progress import StartProgress
 from graphmem.runtime.settings import Settings
@@ -132,7 +132,7 @@ class Services:
             self.declared_types,
             PersonaStore(graph, clock),
         )
-        self.placements = PlacementService(graph, jobs, clock)
+        self.placements = PlacementService(graph, components.placed, jobs, clock)
         self.storage = StorageMeter(graph, self.placements.run_everywhere)
         self.waiting = JobWaiting(graph, jobs)
         self.messages = MessageService(self.inbox, episodes, jobs, self.waiting, settings.extraction)
@@ -176,9 +176,8 @@ class Services:
             clock,
             partial(load_receipt_key, settings),
         )
-        home = graph.home if isinstance(graph, PlacedGraph) else graph
         self.keys = KeyService(
-            KeyStore(home, graph), clock, settings.api_key, max_failures_per_minute=settings.max_unknown_keys
+            KeyStore(components.home, graph), clock, settings.api_key, max_failures_per_minute=settings.max_unknown_keys
         )
         self.rights = retrieval.rights
         self.spaces = SpaceService(SpaceStore(graph), policy, clock)
@@ -186,9 +185,9 @@ class Services:
         self.users = UserService(users, clock)
         self.warm_up = WarmUp(users, self.contexts, self.messages, self.memories, self.forgetting)
         self.instructions = InstructionService(InstructionStore(graph), policy, clock)
-        others = graph.others if isinstance(graph, PlacedGraph) else {}
+        others = components.placed.others if components.placed else {}
         self.readiness = ReadinessCheck(
-            home, jobs, settings, {name: database.graph for name, database in others.items()}
+            components.home, jobs, settings, {name: database.graph for name, database in others.items()}
         )
 
     @classmethod

@@ -57,11 +57,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """The components that several packages share, one of each."""
+    """The components that several packages share, one of each; `placed` is the graph where tenants live in several."""
 
     settings: Settings
     clock: Clock
     graph: Graph
+    placed: PlacedGraph | None
     embedder: Embedder
     model: LanguageModel | None
     entities: EntityStore
@@ -71,6 +72,11 @@ class Components:
     policy: SecretPolicy
     profiles: TenantProfiles
     memory_writer: MemoryWriter
+
+    @property
+    def home(self) -> Graph:
+        """The graph that holds the keys, and where it is the only one everything."""
+        return self.placed.home if self.placed else self.graph
 
 
 @asynccontextmanager
@@ -161,7 +167,8 @@ async def open_components(
             )
             model_of_vectors = describe_model(embedder, settings)
             await migrate(graph, model_of_vectors)
-        graph = await stack.enter_async_context(_open_placed_graph(graph, settings, model_of_vectors))
+        placed = await stack.enter_async_context(_open_placed_graph(graph, settings, model_of_vectors))
+        graph = placed or graph
         entities = EntityStore(graph)
         facts = FactStore(graph, entities, clock)
         policy = SecretPolicy(settings.allowed_secret_classes)
@@ -170,6 +177,7 @@ async def open_components(
             settings=settings,
             clock=clock,
             graph=graph,
+            placed=placed,
             embedder=embedder,
             model=model,
             entities=entities,
@@ -183,10 +191,12 @@ async def open_components(
 
 
 @asynccontextmanager
-async def _open_placed_graph(home: Graph, settings: Settings, model: EmbeddingModel) -> AsyncIterator[Graph]:
-    """Open the graphs of `GRAPHMEM_PLACEMENTS` beside the home graph; without any, that one is for all."""
+async def _open_placed_graph(
+    home: Graph, settings: Settings, model: EmbeddingModel
+) -> AsyncIterator[PlacedGraph | None]:
+    """Open the graphs of `GRAPHMEM_PLACEMENTS` beside the home graph; None without any."""
     if not settings.placements:
-        yield home
+        yield None
         return
 
     async def prepare(graph: Graph) -> None:

@@ -34,7 +34,6 @@ from graphmem.memories.reembedding import REEMBEDDING_JOB, ReembeddingJob
 from graphmem.memories.vectors import VectorStore
 from graphmem.models.embedder import RecordedEmbedder
 from graphmem.models.prompts import load_prompts
-from graphmem.neo4j.placed_graph import PlacedGraph
 from graphmem.placement.move import MOVE_JOB, MoveJob
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.users import InstructionStore, UserStore
@@ -93,8 +92,7 @@ def build_job_handlers(services: Services, consolidation: ConsolidationComponent
         if isinstance(embedder, RecordedEmbedder)
         else []
     )
-    graph = components.graph
-    moves = [JobHandler(MOVE_JOB, MoveJob(graph, components.clock).handle)] if isinstance(graph, PlacedGraph) else []
+    moves = [JobHandler(MOVE_JOB, MoveJob(components.placed, components.clock).handle)] if components.placed else []
     return [
         *reembedding,
         *moves,

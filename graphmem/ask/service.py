@@ -179,6 +179,6 @@ def _shown_sources(scope: ReadScope, request: AskRequest, built: BuiltContext) -
 
 
 def _may_be_source(message: Message, request: AskRequest, built: BuiltContext) -> bool:
-    """Return whether an answer may rest on a message: nothing of it was caught, and it is trusted enough."""
+    """Return whether an answer may cite a message: nothing of it was caught, and it is trusted enough."""
     order = built.trust_order
     return not message.is_caught and order.passes(order.least_trusted(message.stated_by), request.min_trust)

@@ -33,8 +33,8 @@ from graphmem.jobs.kinds import (
 )
 from graphmem.jobs.runner import JobRunner
 from graphmem.models.receipt import Receipt
-from graphmem.neo4j.assignments import working_for
 from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.work import working_for
 from graphmem.runtime.errors import GraphmemError, NotFound, UserBeingForgotten
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner

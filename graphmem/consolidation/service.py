@@ -37,7 +37,7 @@ from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.runner import JobRunner, JobWaiting
-from graphmem.neo4j.assignments import HOME, working_for
+from graphmem.neo4j.work import working_for
 from graphmem.runtime.errors import (
     GraphmemError,
     InvalidInput,
@@ -46,7 +46,7 @@ from graphmem.runtime.errors import (
     UserBeingForgotten,
 )
 from graphmem.runtime.paging import TIME_CURSOR, Page
-from graphmem.runtime.settings import Settings
+from graphmem.runtime.settings import HOME_GRAPH, Settings
 from graphmem.runtime.short_ids import complete_id
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner, make_owner
@@ -215,7 +215,7 @@ class ConsolidationService:
         return run_id, parts
 
 
-async def schedule_nightly_consolidation(jobs: JobRunner, settings: Settings, graph: str = HOME) -> None:
+async def schedule_nightly_consolidation(jobs: JobRunner, settings: Settings, graph: str = HOME_GRAPH) -> None:
     """Schedule the three nightly stages of a graph in the configured time zone.
 
     Without `nightly`, remove their schedules.
@@ -266,7 +266,7 @@ class MaintenanceService:
         }
 
 
-async def schedule_maintenance(jobs: JobRunner, settings: Settings, graph: str = HOME) -> None:
+async def schedule_maintenance(jobs: JobRunner, settings: Settings, graph: str = HOME_GRAPH) -> None:
     """Schedule nightly maintenance of a graph in the configured time zone; without `nightly`, remove the schedule."""
     name = schedule_of_graph(MAINTENANCE_SCHEDULE, graph)
     if settings.nightly:
@@ -278,7 +278,7 @@ async def schedule_maintenance(jobs: JobRunner, settings: Settings, graph: str =
 
 def schedule_of_graph(name: str, graph: str) -> str:
     """Return the name of a schedule for the tenants of a graph."""
-    return name if graph == HOME else f"{name}@{graph}"
+    return name if graph == HOME_GRAPH else f"{name}@{graph}"
 
 
 def _find_owner(tenant: str, user_id: str | None, space: str | None) -> Owner | None:

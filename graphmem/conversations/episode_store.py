@@ -18,6 +18,7 @@ from graphmem.conversations.session import (
     ConversationContext,
     Message,
     MessageIn,
+    PendingJob,
     PendingMessages,
     PreparedMessage,
     RunMessage,
@@ -173,6 +174,10 @@ _APPEND_RESULT = TypeAdapter(AppendResult)
 _SESSION = TypeAdapter(Session)
 
 
+def _assignment(owner: Owner, message_ids: Sequence[str], job: PendingJob) -> dict[str, Any]:
+    return {"group_id": owner.group_id, "message_ids": list(message_ids), "job_id": job.id, "job_store": job.store}
+
+
 class EpisodeStore:
     """The messages and sessions of all users."""
 
@@ -190,17 +195,16 @@ class EpisodeStore:
         session_id: str | None,
         messages: Sequence[PreparedMessage],
         *,
-        job_id: str | None,
-        job_store: str | None = None,
+        job: PendingJob | None = None,
         timezone: str | None = None,
         domain: str | None = None,
         request: IdempotentRequest | None = None,
     ) -> AppendResult:
         """Store the new messages of a batch, which may have a domain, in order, at the end of their session.
 
-        A message whose id is known stays unchanged, and so does one of a batch that `recognise_batch` knows. With
-        `job_id`, the messages that no job has read or will read are assigned to that job of `job_store`. `timezone`
-        becomes the user's time zone. With `request`, they are stored once for it.
+        A message whose id is known stays unchanged, and so does one of a batch that `recognise_batch` knows. With a
+        `job`, the messages that no job has read or will read are assigned to it. `timezone` becomes the user's time
+        zone. With `request`, they are stored once for it.
         """
         # Ids are given before the transaction, which runs again when it is unknown whether it was committed.
         received = [prepared.message for prepared in messages]
@@ -217,7 +221,6 @@ class EpisodeStore:
                     transaction, owner, session_id, received, ids, self._repeat_window, now
                 )
             batch = list(zip(message_ids, messages, strict=True))
-            job = (job_id, job_store) if job_id else None
             return await self._append_messages(transaction, owner, target, batch, job, domain, now)
 
         async def work(transaction: Transaction) -> AppendResult:
@@ -231,7 +234,7 @@ class EpisodeStore:
         owner: Owner,
         session_id: str | None,
         messages: Sequence[tuple[str, PreparedMessage]],
-        job: tuple[str, str | None] | None,
+        job: PendingJob | None,
         domain: str | None,
         now: datetime,
     ) -> AppendResult:
@@ -252,16 +255,9 @@ class EpisodeStore:
             or (stored[message_id]["pending_job"] is None and stored[message_id]["extracted_at"] is None)
         ]
         if job and unextracted:
-            job_id, job_store = job
-            await transaction.run(
-                "episodes.assign_to_job",
-                group_id=owner.group_id,
-                message_ids=unextracted,
-                job_id=job_id,
-                job_store=job_store,
-            )
+            await transaction.run("episodes.assign_to_job", **_assignment(owner, unextracted, job))
         pending_jobs = deduplicate(row["pending_job"] for row in rows if row["pending_job"])
-        assigned = job[0] if job and unextracted else None
+        assigned = job.id if job and unextracted else None
         return AppendResult(target_session_id, ids, list(new_messages), assigned, pending_jobs)
 
     async def _create_episodes(
@@ -384,15 +380,9 @@ class EpisodeStore:
 
         return await self._graph.write(work)
 
-    async def assign_to_job(self, owner: Owner, message_ids: Sequence[str], job_id: str, job_store: str) -> None:
-        """Record that a job of a store will read messages."""
-        await self._graph.execute(
-            "episodes.assign_to_job",
-            group_id=owner.group_id,
-            message_ids=list(message_ids),
-            job_id=job_id,
-            job_store=job_store,
-        )
+    async def assign_to_job(self, owner: Owner, message_ids: Sequence[str], job: PendingJob) -> None:
+        """Record that a job will read messages."""
+        await self._graph.execute("episodes.assign_to_job", **_assignment(owner, message_ids, job))
 
     async def mark_extracted(self, owner: Owner, message_ids: Sequence[str]) -> None:
         """Record that extraction has read messages."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -369,6 +369,13 @@ class PreparedMessage:
     redacted: str | None = None
     author: str | None = None
     sent_as: StatedKind | None = None
+
+
+class PendingJob(NamedTuple):
+    """A job that will read messages, by its id, and the id of the job store that it is queued in."""
+
+    id: str
+    store: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from graphmem.conversations.session import (
     MessageIn,
     MessagesAccepted,
     MessagesIn,
+    PendingJob,
     PendingMessages,
     PreparedMessage,
     Session,
@@ -44,7 +45,7 @@ from graphmem.jobs.runner import JobRunner, JobWaiting
 from graphmem.models.embedder import Embedder
 from graphmem.models.embedding_models import embedding_text
 from graphmem.models.receipt import Receipt
-from graphmem.neo4j.assignments import graph_of_work, working_for
+from graphmem.neo4j.work import graph_of_work, working_for
 from graphmem.runtime.errors import InvalidInput, ModelUnavailable, Unavailable
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.metrics import MESSAGE_STORAGE_TIME
@@ -144,14 +145,13 @@ class Inbox:
             for message, vector, text in zip(_with_ids(batch.messages, request), vector_of_each, redacted, strict=True)
         ]
         # The id is stored with the messages before the job is queued, so that a crash between the two loses nothing.
-        job_id = str(uuid.uuid4()) if extract else None
+        job = self._new_job() if extract else None
         with MESSAGE_STORAGE_TIME.time():
             stored = await self._episodes.append_messages(
                 owner,
                 batch.session_id,
                 messages,
-                job_id=job_id,
-                job_store=self._jobs.store_id,
+                job=job,
                 timezone=batch.timezone,
                 domain=batch.domain,
                 request=request,
@@ -221,15 +221,17 @@ class Inbox:
             raise InvalidInput(f"The session holds a secret ({', '.join(classes)}), which is not stored: leave it out.")
         return await self._episodes.open_session(owner, session, author=author, request=request)
 
+    def _new_job(self) -> PendingJob:
+        return PendingJob(str(uuid.uuid4()), self._jobs.store_id)
+
     async def extract_unread(self, owner: Owner, session_id: str) -> str | None:
         """Queue the extraction of the unread messages of a session; return the job's id, or None without any."""
         messages = await self._episodes.list_unextracted(owner, session_id)
         if not messages:
             return None
-        job_id = str(uuid.uuid4())
-        ids = [message.id for message in messages]
-        await self._episodes.assign_to_job(owner, ids, job_id, self._jobs.store_id)
-        return await self._enqueue_extraction(owner, messages, job_id)
+        job = self._new_job()
+        await self._episodes.assign_to_job(owner, [message.id for message in messages], job)
+        return await self._enqueue_extraction(owner, messages, job.id)
 
     async def extract_session(self, owner: Owner, source: Session) -> tuple[Session, str]:
         """Queue the extraction of a whole session by tool calls, in a new session; return it and the job's id."""

@@ -34,7 +34,7 @@ from graphmem.jobs.kinds import (
 )
 from graphmem.jobs.registry import WorkerProcess, WorkerRegistry
 from graphmem.jobs.store import APPLICATION, APPLICATION_VERSION, JOB_WORKFLOW, SERIALIZER, TICK_WORKFLOW, JobStore
-from graphmem.neo4j.assignments import HOME, working_for, working_in
+from graphmem.neo4j.work import working_for, working_in
 from graphmem.runtime.errors import (
     ConfigurationError,
     DatabaseUnavailable,
@@ -45,6 +45,7 @@ from graphmem.runtime.errors import (
 )
 from graphmem.runtime.metrics import JOBS_FINISHED
 from graphmem.runtime.retries import DEFAULT_RETRY_AFTER_SECONDS
+from graphmem.runtime.settings import HOME_GRAPH
 from graphmem.runtime.tracing import span
 
 log = logging.getLogger(__name__)
@@ -301,7 +302,7 @@ class JobRun:
 def _working_for(payload: Mapping[str, Any]) -> AbstractContextManager[None]:
     """Return a block that works for the tenant of a job, or on the graph whose tenants it is for."""
     tenant = payload.get("tenant")
-    return working_for(tenant) if tenant else working_in(payload.get("graph") or HOME)
+    return working_for(tenant) if tenant else working_in(payload.get("graph") or HOME_GRAPH)
 
 
 class RunningJobs:

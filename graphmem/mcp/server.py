@@ -19,7 +19,7 @@ from pydantic import ValidationError, create_model
 
 import graphmem
 from graphmem.app.bootstrap import Services
-from graphmem.app.health import REQUEST
+from graphmem.app.warm_up import REQUEST
 from graphmem.mcp.arguments import Connection
 from graphmem.mcp.tools import ConversationTools, MemoryTools
 from graphmem.runtime.errors import GraphmemError

@@ -16,7 +16,7 @@ from graphmem.memories.decay import RetrievalCount, decayed_strength
 from graphmem.memories.fact_mapping import STRENGTH_DECIMALS
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import Memory
-from graphmem.neo4j.assignments import working_for
+from graphmem.neo4j.work import working_for
 from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.times import Clock, parse_times
 from graphmem.tenants.owners import Owner

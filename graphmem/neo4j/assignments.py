@@ -1,4 +1,4 @@
-"""In which graph each tenant lives: the table of assignments in the home graph, and for which tenant this code works.
+"""In which graph each tenant lives: the table of assignments in the home graph.
 
 A process uses what it has read of the table for `LEASE_SECONDS`. A tenant whose move is about to end is looked up for
 every operation, and the move waits until no process relies on what it read before.
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -20,9 +18,6 @@ from graphmem.runtime.settings import HOME_GRAPH
 
 if TYPE_CHECKING:
     from graphmem.neo4j.driver import Graph
-
-HOME = HOME_GRAPH
-"""Name of the home graph, which holds keys and assignments."""
 
 LEASE_SECONDS = 1.0
 """Seconds for which a process relies on what it has read of the table."""
@@ -41,7 +36,7 @@ class Assignment:
     """The graph in which a tenant is read and written, and where a move takes it."""
 
     tenant: str
-    graph: str = HOME
+    graph: str = HOME_GRAPH
     state: MoveState = MoveState.SETTLED
     target: str | None = None
     job_id: str | None = None
@@ -109,57 +104,3 @@ class AssignmentTable:
                 found = map(Assignment.from_row, row["assignments"])
                 self._assignments = {assignment.tenant: assignment for assignment in found}
             self._version, self._read_at = row["version"], started
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """For what this code works: a tenant, wherever it lives, or everything in one graph."""
-
-    tenant: str | None = None
-    graph: str | None = None
-
-
-_work: ContextVar[_Work | None] = ContextVar("graphmem_work", default=None)
-
-
-def begin_work_for(tenant: str) -> None:
-    """Let the rest of this task, and the tasks that it starts, work for a tenant."""
-    _work.set(_Work(tenant=tenant))
-
-
-@contextmanager
-def working_for(tenant: str) -> Iterator[None]:
-    """Let the block, and the tasks it starts, work for a tenant."""
-    with _working(_Work(tenant=tenant)):
-        yield
-
-
-@contextmanager
-def working_in(graph: str) -> Iterator[None]:
-    """Let the block work on everything in a graph, for reads that concern many tenants.
-
-    What it changes of one of them belongs into a block of `working_for`, which takes part in moves.
-    """
-    with _working(_Work(graph=graph)):
-        yield
-
-
-@contextmanager
-def _working(work: _Work) -> Iterator[None]:
-    token = _work.set(work)
-    try:
-        yield
-    finally:
-        _work.reset(token)
-
-
-def tenant_of_work() -> str | None:
-    """Return the tenant that this code works for; None for work on a whole graph."""
-    work = _work.get()
-    return work.tenant if work else None
-
-
-def graph_of_work() -> str | None:
-    """Return the graph that this code works on as a whole; None for work for a tenant."""
-    work = _work.get()
-    return work.graph if work else None

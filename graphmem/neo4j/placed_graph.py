@@ -16,9 +16,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
 from graphmem.models.embedding_models import VectorState
-from graphmem.neo4j.assignments import HOME, AssignmentTable, graph_of_work, tenant_of_work
+from graphmem.neo4j.assignments import AssignmentTable
 from graphmem.neo4j.driver import Graph, Row, StreamTransaction, Transaction
+from graphmem.neo4j.work import graph_of_work, tenant_of_work
 from graphmem.runtime.errors import ConfigurationError, DatabaseUnavailable, Unavailable
+from graphmem.runtime.settings import HOME_GRAPH
 
 GATE_SECONDS = 25.0
 """Seconds that a write waits for a switch before it fails."""
@@ -87,11 +89,11 @@ class PlacedGraph(Graph):
     @property
     def names(self) -> list[str]:
         """The names of all graphs, the home first."""
-        return [HOME, *self.others]
+        return [HOME_GRAPH, *self.others]
 
     async def open_named(self, name: str) -> Graph:
         """Return one of the graphs; raise ConfigurationError for an unknown one, DatabaseUnavailable for one away."""
-        return self.home if name == HOME else await self._find_other(name).open()
+        return self.home if name == HOME_GRAPH else await self._find_other(name).open()
 
     def _find_other(self, name: str) -> PlacedDatabase:
         if name not in self.others:
@@ -109,7 +111,7 @@ class PlacedGraph(Graph):
             if tenant is None:
                 raise RuntimeError("Work on one of several graphs must say for which tenant it is.")
             name = (await self.assignments.find(tenant)).graph
-        if name == HOME:
+        if name == HOME_GRAPH:
             yield self.home
             return
         database = self._find_other(name)

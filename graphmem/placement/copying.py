@@ -146,8 +146,9 @@ class _TenantListing:
     @classmethod
     async def of(cls, graph: Graph, tenant: str) -> _TenantListing:
         """List a tenant."""
-        parts = await graph.fetch("moves.list_parts", tenant=tenant)
-        return cls(await _list_of_tenant(graph, tenant), frozenset((row["run_id"], row["part_id"]) for row in parts))
+        rows = await graph.fetch("moves.list_parts", tenant=tenant)
+        parts = frozenset((row["run_id"], part_id) for row in rows for part_id in row["part_ids"])
+        return cls(await _list_of_tenant(graph, tenant), parts)
 
     def describe(self) -> Side:
         """Return its numbers and its digest."""

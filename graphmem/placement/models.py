@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from graphmem.runtime.field_types import Id
+from graphmem.runtime.validation import RequestBody
 
 
-class PlacementIn(BaseModel):
+class PlacementIn(RequestBody):
     """Where the caller's tenant is to live."""
-
-    model_config = ConfigDict(extra="forbid")
 
     graph: Id = Field(description="Name of the graph to move the tenant to; `home` is that of `GRAPHMEM_NEO4J_URI`.")
 
 
-class DrainIn(BaseModel):
+class DrainIn(RequestBody):
     """Where all tenants of a graph are to live."""
-
-    model_config = ConfigDict(extra="forbid")
 
     to: Id = Field(description="Name of the graph to move them to.")
 

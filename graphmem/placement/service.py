@@ -8,12 +8,14 @@ from itertools import chain
 
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.jobs.runner import JobRunner
-from graphmem.neo4j.assignments import HOME, Assignment, MoveState, working_in
+from graphmem.neo4j.assignments import Assignment, MoveState
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.placed_graph import PlacedGraph
+from graphmem.neo4j.work import working_in
 from graphmem.placement.models import GraphStatus, PlacementList, TenantPlacement
 from graphmem.placement.move import MOVE_JOB, MovePayload
 from graphmem.runtime.errors import Conflict, Forbidden, InvalidInput, Unavailable
+from graphmem.runtime.settings import HOME_GRAPH
 from graphmem.runtime.times import Clock
 from graphmem.tenants.access import ApiKey
 
@@ -24,15 +26,16 @@ ANSWER_SECONDS = 2.0
 class PlacementService:
     """Operations on the graphs in which tenants live; where only one is configured, all live there."""
 
-    def __init__(self, graph: Graph, jobs: JobRunner, clock: Clock) -> None:
+    def __init__(self, graph: Graph, placed: PlacedGraph | None, jobs: JobRunner, clock: Clock) -> None:
         self._graph = graph
+        self._placed = placed
         self._jobs = jobs
         self._clock = clock
 
     @property
     def names(self) -> list[str]:
         """The names of all graphs, the home first."""
-        return self._graph.names if isinstance(self._graph, PlacedGraph) else [HOME]
+        return self._placed.names if self._placed else [HOME_GRAPH]
 
     async def run_everywhere(self, task: Callable[[], Awaitable[int]]) -> int:
         """Run a task that is about all tenants in every graph, and return the sum of its results.
@@ -53,9 +56,9 @@ class PlacementService:
     async def describe(self, caller: ApiKey) -> PlacementList:
         """Return the graphs and where the caller's tenant lives; for callers on the machine, all tenants that moved."""
         graphs = [await self._check(name) for name in self.names]
-        if not isinstance(self._graph, PlacedGraph):
+        if self._placed is None:
             return PlacementList(graphs=graphs, tenants=[_to_view(Assignment(caller.tenant))])
-        found = {assignment.tenant: assignment for assignment in await self._graph.assignments.list_all()}
+        found = {assignment.tenant: assignment for assignment in await self._placed.assignments.list_all()}
         own = found.get(caller.tenant, Assignment(caller.tenant))
         shown = {**found, own.tenant: own} if caller.is_local else {own.tenant: own}
         return PlacementList(graphs=graphs, tenants=[_to_view(shown[tenant]) for tenant in sorted(shown)])
@@ -104,7 +107,7 @@ class PlacementService:
         placed_in = {assignment.tenant: assignment.graph for assignment in assignments}
         graph = await placed.open_named(source)
         stored = [row["tenant"] for row in await graph.fetch("placements.list_tenants")]
-        there = {tenant for tenant in chain(stored, placed_in) if placed_in.get(tenant, HOME) == source}
+        there = {tenant for tenant in chain(stored, placed_in) if placed_in.get(tenant, HOME_GRAPH) == source}
         return [await self.move(tenant, target) for tenant in sorted(there)]
 
     def _require_placed(self, *names: str) -> PlacedGraph:
@@ -113,17 +116,14 @@ class PlacementService:
                 raise InvalidInput(
                     f"There is no graph {name!r}: add it to GRAPHMEM_PLACEMENTS and start graphmem again."
                 )
-        if not isinstance(self._graph, PlacedGraph):
+        if self._placed is None:
             raise Conflict("All tenants live in the only graph: add another one to GRAPHMEM_PLACEMENTS.")
-        return self._graph
+        return self._placed
 
     async def _check(self, name: str) -> GraphStatus:
         try:
-            if isinstance(self._graph, PlacedGraph):
-                graph = await self._graph.open_named(name)
-                await graph.check_answering(ANSWER_SECONDS)
-            else:
-                await self._graph.check_answering(ANSWER_SECONDS)
+            graph = await self._placed.open_named(name) if self._placed else self._graph
+            await graph.check_answering(ANSWER_SECONDS)
         except Unavailable as error:
             return GraphStatus(name=name, status="unavailable", reason=error.detail)
         return GraphStatus(name=name, status="ok")

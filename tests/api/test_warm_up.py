@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphmem.app.bootstrap import Services
-from graphmem.app.health import SAMPLE_TENANT, USERS
+from graphmem.app.warm_up import SAMPLE_TENANT, USERS
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import MemoryIn
 from graphmem.neo4j.driver import Graph

@@ -75,7 +75,7 @@ async def test_a_merge_keeps_the_messages_of_all_its_sources(harness: Consolidat
     turns = [
         PreparedMessage(MessageIn(id=f"m{n}", role=MessageRole.USER, content=f"Turn {n}"), [0.1] * 384) for n in (1, 2)
     ]
-    await episodes.append_messages(harness.owner, "s", turns, job_id=None)
+    await episodes.append_messages(harness.owner, "s", turns)
     memories = await harness.save_all(
         [
             MemoryIn(content="User is vegetarian", source=MemorySourceIn(message_ids=["m1"])),
@@ -153,7 +153,7 @@ async def test_linking_moves_all_relationships_to_the_kept_entity(harness: Conso
     fred, frederick = {"name": "Fred", "type": "Person"}, {"name": "Frederick", "type": "Person"}
     source = MemorySourceIn(message_ids=["m"])
     turn = PreparedMessage(MessageIn(id="m", role=MessageRole.USER, content="Fred likes tea"), [0.1] * 384)
-    await EpisodeStore(harness.graph, harness.clock).append_messages(harness.owner, "s", [turn], job_id=None)
+    await EpisodeStore(harness.graph, harness.clock).append_messages(harness.owner, "s", [turn])
     await harness.save("Fred likes tea", subject=fred, source=source)
     await harness.save("Frederick lives in Bonn", subject=frederick, object={"name": "Bonn", "type": "City"})
     await harness.save("User met Fred in 2019", object=fred)

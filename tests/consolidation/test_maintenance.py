@@ -26,7 +26,7 @@ from graphmem.consolidation.maintenance_tasks import MaintenanceTask
 from graphmem.consolidation.run_store import RunStore
 from graphmem.consolidation.service import MaintenanceService
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.conversations.session import MessageIn, MessageRole, PreparedMessage, Session
+from graphmem.conversations.session import MessageIn, MessageRole, PendingJob, PreparedMessage, Session
 from graphmem.ingestion.jobs import SUMMARY_JOB, SummaryPayload
 from graphmem.ingestion.session_summary import SummaryJob
 from graphmem.jobs.kinds import JobHandler
@@ -160,7 +160,7 @@ async def add_messages(
         )
         for n in range(count)
     ]
-    await episodes.append_messages(harness.owner, session, turns, job_id=None)
+    await episodes.append_messages(harness.owner, session, turns)
     return episodes
 
 
@@ -237,11 +237,11 @@ async def test_an_archived_message_is_still_deduplicated(
     turns = [
         PreparedMessage(MessageIn(id=f"m{n}", role=MessageRole.USER, content="Maps"), [0.1] * 384) for n in range(12)
     ]
-    await episodes.append_messages(harness.owner, "s", turns, job_id=None)
+    await episodes.append_messages(harness.owner, "s", turns)
     harness.clock.advance(31 * DAY)
     await store_summary(harness, episodes, through=12)
     await maintenance_tasks.archive(harness.owner, "s", 12)
-    again = await episodes.append_messages(harness.owner, "s", turns, job_id="job")
+    again = await episodes.append_messages(harness.owner, "s", turns, job=PendingJob("job", "store"))
     assert (again.new_ids, again.job_id) == ([], None)
 
 

@@ -61,7 +61,7 @@ class ContextHarness:
         ]
         vectors = await self.embedder.embed([message.content for message in given])
         prepared = [PreparedMessage(message, vector) for message, vector in zip(given, vectors, strict=True)]
-        stored = await self.episodes.append_messages(self.owner, session_id, prepared, job_id=None)
+        stored = await self.episodes.append_messages(self.owner, session_id, prepared)
         messages = await self.episodes.load_messages(self.owner, stored.message_ids)
         if learn:
             await self.learner.learn_from_messages(self.owner, messages)

@@ -99,7 +99,7 @@ async def test_a_secret_is_not_quoted(harness: ContextHarness) -> None:
     said = MessageIn(role="user", content="The code of the boat house is on file, write to mara@example.org for it")
     (vector,) = await harness.embedder.embed([said.content])
     hidden = PreparedMessage(said, vector, redacted="The code of the boat house is on file, write to [email] for it")
-    await harness.episodes.append_messages(harness.owner, "one", [hidden], job_id=None)
+    await harness.episodes.append_messages(harness.owner, "one", [hidden])
     context = await harness.build_context("Where is the code of the boat house?", session_id="today")
     assert "boat house" not in context.preamble
     earlier = await harness.build_context("What did we talk about last time, the boat house?", session_id="today")

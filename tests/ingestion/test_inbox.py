@@ -13,7 +13,14 @@ from typing import Any, cast
 import pytest
 from pydantic import ValidationError
 
-from graphmem.conversations.session import MessageIn, MessagesIn, PreparedMessage, SessionIn, SessionListQuery
+from graphmem.conversations.session import (
+    MessageIn,
+    MessagesIn,
+    PendingJob,
+    PreparedMessage,
+    SessionIn,
+    SessionListQuery,
+)
 from graphmem.ingestion.inbox import FOREIGN_JOBS_AFTER, Inbox, MessageService
 from graphmem.ingestion.jobs import EMBEDDING_JOB
 from graphmem.jobs.job import JobStatus
@@ -153,7 +160,7 @@ async def test_a_crash_between_storing_and_queueing_loses_no_message(harness: In
         MessageIn.model_validate(message_at("2026-05-01", "I have a cat", id="m1")), [0.0] * 383 + [1.0]
     )
     job_id = "0f2d8b7e-" + harness.owner.tenant[1:5] + "-4000-8000-" + harness.owner.tenant[1:]
-    await harness.episodes.append_messages(harness.owner, "s1", [turn], job_id=job_id)
+    await harness.episodes.append_messages(harness.owner, "s1", [turn], job=PendingJob(job_id, harness.jobs.store_id))
     assert await harness.jobs.find(job_id) is None
     harness.model_answers(extraction(candidate("User has a cat")))
     assert await harness.inbox.requeue_unread() >= 1
@@ -170,7 +177,7 @@ async def test_messages_that_cannot_be_queued_are_reported_and_do_not_hold_up_ot
     )
     job_id, broken = str(uuid.uuid4()), str(uuid.uuid4())
     group_id = Owner(harness.owner.tenant, "broken").group_id
-    await harness.episodes.append_messages(harness.owner, "s1", [turn], job_id=job_id)
+    await harness.episodes.append_messages(harness.owner, "s1", [turn], job=PendingJob(job_id, harness.jobs.store_id))
     await harness.graph.write(
         lambda transaction: transaction.run_text(
             "CREATE (:Episodic {group_id: $g, message_id: 'm1', session_id: 's1', pending_job: $job})",
@@ -193,7 +200,7 @@ async def test_messages_of_another_job_store_are_taken_over_when_no_job_can_be_l
         MessageIn.model_validate(message_at("2026-05-01", "I have a cat", id="m1")), [0.0] * 383 + [1.0]
     )
     job_id = str(uuid.uuid4())
-    await harness.episodes.append_messages(harness.owner, "s1", [turn], job_id=job_id, job_store="of another service")
+    await harness.episodes.append_messages(harness.owner, "s1", [turn], job=PendingJob(job_id, "of another service"))
     harness.model_answers(extraction(candidate("User has a cat")))
     await harness.inbox.requeue_unread()
     assert await harness.jobs.find(job_id) is None, "the other service extracts them"
@@ -212,7 +219,7 @@ async def test_a_retry_after_a_crash_before_queueing_gets_the_first_job(harness:
     message = message_at("2026-05-01", "I have a cat", id="m1")
     turn = PreparedMessage(MessageIn.model_validate(message), [0.0] * 383 + [1.0])
     job_id = "1f2d8b7e-" + harness.owner.tenant[1:5] + "-4000-8000-" + harness.owner.tenant[1:]
-    await harness.episodes.append_messages(harness.owner, "s1", [turn], job_id=job_id)
+    await harness.episodes.append_messages(harness.owner, "s1", [turn], job=PendingJob(job_id, harness.jobs.store_id))
     harness.model_answers(extraction(candidate("User has a cat")))
     job = await harness.send_and_extract(message)
     assert (job.id, job.status) == (job_id, JobStatus.SUCCEEDED)

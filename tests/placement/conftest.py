@@ -53,9 +53,8 @@ async def services(settings: Settings, graph: Graph, embedder: Embedder) -> Asyn
 @pytest.fixture(scope="package")
 def placed(services: Services) -> PlacedGraph:
     """The two graphs."""
-    graph = services.components.graph
-    assert isinstance(graph, PlacedGraph)
-    return graph
+    assert services.components.placed
+    return services.components.placed
 
 
 @pytest.fixture(scope="package")

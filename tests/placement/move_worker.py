@@ -16,7 +16,6 @@ from graphmem.app.components import open_components
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner
 from graphmem.jobs.worker import WorkerOptions
-from graphmem.neo4j.placed_graph import PlacedGraph
 from graphmem.placement.move import MOVE_JOB, MoveJob
 from graphmem.runtime.settings import Settings
 from tests.faults.reembedding_worker import die_at_query
@@ -25,9 +24,8 @@ from tests.faults.reembedding_worker import die_at_query
 async def main(given: dict[str, Any]) -> None:
     settings = Settings(**given)
     async with open_components(settings, load_embedder=False) as components:
-        graph = components.graph
-        assert isinstance(graph, PlacedGraph)
-        job = MoveJob(graph, components.clock)
+        assert components.placed
+        job = MoveJob(components.placed, components.clock)
         async with await JobRunner.open(settings) as jobs:
             await jobs.start_worker([JobHandler(MOVE_JOB, job.handle)], WorkerOptions(dead_worker_seconds=2))
             await asyncio.sleep(120)

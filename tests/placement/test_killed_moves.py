@@ -18,7 +18,6 @@ from graphmem.graph_memory import GraphMemory
 from graphmem.memories.memory import Memory
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.placed_graph import PlacedGraph
 from graphmem.runtime.settings import Settings
 from tests.placement.conftest import SECOND
 from tests.placement.test_moves import count_nodes
@@ -74,8 +73,8 @@ async def test_a_move_whose_worker_is_killed_ends_in_another_one(
     without_worker: tuple[Services, Settings], tenant: str, query: str, times: int
 ) -> None:
     services, settings = without_worker
-    placed = services.components.graph
-    assert isinstance(placed, PlacedGraph)
+    placed = services.components.placed
+    assert placed
     memory = GraphMemory(services, tenant)
     saved: set[str] = set()
     stop = asyncio.Event()

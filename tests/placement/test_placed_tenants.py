@@ -15,10 +15,10 @@ from pydantic import SecretStr
 from graphmem.app.bootstrap import Services
 from graphmem.jobs.job import JobStatus
 from graphmem.models.embedder import Embedder
-from graphmem.neo4j.assignments import working_in
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.placed_graph import PlacedGraph
 from graphmem.neo4j.schema import RESERVED_LABELS
+from graphmem.neo4j.work import working_in
 from graphmem.runtime.settings import GraphAddress, Settings
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from graphmem.tenants.owners import Owner
@@ -148,9 +148,9 @@ async def test_a_graph_that_is_away_fails_its_own_tenants_only(
     with_absent_graph: tuple[Services, str], tenant: str
 ) -> None:
     services, address = with_absent_graph
-    graph = services.components.graph
-    assert isinstance(graph, PlacedGraph)
-    await graph.assignments.change(tenant, services.components.clock(), graph="absent", state="settled")
+    components = services.components
+    assert components.placed
+    await components.placed.assignments.change(tenant, components.clock(), graph="absent", state="settled")
     keys = [
         await services.keys.create(of, ApiKeyIn(name="admin", role=KeyRole.ADMIN)) for of in (tenant, f"{tenant}-home")
     ]

@@ -150,7 +150,7 @@ async def _save_memories(harness: ConsolidationHarness, specs: list[dict[str, An
         if spec["has_message"]
     ]
     if turns:
-        await EpisodeStore(harness.graph, harness.clock).append_messages(harness.owner, "s", turns, job_id=None)
+        await EpisodeStore(harness.graph, harness.clock).append_messages(harness.owner, "s", turns)
     await harness.save_all(
         [
             MemoryIn(

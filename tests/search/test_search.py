@@ -301,7 +301,7 @@ async def test_a_thousand_nearer_messages_of_others_do_not_hide_the_users_own(me
     query = "When is the rent due?"
     [vector] = await memory.components.embedder.embed([query], query=True)
     nearer = [PreparedMessage(MessageIn(role=MessageRole.USER, content=query), vector) for _ in range(1000)]
-    await memory.components.episodes.append_messages(Owner(owner.tenant, "busy"), "s", nearer, job_id=None)
+    await memory.components.episodes.append_messages(Owner(owner.tenant, "busy"), "s", nearer)
     own = {"role": "user", "content": "I pay the landlord on the first of the month. " + "x" * 600}
     await memory.messages.add(owner, MessagesIn.model_validate({"messages": [own], "extract": False}))
     found = (await memory.retrieval.search_messages(owner, MessageSearchQuery(query=query))).results

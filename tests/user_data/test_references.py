@@ -107,6 +107,6 @@ async def test_a_session_lists_its_latest_intents_only(memory: Services, owner: 
         PreparedMessage(MessageIn(role="user", content=f"Turn {number}", intent=f"intent {number}"), vector)
         for number in range(210)
     ]
-    await memory.components.episodes.append_messages(owner, "talk", turns, job_id=None)
+    await memory.components.episodes.append_messages(owner, "talk", turns)
     session = await memory.messages.get_session(owner, "talk")
     assert session.intent_sequence == [f"intent {number}" for number in range(10, 210)]

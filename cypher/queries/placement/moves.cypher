@@ -65,8 +65,7 @@ RETURN elementId(n) AS id, labels(n) AS labels, properties(n) AS properties
 // name: list_parts(tenant)
 // List which runs over all users of the tenant have which parts.
 MATCH (r:ConsolidationRun) WHERE r.tenant = $tenant AND r.created_at IS NOT NULL
-MATCH (r)-[:PART]->(p)
-RETURN r.id AS run_id, p.id AS part_id
+RETURN r.id AS run_id, COLLECT { MATCH (r)-[:PART]->(p) RETURN p.id } AS part_ids
 
 // name: create_parts(rows)
 // Make runs the parts of runs over all users.

@@ -17,8 +17,8 @@ from cachetools import TTLCache
 
 from graphmem.memories.vectors import StoredVectors
 from graphmem.models.embedding_models import EmbeddingModel
-from graphmem.neo4j.assignments import begin_work_for
 from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.work import begin_work_for
 from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.metrics import RESIDENT_BYTES, RESIDENT_GROUPS, HitRate
 from graphmem.runtime.times import Clock, to_micros

@@ -317,7 +317,7 @@ class FactTable:
             case "created_before":
                 mask = self._times["first_created_at"].values < to_micros(value)
             case _:
-                raise NotImplementedError(f"The copy in memory has no rule for the filter {name!r}.")
+                raise LookupError(f"The copy in memory has no rule for the filter {name!r}.")
         return mask
 
     def _matches_types(self, types: Sequence[str]) -> Mask:

@@ -1,0 +1,89 @@
+"""The first requests after a start, made before a user makes them."""
+
+from __future__ import annotations
+
+import uuid
+
+from graphmem.context.models import ContextRequest
+from graphmem.context.service import ContextService
+from graphmem.conversations.session import MessagesIn
+from graphmem.ingestion.inbox import MessageService
+from graphmem.memories.entity import EntityIn
+from graphmem.memories.memory import MemoryIn
+from graphmem.memories.service import MemoryService
+from graphmem.neo4j.work import working_for, working_in
+from graphmem.runtime.settings import HOME_GRAPH
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.users import UserStore
+from graphmem.user_data.forget import ForgetService
+
+USERS = 3
+"""Users for whom a context is built."""
+
+REQUEST = ContextRequest(question="Who is the user?")
+"""A request that loads the embedding model, has queries planned and reads every index."""
+
+
+SAMPLE_TENANT = "graphmem-warm-up"
+"""The tenant of users who exist while a server warms up."""
+
+SAMPLE_MESSAGES = MessagesIn.model_validate(
+    {
+        "session_id": "warm-up",
+        "messages": [{"role": "user", "content": "I am Ada, and I live in Turin."}],
+        "extract": False,
+    }
+)
+SAMPLE_MEMORY = MemoryIn(
+    content="Ada lives in Turin", predicate="LIVES_IN", object=EntityIn(name="Turin", type="Place")
+)
+"""What a sample user says, and what is known of them."""
+
+
+class WarmUp:
+    """Makes the first requests after a start, so that no user waits for queries to be planned.
+
+    Contexts for users of the database change nothing. An empty database has nobody whose context reads messages and
+    facts: there a message and a memory of a sample user are stored, read and erased.
+    """
+
+    def __init__(
+        self,
+        users: UserStore,
+        contexts: ContextService,
+        messages: MessageService,
+        memories: MemoryService,
+        forgetting: ForgetService,
+    ) -> None:
+        self._users = users
+        self._contexts = contexts
+        self._messages = messages
+        self._memories = memories
+        self._forgetting = forgetting
+
+    async def run(self) -> int:
+        """Build a context for some users, in an empty database for a sample user; return their number."""
+        with working_in(HOME_GRAPH):
+            owners = await self._users.list_owners(limit=USERS)
+        if all(owner.tenant == SAMPLE_TENANT for owner in owners):
+            with working_for(SAMPLE_TENANT):
+                for left in owners:  # by a start that was cut short
+                    await self._forgetting.forget(left)
+                await self.use_sample()
+            return 1
+        for owner in owners:
+            with working_for(owner.tenant):
+                await self._contexts.build(owner, REQUEST, reinforce=False)
+        return len(owners)
+
+    async def use_sample(self) -> None:
+        """Store, read and erase what a new user says; raise ConfigurationError where nobody can be erased."""
+        owner = Owner(SAMPLE_TENANT, str(uuid.uuid4()))
+        self._forgetting.check_receipts()
+        try:
+            await self._messages.add(owner, SAMPLE_MESSAGES)
+            await self._memories.save(owner, [SAMPLE_MEMORY])
+            for _ in range(2):  # the second one reads the memory of active users
+                await self._contexts.build(owner, REQUEST)
+        finally:
+            await self._forgetting.forget(owner)
