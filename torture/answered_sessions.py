@@ -44,17 +44,22 @@ UNEXPECTED = "an unexpected error"
 class PromptedModel(HostileModel):
     """A server of a model whose answers fit their schema; `meddle` runs before each second call is answered.
 
-    Each first answer also states `applicable`, which the second does not call known: it can always be saved.
+    Each first answer also states `applicable`, which the second does not call known: it can always be saved. A prompt
+    without `marker` is of something else that the services do, such as a job that an earlier run has left: its
+    conversation is skipped.
     """
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.meddle: Callable[[], None] = lambda: None
         self.applicable = "Ada keeps a note"
+        self.marker = ""
         self.last_extraction: Json = {}
 
     def answer(self, schema: str, prompt: str) -> str:
         """Return the next answer, over what the prompt lists and some things that it does not."""
+        if self.marker not in prompt:
+            return json.dumps({"skip": True, "reason": "It is not of the session that is played."})
         if schema == "Reconciliation":
             self.meddle()
         with self._lock:
@@ -90,10 +95,10 @@ async def play_sessions(
             owner = Owner(tenant, f"user-{uuid.uuid4().hex}")
         others = OtherWriters(services, owner, chance, findings, done)
         model.meddle = lambda others=others: _wait(others.change(), loop)  # type: ignore[misc]
-        model.applicable = f"Ada keeps note {number}"
+        model.applicable, model.marker = f"Ada keeps note {number}", uuid.uuid4().hex
         findings.count_case()
         turns: list[Any] = [
-            {"role": "user", "content": f"{number}: {text}", "name": "Ada"} for text in chance.sample(CONTENTS, 2)
+            {"role": "user", "content": f"{model.marker}: {text}", "name": "Ada"} for text in chance.sample(CONTENTS, 2)
         ]
         job = await services.messages.add(owner, MessagesIn(session_id=f"s{number}", messages=turns, wait=True))
         if isinstance(job, Job):

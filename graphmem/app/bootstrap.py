@@ -249,4 +249,4 @@ class Services:
                 await services.chats.close()
                 await services.upstream.aclose()
                 # Side by side: where the database is unavailable, each waits for it.
-                await asyncio.gather(services.contexts.close(), services.retrieval.close())
+                await asyncio.gather(services.contexts.close(), services.retrieval.close(), services.rights.close())

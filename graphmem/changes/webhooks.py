@@ -35,8 +35,9 @@ from graphmem.jobs.runner import JobRunner
 from graphmem.neo4j.driver import Graph, Row, Transaction
 from graphmem.runtime.errors import Conflict, InvalidInput, NotFound, UserBeingForgotten
 from graphmem.runtime.retries import RetryPolicy
-from graphmem.runtime.times import MAX_TIME, Clock
+from graphmem.runtime.times import MICROSECOND, Clock
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.settling import StateSettling
 from graphmem.tenants.users import lock_user
 
 
@@ -129,6 +130,10 @@ class WebhookStore:
             PendingUser(Owner.from_group_id(row["group_id"]), row["last_write_at"], row["at"], row["key"])
             for row in rows
         ]
+
+    async def wait_for_writer(self, owner: Owner) -> None:
+        """Wait until what a user's latest write changed can be read, all of it."""
+        await StateSettling(self._graph).wait_for_writer(owner)
 
     async def advance(self, webhook_id: str, user: PendingUser, position: WebhookPosition) -> bool:
         """Store the position of a webhook in the changes of a user; return False when either is gone."""
@@ -348,9 +353,12 @@ class _Pass:
     async def _deliver_user(self, user: PendingUser) -> None:
         """Deliver the changes of a user, oldest first, until none is left, one fails or the time is up."""
         since, after_key = user.at or self._webhook.view.since, user.key
+        # Of a write that is being applied some changes can be read and others not: they would be passed over.
+        await self._store.wait_for_writer(user.owner)
+        until = user.last_write_at + MICROSECOND
         while True:
             changes, position = await self._changes.list_page(
-                user.owner, since, MAX_TIME, after_key, PAGE_SIZE, with_global=False
+                user.owner, since, until, after_key, PAGE_SIZE, with_global=False
             )
             for change in changes:
                 if self._is_out_of_time() or not await self._deliver_change(user, change):

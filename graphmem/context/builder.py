@@ -72,7 +72,7 @@ class SnapshotCache:
         """Return the current snapshot of a user and session, with that many of its latest messages at most.
 
         `place` is the space that shares the session, None for one of the user's own. `current_version` is the write
-        version of the reader, if the caller has read it.
+        version of the reader, if the caller has read it; only a snapshot of that version is kept.
         """
         owner = scope_of(reader).owner
         key = (owner.group_id, (place or owner).group_id, session_id, message_limit)
@@ -89,7 +89,7 @@ class SnapshotCache:
                 valid_until=now + timedelta(seconds=CACHE_SECONDS),
                 cached_version=reusable.version if reusable else NO_VERSION,
             )
-        if newer is not None:
+        if newer is not None and newer.version == current_version:
             self._entries[key] = newer
         self._hit_rate.count(is_hit=newer is None)
         snapshot = newer or reusable

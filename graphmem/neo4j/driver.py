@@ -43,6 +43,7 @@ from opentelemetry.trace import Span, SpanKind
 from pydantic import BaseModel
 
 from graphmem.models.embedding_models import VectorState
+from graphmem.neo4j.applied import AppliedRevisions
 from graphmem.neo4j.availability import Availability, remaining_database_time
 from graphmem.neo4j.driver_values import from_neo4j, to_neo4j
 from graphmem.neo4j.queries import load_queries
@@ -191,6 +192,8 @@ class Transaction:
         self._hidden = hidden
         self._vectors = vectors
         self._groups: set[str] | None = None
+        self.revisions: dict[str, tuple[str, int]] = {}
+        """The life and the revision of each group that the transaction has locked."""
 
     @contextmanager
     def collecting_groups(self) -> Iterator[set[str]]:
@@ -272,7 +275,7 @@ class Graph:
 
     Reads find nothing of users whose erasure has begun, because an interrupted one leaves some of their data behind.
     Every method raises DatabaseUnavailable when the server is unavailable or does not answer, and ConfigurationError
-    when it refuses the user name or the password.
+    when it refuses the user name or the password. `applied` has the revisions that this process wrote or waited for.
     """
 
     def __init__(self, uri: str, user: str, password: str, database: str = "neo4j") -> None:
@@ -284,6 +287,7 @@ class Graph:
         self._hidden_until = 0.0
         self._refreshes = 0
         self._vectors: VectorState | None = None
+        self.applied = AppliedRevisions()
 
     async def verify_connectivity(self) -> None:
         """Connect to the server."""
@@ -315,8 +319,16 @@ class Graph:
 
         `metadata` is what the server shows of the transaction while it is open.
         """
+
+        async def run(transaction: Transaction) -> tuple[T, Mapping[str, tuple[str, int]]]:
+            return await work(transaction), transaction.revisions
+
         async with self._operation(), self._driver.session(database=self._database) as session:
-            return await session.execute_write(_as_unit_of_work(work, vectors=self._vectors, metadata=metadata))
+            unit = _as_unit_of_work(run, vectors=self._vectors, metadata=metadata)
+            result, revisions = await session.execute_write(unit)
+        for group_id, (life, revision) in revisions.items():
+            self.applied.note(group_id, life, revision)
+        return result
 
     @asynccontextmanager
     async def discarded_transaction(self, timeout: float) -> AsyncIterator[StreamTransaction]:  # noqa: ASYNC109 - the server's

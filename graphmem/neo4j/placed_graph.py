@@ -85,6 +85,9 @@ class PlacedGraph(Graph):
         self.home = home
         self.others = others
         self.assignments = AssignmentTable(home)
+        self.applied = home.applied
+        for database in others.values():
+            database.graph.applied = home.applied
 
     @property
     def names(self) -> list[str]:

@@ -9,6 +9,7 @@ from graphmem.runtime.errors import NotFound
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import GroupState, Reader, ReadScope, ReadState, scope_of
+from graphmem.tenants.settling import StateSettling
 from graphmem.tenants.spaces import SpaceRole, SpaceSelection, highest_role, key_member, require_role, user_member
 
 
@@ -21,6 +22,7 @@ class Rights:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        self._settling = StateSettling(graph)
 
     async def read_scope(self, owner: Owner, caller: ApiKey | None, spaces: SpaceSelection = "all") -> ReadScope:
         """Return what a caller reads on behalf of a user, with the states of the groups.
@@ -83,7 +85,11 @@ class Rights:
         found = await self._graph.fetch_value(
             "users.get_states", group_ids=ReadScope(owner).group_ids, members=members, allowed=allowed
         )
-        return tuple(map(GroupState._make, found))
+        return await self._settling.settle([GroupState(*columns) for columns in found])
+
+    async def close(self) -> None:
+        """Stop what is done in the background."""
+        await self._settling.close()
 
 
 def _allowed_spaces(owner: Owner, caller: ApiKey | None, chosen: list[Owner] | None) -> list[str] | None:

@@ -90,7 +90,7 @@ async def lock_user(
         (row,) = await transaction.run("users.is_being_forgotten", group_id=owner.group_id)
         if not row["is_being_forgotten"]:
             raise NotFound("There is no such space." if owner.is_space else "There is no such user.")
-    return _time_of_write(rows, now)
+    return _begin_write(transaction, owner, rows, now)
 
 
 async def lock_or_create_user(transaction: Transaction, owner: Owner, now: datetime) -> datetime:
@@ -103,16 +103,17 @@ async def lock_or_create_user(transaction: Transaction, owner: Owner, now: datet
     rows = await transaction.run(
         "users.lock_or_create", group_id=owner.group_id, tenant=owner.tenant, user_id=owner.user_id, now=now
     )
-    return _time_of_write(rows, now)
+    return _begin_write(transaction, owner, rows, now)
 
 
-def _time_of_write(rows: Sequence[Row], now: datetime) -> datetime:
+def _begin_write(transaction: Transaction, owner: Owner, rows: Sequence[Row], now: datetime) -> datetime:
     if not rows or rows[0]["is_being_forgotten"]:
         raise UserBeingForgotten(
             "The user is being forgotten, so that nothing can be stored: wait until the erasure has ended, or ask for "
             "it again.",
             retry_after=FORGET_RETRY_SECONDS,
         )
+    transaction.revisions[owner.group_id] = (rows[0]["life"], rows[0]["revision"])
     last_write_at = rows[0]["last_write_at"]
     return max(now, last_write_at + MICROSECOND) if last_write_at else now
 

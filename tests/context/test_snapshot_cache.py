@@ -59,7 +59,7 @@ async def fill_cache(clock: FakeClock) -> tuple[SnapshotCache, SnapshotLoader]:
     loader = SnapshotLoader()
     cache = SnapshotCache(loader, clock)  # type: ignore[arg-type]
     for number in range(CACHE_ENTRIES):
-        await cache.load(OWNER, str(number), 60)
+        await cache.load(OWNER, str(number), 60, current_version="1")
     assert len(loader.loaded) == CACHE_ENTRIES == 1000
     loader.loaded.clear()
     return cache, loader
@@ -69,7 +69,7 @@ async def fill_cache(clock: FakeClock) -> tuple[SnapshotCache, SnapshotLoader]:
 async def test_the_cache_evicts_the_least_recently_used_of_a_thousand(clock: FakeClock) -> None:
     cache, loader = await fill_cache(clock)
     for session_id in ("0", "1001st", "0", "2", "1"):
-        await cache.load(OWNER, session_id, 60)
+        await cache.load(OWNER, session_id, 60, current_version="1")
     assert loader.loaded == ["1001st", "1"]
 
 
@@ -78,10 +78,10 @@ async def test_replacing_an_entry_of_a_full_cache_evicts_nothing(clock: FakeCloc
     cache, loader = await fill_cache(clock)
     clock.advance(timedelta(seconds=CACHE_SECONDS))
     for number in range(CACHE_ENTRIES):
-        await cache.load(OWNER, str(number), 60)
+        await cache.load(OWNER, str(number), 60, current_version="1")
     loader.loaded.clear()
     for number in range(CACHE_ENTRIES):
-        await cache.load(OWNER, str(number), 60)
+        await cache.load(OWNER, str(number), 60, current_version="1")
     assert loader.loaded == []
 
 
@@ -90,9 +90,9 @@ async def test_replacing_an_entry_of_a_full_cache_evicts_nothing(clock: FakeCloc
 async def test_a_cache_entry_expires_after_3600_seconds(clock: FakeClock, seconds: int, loads: int) -> None:
     loader = SnapshotLoader()
     cache = SnapshotCache(loader, clock)  # type: ignore[arg-type]
-    await cache.load(OWNER, "s", 60)
+    await cache.load(OWNER, "s", 60, current_version="1")
     clock.advance(timedelta(seconds=seconds))
-    await cache.load(OWNER, "s", 60)
+    await cache.load(OWNER, "s", 60, current_version="1")
     assert len(loader.loaded) == loads
 
 

@@ -180,8 +180,9 @@ async def test_messages_that_cannot_be_queued_are_reported_and_do_not_hold_up_ot
     await harness.episodes.append_messages(harness.owner, "s1", [turn], job=PendingJob(job_id, harness.jobs.store_id))
     await harness.graph.write(
         lambda transaction: transaction.run_text(
-            "CREATE (:Episodic {group_id: $g, message_id: 'm1', session_id: 's1', pending_job: $job})",
-            {"g": group_id, "job": broken},
+            "CREATE (:Episodic {group_id: $g, message_id: 'm1', session_id: 's1', pending_job: $job, "
+            "pending_store: $store})",
+            {"g": group_id, "job": broken, "store": harness.jobs.store_id},
         )
     )
     harness.model_answers(extraction(candidate("User has a cat")))

@@ -22,7 +22,7 @@ from graphmem.search.resident.copies import ResidentCopies
 from graphmem.search.resident.source import ResidentSource
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.rights import Rights
-from graphmem.tenants.trust import DEFAULT_ORDER
+from graphmem.tenants.trust import DEFAULT_ORDER, STATED_KINDS
 
 ALL = 1_000
 CHOSEN_APART = {"include_contested", "include_superseded", "valid_as_of", "known_as_of", "entity"}
@@ -148,7 +148,7 @@ def _random_filters(random: Random, known: Sequence[Memory], entity_ids: Sequenc
                 "created_before": one.created_at + timedelta(microseconds=1),
                 "metadata": dict(list(one.metadata.items())[:1]),
                 "source_kind": one.source.kind,
-                "min_trust": one.source.kind,
+                "min_trust": random.choice(STATED_KINDS),
                 "speaker": one.source.speaker,
                 "agent": random.choice(["cli", "nobody"]),
                 "session_id": one.source.session_id,

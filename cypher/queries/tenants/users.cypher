@@ -14,7 +14,8 @@ WHERE NOT EXISTS { MATCH (:Erasure {group_id: $group_id}) }
 SET u.write_version = u.write_version + $count, u.revision = coalesce(u.revision, 0) + 1,
     u.removal_revision = CASE WHEN $removes THEN coalesce(u.revision, 0) + 1 ELSE coalesce(u.removal_revision, 0) END
 WITH u WHERE u.write_version IS NOT NULL
-RETURN u.last_write_at AS last_write_at, EXISTS { MATCH (:Erasure {group_id: $group_id}) } AS is_being_forgotten
+RETURN coalesce(u.life, u.group_id) AS life, u.revision AS revision, u.last_write_at AS last_write_at,
+  EXISTS { MATCH (:Erasure {group_id: $group_id}) } AS is_being_forgotten
 
 // name: lock_or_create(group_id, tenant, user_id, now)
 // Lock a user for this transaction, creating them if needed, begin a revision, count the write and return the time of their
@@ -23,7 +24,15 @@ UNWIND CASE WHEN EXISTS { MATCH (:Erasure {group_id: $group_id}) } THEN [] ELSE 
 MERGE (u:User {group_id: $group_id})
 ON CREATE SET u.tenant = $tenant, u.user_id = $user_id, u.created_at = $now, u.life = randomUUID(), u.write_version = 0
 SET u.write_version = u.write_version + 1, u.revision = coalesce(u.revision, 0) + 1
-RETURN u.last_write_at AS last_write_at, EXISTS { MATCH (:Erasure {group_id: $group_id}) } AS is_being_forgotten
+RETURN coalesce(u.life, u.group_id) AS life, u.revision AS revision, u.last_write_at AS last_write_at,
+  EXISTS { MATCH (:Erasure {group_id: $group_id}) } AS is_being_forgotten
+
+// name: wait_for_writer(group_id)
+// Wait until the transaction that holds the lock of a user is applied in full, and return the revision and the time of that write.
+MATCH (u:User {group_id: $group_id})
+SET u.tenant = u.tenant
+WITH u WHERE u.write_version IS NOT NULL
+RETURN coalesce(u.life, u.group_id) AS life, coalesce(u.revision, 0) AS revision, u.last_write_at AS last_write_at
 
 // name: is_being_forgotten(group_id)
 // Return whether the erasure of a user has begun and not ended.

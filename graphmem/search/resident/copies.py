@@ -1,7 +1,8 @@
 """Which users are in memory: copies are loaded in the background, brought up to date by reads, and dropped by size.
 
 A group becomes resident at its second read within ten minutes, or at the first one within ten minutes of a write.
-A read brings its copy up to the revision of the group; one from which something may have been removed is loaded anew.
+A read brings its copy up to the revision of the group, again until that is settled; one from which something may have
+been removed is loaded anew.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class ResidentCopies:
         if copy and copy.life == group.life and copy.model == model and copy.revision >= group.removal_revision:
             return copy
         self._drop(group.group_id)
-        if self._is_active(group):
+        if self._is_active(group) and group.unsettled is None:
             self._load(group, model)
         return None
 
@@ -193,7 +194,7 @@ class ResidentCopies:
             self._drop(group.group_id)
             return False
         _apply(copy, changes)
-        copy.revision = group.revision
+        copy.revision = max(copy.revision, group.settled_revision)
         if self._copies.get(group.group_id) is copy:
             self._keep(copy)
         return True

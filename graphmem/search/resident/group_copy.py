@@ -22,7 +22,7 @@ class GroupCopy:
     def __init__(self, state: GroupState, model: EmbeddingModel) -> None:
         self.group_id = state.group_id
         self.life = state.life
-        self.revision = state.revision
+        self.revision = state.settled_revision
         self.model = model
         self.facts = FactTable(model.dimension)
         self.messages = MessageTable(model.dimension)
