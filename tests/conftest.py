@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -71,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Start a Neo4j container where Docker is running and no database is configured."""
     for name, value in QUIET_WORKERS.items():
         os.environ.setdefault(name, value)
-    _set_java_options(config)
+    _set_java_options()
     # A busy machine may take longer for an answer than a service waits; tests of outages set what they are about.
     availability.PROBE_SECONDS = PATIENT_PROBE_SECONDS
     # The data of a run grows all the time, for which Neo4j would plan every query again every ten seconds.
@@ -86,19 +85,12 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["GRAPHMEM_TEST_NEO4J_PASSWORD"] = container.password
 
 
-def _set_java_options(config: pytest.Config) -> None:
-    """Have the servers of a run start in half the time: they do without the optimizing compiler, and share classes.
+def _set_java_options() -> None:
+    """Have the servers of a run do without the optimizing compiler.
 
-    A run is over before that compiler pays off; on few cores it takes a sixth of the time. The first server that ends
-    writes the archive of classes, where the Java runtime has one of its own to build upon. Java's warnings about
-    classes that it cannot share are turned off.
+    A run is over before that compiler pays off; on few cores it takes a sixth of the time.
     """
-    if "JDK_JAVA_OPTIONS" in os.environ:
-        return
-    folder = tempfile.mkdtemp(prefix="graphmem-tests-")
-    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-    archive = f"-XX:+AutoCreateSharedArchive -XX:SharedArchiveFile={folder}/classes.jsa -Xlog:disable -Xlog:all=error"
-    os.environ["JDK_JAVA_OPTIONS"] = f"-XX:TieredStopAtLevel=1 {archive}"
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

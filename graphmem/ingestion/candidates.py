@@ -182,6 +182,7 @@ SINGLE_VALUED_PREDICATES = frozenset(
     [
         *("LIVES_IN", "WORKS_AT", "HAS_JOB_TITLE", "HAS_NAME", "HAS_DIET", "HAS_AGE"),
         *("IN_RELATIONSHIP_WITH", "MARRIED_TO", "REPORTS_TO", "STUDIES_AT", "DUE_ON", "SCHEDULED_FOR"),
+        *("PAYS_RENT", "HAS_WEIGHT", "HAS_HEIGHT", "HAS_SEATS"),
     ]
 )
 """Relations that have one value at a time; for all others two statements may both be true."""

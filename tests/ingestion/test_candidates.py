@@ -100,12 +100,15 @@ def test_predicates_tags_and_numbers_are_normalised() -> None:
 
 
 def test_only_listed_predicates_are_single_valued_and_start_at_the_message() -> None:
-    likes, lives = read(
+    likes, lives, pays, weighs = read(
         candidate("Mara likes tea", predicate="LIKES", single_valued=True),
         candidate("Mara lives in Rome", predicate="LIVES_IN", single_valued=True),
+        candidate("Mara pays 900 euros of rent", predicate="PAYS_RENT", single_valued=True),
+        candidate("Rex weighs 12 kg", predicate="HAS_WEIGHT", single_valued=True),
     )[0]
     assert (likes.memory.single_valued, likes.memory.valid_at) == (False, None)
-    assert (lives.memory.single_valued, lives.memory.valid_at) == (True, line(1).sent_at)
+    for state in (lives, pays, weighs):
+        assert (state.memory.single_valued, state.memory.valid_at) == (True, line(1).sent_at)
 
 
 def test_duplicate_candidates_are_merged_with_both_messages() -> None:

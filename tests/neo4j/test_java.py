@@ -67,7 +67,7 @@ def test_bundled_java_is_used_when_none_is_installed(bare_machine: pytest.Monkey
 @pytest.mark.parametrize("has_vector_module", [True, False])
 def test_vector_module_is_enabled_where_available(has_vector_module: bool) -> None:
     arguments = server_arguments(
-        JavaRuntime(Path("java"), 25, has_vector_module), Path("home"), [Path("a.jar"), Path("b.jar")]
+        JavaRuntime(Path("java"), 25, has_vector_module), Path("home"), [Path("a.jar"), Path("b.jar")], Path("cache")
     )
     assert ("--add-modules=jdk.incubator.vector" in arguments) is has_vector_module
 
@@ -81,8 +81,15 @@ def test_garbage_collector_of_the_environment_is_kept(
 ) -> None:
     monkeypatch.setenv("JDK_JAVA_OPTIONS", options)
     monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
-    arguments = server_arguments(JavaRuntime(Path("java"), 25, False), Path("home"), [Path("a.jar")])
+    arguments = server_arguments(JavaRuntime(Path("java"), 25, False), Path("home"), [Path("a.jar")], Path("cache"))
     assert any("ParallelGC" in argument for argument in arguments) is is_ours
+
+
+@pytest.mark.parametrize("has_archive", [True, False])
+def test_the_classes_of_neo4j_are_archived_where_java_can(has_archive: bool) -> None:
+    java = JavaRuntime(Path("java"), 25, has_vector_module=True, has_class_archive=has_archive)
+    arguments = server_arguments(java, Path("home"), [Path("a.jar")], Path("cache"))
+    assert ("-XX:SharedArchiveFile=cache/neo4j-java25.jsa" in arguments) is has_archive
 
 
 def test_an_argument_file_keeps_spaces_quotes_and_backslashes() -> None:

@@ -325,7 +325,7 @@ async def _launch_supervisor(home: Neo4jHome, options: ServerOptions) -> None:
         jars = await neo4j_jars().fetch(options.cache_dir, options.mirror, options.progress.download)
         home.write_config(bolt_port, http_port)
         home.rotate_logs()
-        arguments = argument_file(server_arguments(java, home.path, jars))
+        arguments = argument_file(server_arguments(java, home.path, jars, options.cache_dir))
         home.run_files.arguments.write_text(arguments, encoding="utf-8")
     command = [sys.executable, "-P", "-m", supervisor.__name__, str(home.path), str(java.executable)]
     command += [str(bolt_port), str(http_port)]
