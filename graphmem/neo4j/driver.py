@@ -153,6 +153,12 @@ CLOSE_TIMEOUT = 1
 RETRY_TIMEOUT = 15
 """Seconds for which a transaction is retried after transient errors."""
 
+FOLLOWER_SECONDS = 5.0
+"""Seconds that a member of a cluster that does not lead may take for a read; one that lags waits for what it lacks."""
+
+LEADER_ONLY_SECONDS = 30.0
+"""Seconds for which the leader answers all reads after another member has failed to."""
+
 NONE_HIDDEN_SECONDS = 1.0
 """Seconds for which a process relies on it that no user is being forgotten, and on the state of the vectors."""
 
@@ -310,6 +316,7 @@ class Graph:
         self._database = database
         self._is_routed = urlsplit(uri).scheme.partition("+")[0] == "neo4j"
         self._bookmarks = AsyncGraphDatabase.bookmark_manager() if self._is_routed else None
+        self._leader_only_until = 0.0
         self._hidden: frozenset[str] = frozenset()
         self._hidden_until = 0.0
         self._refreshes = 0
@@ -392,27 +399,26 @@ class Graph:
     async def _run_auto_commit(self, run: Callable[[Transaction], Awaitable[T]], *, from_any_member: bool = False) -> T:
         """Run one read query without an explicit transaction, which saves two messages.
 
-        After a transient error it runs again in a transaction; so does what another member than the leader cannot
-        answer, such as one that has not yet built an index.
+        After a transient error it runs again in a transaction; so does, on the leader, what another member cannot
+        answer, such as one that lags or has not yet built an index.
         """
         hidden = await self._find_hidden()
-        may_be_follower = self._is_routed and from_any_member
+        asks_follower = self._is_routed and from_any_member and time.monotonic() >= self._leader_only_until
         async with translate_driver_errors():
             try:
                 async with (
+                    asyncio.timeout(FOLLOWER_SECONDS if asks_follower else None),
                     self._availability.watch(),
-                    self._session(READ_ACCESS if may_be_follower else self._read_access) as session,
+                    self._session(READ_ACCESS if asks_follower or not self._is_routed else WRITE_ACCESS) as session,
                 ):
                     return await run(Transaction(session, hidden, self._vectors))
-            except (Neo4jError, DriverError) as error:
-                if not (error.is_retryable() or may_be_follower):
+            except (Neo4jError, DriverError, TimeoutError) as error:
+                if asks_follower:
+                    log.warning("a member of the cluster does not answer a read, so the leader does: %s", error)
+                    self._leader_only_until = time.monotonic() + LEADER_ONLY_SECONDS
+                elif isinstance(error, TimeoutError) or not error.is_retryable():
                     raise
                 return await self.read(run)
-
-    @property
-    def _read_access(self) -> str:
-        """How reads are sent: to the leader, whose state is the latest, where there may be other members."""
-        return WRITE_ACCESS if self._is_routed else READ_ACCESS
 
     async def _read_in(self, session: AsyncSession, unit: Callable[[AsyncManagedTransaction], Awaitable[T]]) -> T:
         return await (session.execute_write(unit) if self._is_routed else session.execute_read(unit))

@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from neo4j._codec.packstream.v1 import Packer, UnpackableBuffer, Unpacker
+from neo4j._codec.packstream import v1
+
+packstream: Any = v1
+"""How values are written in messages: the module of the driver, which has no types."""
 
 RUN, BEGIN, COMMIT, RESET, GOODBYE, ROUTE = 0x10, 0x11, 0x12, 0x0F, 0x02, 0x66
 """Signatures of messages of a client."""
@@ -55,12 +58,14 @@ class Work:
 class Member:
     """One address of a cluster.
 
-    With a `refusal`, the code of an error, it refuses what is sent to it as to the leader.
+    With a `refusal`, the code of an error, it refuses what is sent to it as to the leader. One that `lags` never has
+    what a read must see, and lets it wait.
     """
 
     def __init__(self, cluster: BoltCluster) -> None:
         self.cluster = cluster
         self.refusal: str | None = None
+        self.lags = False
         self.lost_commits = 0
         self._losing: Moment | None = None
         self._commits_until_loss = 0
@@ -153,7 +158,7 @@ async def cluster_before(uri: str, size: int = 2) -> AsyncIterator[BoltCluster]:
 def transaction_of(bookmark: str) -> int:
     """Return the number of the transaction that a bookmark stands for."""
     data = base64.b64decode(bookmark.removeprefix("FB:") + "=" * (-len(bookmark.removeprefix("FB:")) % 4))
-    unpacker = Unpacker(UnpackableBuffer(data[1:]))  # after the marker of what follows
+    unpacker = packstream.Unpacker(packstream.UnpackableBuffer(data[1:]))  # after the marker of what follows
     unpacker.unpack()  # the database
     return int(unpacker.unpack())
 
@@ -214,6 +219,8 @@ class _Connection:
             return
         if kind in (BEGIN, RUN):
             self._note_work(kind, _fields_of(message))
+        if kind == RUN and self._member.lags and self._is_read:
+            await asyncio.Event().wait()
         if kind == RUN and self._member.refusal and not self._is_read:
             self._has_failed = True
             await self._answer(FAILURE, _failure(self._member.refusal))
@@ -262,14 +269,14 @@ def _failure(code: str) -> dict[str, Any]:
 
 
 def _fields_of(message: bytes) -> list[Any]:
-    unpacker = Unpacker(UnpackableBuffer(message))
+    unpacker = packstream.Unpacker(packstream.UnpackableBuffer(message))
     count, _ = unpacker.unpack_structure_header()
     return [unpacker.unpack() for _ in range(count)]
 
 
 def _pack(signature: int, fields: list[Any]) -> bytes:
-    buffer = Packer.new_packable_buffer()
-    Packer(buffer).pack_struct(bytes((signature,)), fields)
+    buffer = packstream.Packer.new_packable_buffer()
+    packstream.Packer(buffer).pack_struct(bytes((signature,)), fields)
     return bytes(buffer.data)
 
 

@@ -155,6 +155,20 @@ async def test_what_another_member_cannot_answer_is_read_from_the_leader(
         assert await find(client, user, "stamps") == ["Mara collects stamps"]
 
 
+async def test_a_member_that_lags_holds_nobody_up(
+    settings: Settings, cluster: BoltCluster, embedder: Embedder, user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "FOLLOWER_SECONDS", 0.5)
+    follower = cluster.members[1]
+    async with calling(settings, embedder) as client:
+        await client.add(user, "Mara collects stamps")
+        follower.lags = True
+        assert await find(client, user, "stamps") == ["Mara collects stamps"]
+        follower.work.clear()
+        assert await find(client, user, "stamps") == ["Mara collects stamps"]
+        assert not follower.work, "nobody waits for it again"
+
+
 # The leader changes
 
 
@@ -275,9 +289,25 @@ async def test_a_call_whose_commits_get_no_answer_writes_once_and_its_caller_see
             assert saved.action == "insert"
             assert member.lost_commits == commits
             assert (await contents_of(client, user)).count(content) == 1
+            assert saved.memory
             history = await client.history(user, saved.memory.id)
             assert len(history) == 1, "the repeated call has not written it again"
             assert content in await find(client, user, "cellos")
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_messages_whose_commits_get_no_answer_are_stored_once(
+    settings: Settings, cluster: BoltCluster, embedder: Embedder, user: str, moment: Moment
+) -> None:
+    member = cluster.members[0]
+    async with serving(settings, embedder) as address, AsyncClient(KEY, address) as client:
+        for commits in range(1, 4):
+            member.lose_commit(commits, moment)
+            text = f"I have owned {commits} cellos"
+            await client.add_messages(user, [{"role": "user", "content": text}], session_id="s", extract=False)
+            assert member.lost_commits == commits
+        stored = await client.session_messages(user, "s")
+        assert [message.content for message in stored.items] == [f"I have owned {n} cellos" for n in (1, 2, 3)]
 
 
 async def test_a_call_without_a_key_says_that_its_write_may_be_stored(
