@@ -263,11 +263,12 @@ async def test_a_transaction_whose_connection_breaks_runs_again(
         assert await count_items(graph, word) == 1
 
 
+@pytest.mark.parametrize("scheme", ["bolt", "neo4j"])
 @pytest.mark.parametrize(("moment", "stored"), [("before", 0), ("after", 1)])
 async def test_a_commit_without_an_answer_is_not_repeated_blindly(
-    settings: Settings, cluster: BoltCluster, word: str, moment: Moment, stored: int
+    settings: Settings, cluster: BoltCluster, word: str, scheme: str, moment: Moment, stored: int
 ) -> None:
-    async with connected(settings) as graph:
+    async with connected(settings, cluster.uri.replace("neo4j", scheme)) as graph:
         await add_item(graph, "warm" + word)
         cluster.members[0].lose_commit(1, moment)
         with pytest.raises(OutcomeUnknown, match="Idempotency-Key"):
