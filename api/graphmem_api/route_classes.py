@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fastapi import Request
@@ -11,7 +12,7 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
 from graphmem.neo4j.availability import limit_database_time
-from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.errors import InvalidInput, OutcomeUnknown
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.idempotency import IdempotentRequest
@@ -141,8 +142,13 @@ def _make_cipher(request: Request) -> ResponseCipher:
 
 
 async def _response_or_problem(request: Request, handle: Handler) -> Response:
-    """Return the response of a route, or the problem document of an expected error: both are replayed."""
+    """Return the response of a route, or the problem document of an expected error: both are replayed.
+
+    A route whose write may be stored or not runs again: what it wrote is not written again.
+    """
     try:
+        with suppress(OutcomeUnknown):
+            return await handle(request)
         return await handle(request)
     except Exception as error:
         return respond_to_error(request, error)

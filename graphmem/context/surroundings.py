@@ -61,7 +61,7 @@ class SurroundingsStore:
         """
         scope = scope_of(reader)
         filters = FactFilters(valid_at=valid_as_of or self._clock(), known_at=known_at_or_now(known_as_of))
-        quotable, dated, found = await self._graph.fetch_value(
+        quotable, dated, found = await self._graph.fetch_value_from_any_member(
             "context.load_surroundings",
             group_id=scope.owner.group_id,
             group_ids=scope.group_ids,

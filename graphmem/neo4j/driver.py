@@ -17,10 +17,12 @@ from contextlib import (
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import neo4j
 from neo4j import (
     READ_ACCESS,
+    WRITE_ACCESS,
     AsyncDriver,
     AsyncGraphDatabase,
     AsyncManagedTransaction,
@@ -33,10 +35,13 @@ from neo4j.exceptions import (
     ClientError,
     DatabaseError,
     DriverError,
+    ForbiddenOnReadOnlyDatabase,
+    IncompleteCommit,
     Neo4jError,
+    NotALeader,
     ServiceUnavailable,
-    SessionExpired,
     TransientError,
+    WriteServiceUnavailable,
 )
 from neo4j.exceptions import ConfigurationError as DriverConfigurationError
 from opentelemetry.trace import Span, SpanKind
@@ -47,14 +52,11 @@ from graphmem.neo4j.applied import AppliedRevisions
 from graphmem.neo4j.availability import Availability, remaining_database_time
 from graphmem.neo4j.driver_values import from_neo4j, to_neo4j
 from graphmem.neo4j.queries import load_queries
-from graphmem.runtime.errors import ConfigurationError, DatabaseUnavailable, GraphmemError
+from graphmem.runtime.errors import ConfigurationError, DatabaseUnavailable, GraphmemError, OutcomeUnknown
 from graphmem.runtime.tracing import span
 
 _NOT_READY_CODES = ("Neo.TransientError", "Neo.ClientError.Database.DatabaseNotFound")
-_READ_ONLY_CODES = (
-    "Neo.ClientError.General.ForbiddenOnReadOnlyDatabase",
-    "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase",
-)
+_READ_ONLY_CODE = "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase"
 _FAILED_STORAGE_CODES = ("Neo.DatabaseError.Transaction", "Neo.DatabaseError.Database")
 
 log = logging.getLogger(__name__)
@@ -64,7 +66,8 @@ log = logging.getLogger(__name__)
 async def translate_driver_errors() -> AsyncIterator[None]:
     """Raise DatabaseUnavailable for a server that cannot be reached or written to, ConfigurationError for a refusal.
 
-    Messages of the server, which may hold paths, are logged and never part of an error.
+    Raises OutcomeUnknown when the connection was lost between a commit and its answer. Messages of the server, which
+    may hold paths, are logged and never part of an error.
     """
     try:
         yield
@@ -78,9 +81,19 @@ async def translate_driver_errors() -> AsyncIterator[None]:
         if translated := _translate_server_error(error):
             raise translated from error
         raise
+    except IncompleteCommit as error:
+        raise OutcomeUnknown(
+            "The connection to Neo4j was lost while a change was committed, so that it may be stored or not: "
+            "send the request again with its Idempotency-Key, or look.",
+            retry_after=1,
+        ) from error
+    except WriteServiceUnavailable as error:
+        raise DatabaseUnavailable(_NO_WRITES) from error
     except (ServiceUnavailable, OSError) as error:
         raise DatabaseUnavailable("Neo4j cannot be reached: check that it runs, then try again.") from error
     except DriverError as error:
+        if isinstance(error.__cause__, WriteServiceUnavailable):
+            raise DatabaseUnavailable(_NO_LEADER) from error
         raise DatabaseUnavailable("The connection to Neo4j was lost: try again.") from error
 
 
@@ -95,8 +108,10 @@ def _translate_server_error(error: Neo4jError) -> GraphmemError | None:
     if "No space left on device" in message:
         log.error("Neo4j cannot write: %s", message)
         return DatabaseUnavailable("Neo4j cannot write because its disk is full: free disk space, then try again.")
-    if code in _READ_ONLY_CODES:
-        return DatabaseUnavailable("Neo4j refuses writes because it is read-only: check its configuration.")
+    if isinstance(error, NotALeader):
+        return DatabaseUnavailable(_NO_LEADER)
+    if isinstance(error, ForbiddenOnReadOnlyDatabase) or code == _READ_ONLY_CODE:
+        return DatabaseUnavailable(_NO_WRITES)
     if code.startswith(_FAILED_STORAGE_CODES):
         log.error("Neo4j failed: %s: %s", code, message)
         return DatabaseUnavailable(
@@ -108,6 +123,12 @@ def _translate_server_error(error: Neo4jError) -> GraphmemError | None:
         return DatabaseUnavailable(f"Neo4j is not ready: {code}.")
     return None
 
+
+_NO_LEADER = "The cluster of Neo4j has no leader that takes writes at the moment: try again."
+_NO_WRITES = (
+    "This Neo4j takes no writes, because it is read-only or another member of its cluster leads: check its "
+    "configuration, and give the address of a cluster as neo4j:// in GRAPHMEM_NEO4J_URI."
+)
 
 _ALREADY_EXISTS_CODES = {
     f"Neo.ClientError.Schema.{rule}AlreadyExists" for rule in ("EquivalentSchemaRule", "Index", "Constraint")
@@ -131,6 +152,12 @@ CLOSE_TIMEOUT = 1
 
 RETRY_TIMEOUT = 15
 """Seconds for which a transaction is retried after transient errors."""
+
+FOLLOWER_SECONDS = 5.0
+"""Seconds that a member of a cluster that does not lead may take for a read; one that lags waits for what it lacks."""
+
+LEADER_ONLY_SECONDS = 30.0
+"""Seconds for which the leader answers all reads after another member has failed to."""
 
 NONE_HIDDEN_SECONDS = 1.0
 """Seconds for which a process relies on it that no user is being forgotten, and on the state of the vectors."""
@@ -273,6 +300,10 @@ class StreamTransaction:
 class Graph:
     """A Neo4j database, with its connections.
 
+    With an address that is routed (`neo4j://`), everything goes to the leader of the cluster, except for what
+    `fetch_value_from_any_member` reads. The bookmark of each read and write is kept, and no member answers before it
+    has what this process has read and written so far.
+
     Reads find nothing of users whose erasure has begun, because an interrupted one leaves some of their data behind.
     Every method raises DatabaseUnavailable when the server is unavailable or does not answer, and ConfigurationError
     when it refuses the user name or the password. `applied` has the revisions that this process wrote or waited for.
@@ -283,6 +314,9 @@ class Graph:
         self._driver = self._open_driver()
         self._availability = Availability(self._probe)
         self._database = database
+        self._is_routed = urlsplit(uri).scheme.partition("+")[0] == "neo4j"
+        self._bookmarks = AsyncGraphDatabase.bookmark_manager() if self._is_routed else None
+        self._leader_only_until = 0.0
         self._hidden: frozenset[str] = frozenset()
         self._hidden_until = 0.0
         self._refreshes = 0
@@ -309,8 +343,8 @@ class Graph:
     async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run `work` in one read transaction; after a transient error it runs again."""
         hidden = await self._find_hidden()
-        async with self._operation(), self._driver.session(database=self._database) as session:
-            return await session.execute_read(_as_unit_of_work(work, hidden, self._vectors))
+        async with self._operation(), self._session() as session:
+            return await self._read_in(session, _as_unit_of_work(work, hidden, self._vectors))
 
     async def write(
         self, work: Callable[[Transaction], Awaitable[T]], *, metadata: Mapping[str, Any] | None = None
@@ -323,7 +357,7 @@ class Graph:
         async def run(transaction: Transaction) -> tuple[T, Mapping[str, tuple[str, int]]]:
             return await work(transaction), transaction.revisions
 
-        async with self._operation(), self._driver.session(database=self._database) as session:
+        async with self._operation(), self._session() as session:
             unit = _as_unit_of_work(run, vectors=self._vectors, metadata=metadata)
             result, revisions = await session.execute_write(unit)
         for group_id, (life, revision) in revisions.items():
@@ -337,7 +371,7 @@ class Graph:
         The server ends it after `timeout` seconds, so that its locks do not outlive a process that hangs.
         """
         hidden = await self._find_hidden()
-        async with translate_driver_errors(), self._driver.session(database=self._database) as session:
+        async with translate_driver_errors(), self._session() as session:
             async with self._availability.watch():
                 inner = await session.begin_transaction(timeout=timeout)
             async with inner:
@@ -352,28 +386,54 @@ class Graph:
         """Run one read query with one row and one column and return the value as the driver decodes it."""
         return await self._run_auto_commit(lambda transaction: transaction.fetch_value(name, **parameters))
 
-    async def _run_auto_commit(self, run: Callable[[Transaction], Awaitable[T]]) -> T:
+    async def fetch_value_from_any_member(self, name: str, **parameters: Any) -> Any:
+        """Run one read query as `fetch_value` does, on any member of a cluster.
+
+        It sees what this process has read or written before, by whomever it was written. So what must not be older than
+        the request needs a read from the leader first, such as that of the states of the groups.
+        """
+        return await self._run_auto_commit(
+            lambda transaction: transaction.fetch_value(name, **parameters), from_any_member=True
+        )
+
+    async def _run_auto_commit(self, run: Callable[[Transaction], Awaitable[T]], *, from_any_member: bool = False) -> T:
         """Run one read query without an explicit transaction, which saves two messages.
 
-        After a transient error it runs again in a transaction.
+        After a transient error it runs again in a transaction; so does, on the leader, what another member cannot
+        answer, such as one that lags or has not yet built an index.
         """
         hidden = await self._find_hidden()
+        asks_follower = self._is_routed and from_any_member and time.monotonic() >= self._leader_only_until
         async with translate_driver_errors():
             try:
                 async with (
+                    asyncio.timeout(FOLLOWER_SECONDS if asks_follower else None),
                     self._availability.watch(),
-                    self._driver.session(database=self._database, default_access_mode=READ_ACCESS) as session,
+                    self._session(READ_ACCESS if asks_follower or not self._is_routed else WRITE_ACCESS) as session,
                 ):
                     return await run(Transaction(session, hidden, self._vectors))
-            except (ServiceUnavailable, SessionExpired, TransientError):
+            except (Neo4jError, DriverError, TimeoutError) as error:
+                if asks_follower:
+                    log.warning("a member of the cluster does not answer a read, so the leader does: %s", error)
+                    self._leader_only_until = time.monotonic() + LEADER_ONLY_SECONDS
+                elif isinstance(error, TimeoutError) or not error.is_retryable():
+                    raise
                 return await self.read(run)
+
+    async def _read_in(self, session: AsyncSession, unit: Callable[[AsyncManagedTransaction], Awaitable[T]]) -> T:
+        return await (session.execute_write(unit) if self._is_routed else session.execute_read(unit))
+
+    def _session(self, access: str = WRITE_ACCESS) -> AsyncSession:
+        return self._driver.session(
+            database=self._database, default_access_mode=access, bookmark_manager=self._bookmarks
+        )
 
     async def _find_hidden(self) -> frozenset[str]:
         """Return the group ids of the users who are being forgotten; that there are none holds for a second."""
         while time.monotonic() >= self._hidden_until:
             refreshes = self._refreshes
-            async with self._operation(), self._driver.session(database=self._database) as session:
-                rows, states = await session.execute_read(_as_unit_of_work(_read_database_state))
+            async with self._operation(), self._session() as session:
+                rows, states = await self._read_in(session, _as_unit_of_work(_read_database_state))
             if refreshes != self._refreshes:
                 continue  # what was read may be of before the change
             self._vectors = VectorState.from_properties(states[0]["state"]) if states else None
@@ -397,6 +457,13 @@ class Graph:
         """Run one write query in its own transaction and return its rows."""
         return await self.write(lambda transaction: transaction.run(name, **parameters))
 
+    async def execute_repeatable(self, name: str, **parameters: Any) -> list[Row]:
+        """Run one write query that does the same when it runs twice; it runs again if its outcome is unknown."""
+        try:
+            return await self.execute(name, **parameters)
+        except OutcomeUnknown:
+            return await self.execute(name, **parameters)
+
     async def apply_schema(self, statement: str) -> None:
         """Run one statement of a migration: a schema statement, or a change of data that commits its own batches.
 
@@ -407,7 +474,7 @@ class Graph:
         async def work(inner: AsyncManagedTransaction | AsyncSession) -> None:
             await (await inner.run(statement)).consume()
 
-        async with self._operation(), self._driver.session(database=self._database) as session:
+        async with self._operation(), self._session() as session:
             try:
                 await (work(session) if _COMMITS_BATCHES in statement else session.execute_write(work))
             except ClientError as error:
@@ -436,8 +503,12 @@ class Graph:
 
     async def _connect(self) -> None:
         # On a connection of its own: it needs no free one among those in use, and the pool never gets a connection back
-        # whose check was cancelled. A server that starts accepts connections before it opens its database.
-        async with self._open_driver() as driver, driver.session(database=self._database) as session:
+        # whose check was cancelled. A server that starts accepts connections before it opens its database. Of a cluster
+        # any member may answer: it is there while it chooses a leader, and operations wait for that.
+        async with (
+            self._open_driver() as driver,
+            driver.session(database=self._database, default_access_mode=READ_ACCESS) as session,
+        ):
             await (await session.run(load_queries()["schema.ping"].text)).consume()
 
 

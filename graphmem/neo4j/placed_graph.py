@@ -66,7 +66,7 @@ class PlacedDatabase:
             yield
         except DatabaseUnavailable as error:
             detail = f"The graph {self.name!r} is unavailable: {error.detail}"
-            raise DatabaseUnavailable(detail, retry_after=error.retry_after) from error
+            raise type(error)(detail, retry_after=error.retry_after) from error
         except ConfigurationError as error:
             raise ConfigurationError(f"The graph {self.name!r} cannot be used: {error.detail}") from error
 
@@ -168,6 +168,11 @@ class PlacedGraph(Graph):
         """Run one read query with one row and one column and return the value as the driver decodes it."""
         async with self._current() as graph:
             return await graph.fetch_value(name, **parameters)
+
+    async def fetch_value_from_any_member(self, name: str, **parameters: Any) -> Any:
+        """Run one read query as `fetch_value` does, on any member of a cluster."""
+        async with self._current() as graph:
+            return await graph.fetch_value_from_any_member(name, **parameters)
 
     @asynccontextmanager
     async def discarded_transaction(self, timeout: float) -> AsyncIterator[StreamTransaction]:  # noqa: ASYNC109 - the server's

@@ -18,6 +18,7 @@
     ├── NotConfigured           501  the installation lacks what the call needs
     └── Unavailable             503  a dependency is unavailable
         ├── DatabaseUnavailable      Neo4j
+        │   └── OutcomeUnknown           the connection was lost while a transaction was committed
         ├── JobStoreUnavailable      the job store
         ├── ModelUnavailable         the language model or the embedding model, after bounded retries
         │   └── ModelAnswerUnusable      the model answers, and its answer cannot be used
@@ -151,6 +152,10 @@ class Unavailable(GraphmemError):
 
 class DatabaseUnavailable(Unavailable):
     """Neo4j cannot be reached or is not ready."""
+
+
+class OutcomeUnknown(DatabaseUnavailable):
+    """The connection to Neo4j was lost while a transaction was committed: it is stored in full, or not at all."""
 
 
 class JobStoreUnavailable(Unavailable):

@@ -159,7 +159,8 @@ class Settings(BaseSettings):
     # Neo4j
     neo4j_uri: str | None = Field(
         None,
-        description="Bolt address of Neo4j; absent: the embedded Neo4j is started in the data folder.",
+        description="Address of Neo4j, `bolt://` or, of a cluster, `neo4j://`; absent: the embedded Neo4j is started "
+        "in the data folder.",
     )
     neo4j_user: str = Field("neo4j", description="User name at Neo4j.")
     neo4j_password: SecretStr | None = Field(

@@ -83,23 +83,23 @@ class DatabaseSource:
             "limit": limit,
         }
         if not filters.is_fully_indexable:
-            found = await self._graph.fetch_value(
+            found = await self._graph.fetch_value_from_any_member(
                 "search.scan_facts_by_vector", **params, **filters.readable_params, **filters.attribute_params
             )
             return list(map(FactCandidate._make, found))
         params |= filters.as_of_params
         params["ann_limit"] = max(ANN_CANDIDATES, limit)
         if filters.attributes.domain is None:
-            found = await self._graph.fetch_value("search.find_facts_by_vector", **params)
+            found = await self._graph.fetch_value_from_any_member("search.find_facts_by_vector", **params)
         else:
-            found = await self._graph.fetch_value(
+            found = await self._graph.fetch_value_from_any_member(
                 "search.find_domain_facts_by_vector", **params, domain=filters.attributes.domain
             )
         return list(map(FactCandidate._make, found))
 
     async def find_facts_by_text(self, words: Sequence[str], filters: FactFilters, limit: int) -> list[FactCandidate]:
         """Return the facts that a full-text query finds, best first, without their similarity."""
-        found = await self._graph.fetch_value(
+        found = await self._graph.fetch_value_from_any_member(
             "search.find_facts_by_text",
             words=self._lucene_query(words, FACT_TEXT_FIELDS),
             limit=limit,
@@ -117,7 +117,7 @@ class DatabaseSource:
         limit: int,
     ) -> list[FactCandidate]:
         """Return the facts up to three steps around entities, best first by their similarity and that of the way."""
-        found = await self._graph.fetch_value(
+        found = await self._graph.fetch_value_from_any_member(
             "search.find_facts_around_entities",
             named_entity_ids=list(entity_ids),
             vector=_to_neo4j_vector(vector) if vector else None,
@@ -138,9 +138,11 @@ class DatabaseSource:
         """Return the messages nearest to a vector, best first."""
         params = {"group_ids": self._groups, "vector": _to_neo4j_vector(vector), "limit": limit}
         if not filters.reads_all_messages:
-            found = await self._graph.fetch_value("search.scan_messages_by_vector", **params, **filters.message_params)
+            found = await self._graph.fetch_value_from_any_member(
+                "search.scan_messages_by_vector", **params, **filters.message_params
+            )
         else:
-            found = await self._graph.fetch_value(
+            found = await self._graph.fetch_value_from_any_member(
                 "search.find_messages_by_vector", **params, ann_limit=max(ANN_CANDIDATES, limit)
             )
         return [MessageCandidate(*columns) for columns in found]
@@ -149,7 +151,7 @@ class DatabaseSource:
         self, words: Sequence[str], filters: FactFilters, limit: int
     ) -> list[MessageCandidate]:
         """Return the messages that a full-text query finds, best first."""
-        found = await self._graph.fetch_value(
+        found = await self._graph.fetch_value_from_any_member(
             "search.find_messages_by_words",
             words=self._lucene_query(words, MESSAGE_TEXT_FIELDS),
             group_ids=self._groups,
@@ -174,14 +176,14 @@ class DatabaseSource:
         """Return versions as callers see them at `now`, by uuid; those that no longer exist are left out."""
         if not uuids:
             return {}
-        found = await self._graph.fetch_value("search.load_memories", uuids=list(uuids))
+        found = await self._graph.fetch_value_from_any_member("search.load_memories", uuids=list(uuids))
         return {columns[0]["uuid"]: memory_from_columns(columns, now) for columns in found}
 
     async def load_messages(self, keys: Sequence[str]) -> dict[str, Message]:
         """Return messages by key (`tenants.owners.message_key`); those that no longer exist are left out."""
         if not keys:
             return {}
-        found = await self._graph.fetch_value(
+        found = await self._graph.fetch_value_from_any_member(
             "search.load_messages", group_ids=self._groups, message_ids=message_ids_of(keys)
         )
         wanted = frozenset(keys)
@@ -191,7 +193,7 @@ class DatabaseSource:
         """Return the texts of messages within the times of the filters, but for those of which something was caught."""
         if not message_ids:
             return []
-        found = await self._graph.fetch_value(
+        found = await self._graph.fetch_value_from_any_member(
             "search.load_message_contents",
             group_ids=self._groups,
             message_ids=message_ids_of(message_ids),
@@ -204,13 +206,15 @@ class DatabaseSource:
 
     async def list_entity_names(self, limit: int) -> list[NamedEntity]:
         """Return up to `limit` entities that the user can read, with their names."""
-        found = await self._graph.fetch_value("search.list_entity_names", group_ids=self._groups, limit=limit)
+        found = await self._graph.fetch_value_from_any_member(
+            "search.list_entity_names", group_ids=self._groups, limit=limit
+        )
         return [NamedEntity(*columns) for columns in found]
 
     async def find_entity_names(self, words: Sequence[str], limit: int) -> list[NamedEntity]:
         """Return entities whose names or aliases a full-text query finds."""
         lucene = self._lucene_query(words, NAME_TEXT_FIELDS)
-        found = await self._graph.fetch_value(
+        found = await self._graph.fetch_value_from_any_member(
             "search.find_entity_names", group_ids=self._groups, words=lucene, limit=limit
         )
         return [NamedEntity(*columns) for columns in found]
@@ -227,7 +231,7 @@ class DatabaseSource:
         """
         if not entity_ids:
             return []
-        found = await self._graph.fetch_value(
+        found = await self._graph.fetch_value_from_any_member(
             "search.load_entities_with_facts",
             group_ids=self._groups,
             named_entity_ids=list(entity_ids),
@@ -243,7 +247,7 @@ class DatabaseSource:
 
     async def list_profile_facts(self, domain: str | None, start: datetime, end: datetime, limit: int) -> list[Memory]:
         """Return the facts of the profile, and of a domain, that are valid at a time in `[start, end)`."""
-        found = await self._graph.fetch_value(
+        found = await self._graph.fetch_value_from_any_member(
             "search.list_profile_facts",
             group_ids=self._groups,
             domain=domain,
@@ -259,7 +263,7 @@ class DatabaseSource:
         """Return memories with the strength and access count that they have at `now`, and when messages were said."""
         if not memories and not message_ids:
             return {}, {}
-        states, said = await self._graph.fetch_value(
+        states, said = await self._graph.fetch_value_from_any_member(
             "search.load_shown",
             group_ids=self._groups,
             ids=[memory.id for memory in memories],

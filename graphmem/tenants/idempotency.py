@@ -84,7 +84,7 @@ class IdempotencyStore:
     async def claim(self, request: IdempotentRequest) -> IdempotencyClaim:
         """Claim a request, or return the state of the one that claimed it; of several at once exactly one succeeds."""
         now, token = self._clock(), str(uuid.uuid4())
-        rows = await self._graph.execute(
+        rows = await self._graph.execute_repeatable(
             "idempotency.claim",
             **_key_parameters(request),
             owner_group=request.owner.group_id,
@@ -109,7 +109,7 @@ class IdempotencyStore:
 
     async def complete(self, request: IdempotentRequest, token: str, answer: StoredResponse) -> None:
         """Store the response for every repetition."""
-        await self._graph.execute(
+        await self._graph.execute_repeatable(
             "idempotency.complete",
             **_key_parameters(request),
             token=token,
@@ -122,7 +122,7 @@ class IdempotencyStore:
 
     async def release(self, request: IdempotentRequest, token: str) -> None:
         """Release a request that failed, so that its repetition is executed; what it wrote is not written again."""
-        await self._graph.execute("idempotency.release", **_key_parameters(request), token=token)
+        await self._graph.execute_repeatable("idempotency.release", **_key_parameters(request), token=token)
 
     async def delete_expired(self, tenant: str | None) -> int:
         """Erase the requests of a tenant, or of all tenants, that are past their retention; return how many."""

@@ -2,10 +2,11 @@
 
 // name: claim(tenant, route, key, owner_group, contains_user_text, fingerprint, token, now, oldest, lease_until)
 // Claim a request unless it has a response or a valid lease; the first SET locks the node before it is examined.
+// A claim that runs again finds its own token.
 // The result of a write stays, so that whoever claims the request next does not write again.
 MERGE (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key})
 SET i.asked = $token
-WITH i, i.token IS NULL OR i.created_at < $oldest
+WITH i, i.token IS NULL OR i.token = $token OR i.created_at < $oldest
         OR (i.status IS NULL AND i.lease_until < $now AND i.fingerprint = $fingerprint) AS free,
      CASE WHEN i.created_at >= $oldest THEN i.result END AS result
 FOREACH (_ IN CASE WHEN free THEN [1] ELSE [] END |

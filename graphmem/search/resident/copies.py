@@ -157,13 +157,16 @@ class ResidentCopies:
     async def _load_copy(self, copy: GroupCopy) -> None:
         async with self._one_load:
             begin_work_for(Owner.from_group_id(copy.group_id).tenant)
-            ids = await self._graph.fetch_value("resident.list_ids", group_id=copy.group_id)
+            ids = await self._graph.fetch_value_from_any_member("resident.list_ids", group_id=copy.group_id)
             copy.facts.reserve(len(ids[0]))
             copy.messages.reserve(len(ids[2]))
             for kind, found in zip(("facts", "entities", "messages"), ids, strict=True):
                 for start in range(0, len(found), PAGE):
                     parts = {"facts": [], "entities": [], "messages": [], kind: found[start : start + PAGE]}
-                    _apply(copy, await self._graph.fetch_value("resident.load", group_id=copy.group_id, **parts))
+                    _apply(
+                        copy,
+                        await self._graph.fetch_value_from_any_member("resident.load", group_id=copy.group_id, **parts),
+                    )
                     if copy.nbytes > self._max_bytes * MAX_SHARE:
                         self._too_large[copy.group_id] = True
                         return
@@ -183,7 +186,9 @@ class ResidentCopies:
             if not (behind := _behind(behind)):
                 return True
             revisions = [[copy.group_id, copy.revision] for copy, _ in behind]
-            found = await self._graph.fetch_value("resident.load_changes", revisions=revisions, limit=MAX_CHANGES)
+            found = await self._graph.fetch_value_from_any_member(
+                "resident.load_changes", revisions=revisions, limit=MAX_CHANGES
+            )
             changes = dict(found)
             are_current = [self._apply_changes(copy, group, changes[copy.group_id]) for copy, group in behind]
             return all(are_current)
