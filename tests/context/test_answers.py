@@ -108,10 +108,10 @@ async def test_a_secret_is_not_quoted(harness: ContextHarness) -> None:
 
 @pytest.mark.req("CASH-12")
 async def test_a_state_of_the_moment_does_not_come_back_as_a_quote(harness: ContextHarness) -> None:
-    await harness.add_messages("bank", "My current balance is $512 on the savings account", "Noted.")
+    await harness.add_messages("bank", "My current balance is $4,512.37 on the savings account", "Noted.")
     for question in ("What is on my savings account?", "What did we discuss last time about my savings account?"):
         context = await harness.build_context(question, session_id="today")
-        assert "512" not in context.model_dump_json(exclude={"active_contexts"})
+        assert "4,512.37" not in context.model_dump_json(exclude={"active_contexts"})
 
 
 async def test_the_echo_of_a_question_is_not_quoted(harness: ContextHarness) -> None:
