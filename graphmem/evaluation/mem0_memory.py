@@ -72,12 +72,18 @@ class Mem0StatedMemories(BaseModel):
     memory: list[Mem0StatedMemory]
 
 
-def describe_missing_mem0() -> str | None:
-    """Return what is missing, as the end of a sentence, unless a version of mem0 is installed that can be used."""
-    advice = f"run pip install 'mem0ai>={OLDEST_MAJOR_VERSION}'"
+def find_mem0() -> str | None:
+    """Return the version of mem0 that is installed."""
     try:
-        installed = version("mem0ai")
+        return version("mem0ai")
     except PackageNotFoundError:
+        return None
+
+
+def describe_unusable_mem0(installed: str | None) -> str | None:
+    """Return why a version of mem0, or none, cannot be used, as the end of a sentence; None for one that can. Pure."""
+    advice = f"run pip install 'mem0ai>={OLDEST_MAJOR_VERSION}'"
+    if installed is None:
         return f"needs mem0: {advice}, in an environment of its own, because it needs an older protobuf."
     if int(installed.partition(".")[0]) < OLDEST_MAJOR_VERSION:
         return f"cannot use mem0 {installed}: {advice}."

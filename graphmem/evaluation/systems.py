@@ -37,7 +37,7 @@ from graphmem.evaluation.context_lines import (
 )
 from graphmem.evaluation.graphiti_memory import open_graphiti_memory
 from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
-from graphmem.evaluation.mem0_memory import describe_missing_mem0, open_mem0_memory
+from graphmem.evaluation.mem0_memory import describe_unusable_mem0, find_mem0, open_mem0_memory
 from graphmem.evaluation.run_folder import AnswerContext, GivenAnswer
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.extras import missing_modules
@@ -242,5 +242,5 @@ def ensure_installed(systems: Sequence[str]) -> None:
             raise ConfigurationError(
                 f"--against {system} needs {', '.join(missing)}: run pip install 'graphmem[graphiti]'."
             )
-    if MEM0 in systems and (why := describe_missing_mem0()):
+    if MEM0 in systems and (why := describe_unusable_mem0(find_mem0())):
         raise ConfigurationError(f"--against {MEM0} {why}")

@@ -214,6 +214,14 @@ async def test_facts_that_the_file_states_are_measured_without_a_model(cli: Cli,
             ["locomo", "--data", "FILE", "--against", "zep"],
             "choose from context, search, full-context, graphiti-search, graphiti, mem0, ask",
         ),
+        (
+            ["locomo", "--data", "FILE", "--against", "graphiti", "--given-facts"],
+            "--against graphiti extracts, which --given-facts does not",
+        ),
+        (
+            ["locomo", "--data", "FILE", "--against", "graphiti", "--contexts-only"],
+            "--against graphiti needs a model to extract",
+        ),
         (["locomo", "--data", "FILE", "--conversation", "conv-9"], "it has conv-1"),
         (["locomo", "--data", "FILE", "--price-in", "1"], "--price-in and --price-out together"),
         (["locomo", "--data", "FILE"], "A model is needed"),
@@ -237,3 +245,15 @@ async def test_a_plan_says_what_a_run_will_ask_of_models(cli_without_settings: C
     steps = {step["step"]: step for step in planned.json["steps"]}
     assert (steps["extraction"]["calls"], steps["reading"]["calls"], steps["judging"]["calls"]) == (4, 6, 3)
     assert planned.json["cost"] == pytest.approx(sum(step["cost"] for step in steps.values()))
+
+
+async def test_a_plan_counts_the_extraction_of_each_system(cli_without_settings: Cli, locomo: Path) -> None:
+    against = ["--against", "graphiti", "--against", "mem0"]
+    planned = await cli_without_settings("evaluate", "locomo", "--data", str(locomo), "--plan", "--json", *against)
+    assert planned.code == 0, planned.err
+    steps = {step["step"]: step for step in planned.json["steps"]}
+    graphiti, mem0 = steps["extraction, graphiti"], steps["extraction, mem0"]
+    assert graphiti["calls"] >= 3 * 4, "at least the entities of each message, which of them are known, and its facts"
+    assert mem0["calls"] == 2, "one for two messages"
+    assert mem0["prompt_tokens"] > 2 * 7_700
+    assert graphiti["completion_tokens"] > 0
