@@ -95,7 +95,7 @@ async def evaluate(
     """
     from graphmem.evaluation.plan import make_plan
     from graphmem.evaluation.run_folder import RunFolder
-    from graphmem.evaluation.systems import ensure_installed
+    from graphmem.evaluation.systems import ensure_usable
 
     chosen, path = _find_source(benchmark, data)
     settings = read_settings()
@@ -121,7 +121,7 @@ async def evaluate(
             "A model is needed to extract, read and judge: set OPENAI_API_KEY or OPENAI_BASE_URL, give --replay with "
             "the recordings of a run, or --contexts-only."
         )
-    ensure_installed(choices.systems)
+    ensure_usable(choices.systems, has_model=settings.has_model or replay is not None)
     output.note(_render_plan(planned))
     if sys.stdin.isatty() and not yes:
         typer.confirm("Start?", abort=True, err=True)

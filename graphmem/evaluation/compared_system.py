@@ -19,7 +19,7 @@ from graphmem.models.prompts import ChatMessage, Prompt
 from graphmem.models.provider_model import ProviderModel
 from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph
-from graphmem.runtime.errors import ConfigurationError, ModelAnswerUnusable
+from graphmem.runtime.errors import ModelAnswerUnusable
 from graphmem.runtime.settings import Settings
 
 CONTEXT, SEARCH, FULL_CONTEXT, GRAPHITI_SEARCH = "context", "search", "full-context", "graphiti-search"
@@ -49,14 +49,10 @@ class SystemResources:
     embedder: Embedder
     folder: Path
 
-    def open_model(self, system: str) -> ProviderModel:
-        """Return the model that extracts for graphmem; raise ConfigurationError, for `system`, where there is none."""
+    def open_model(self) -> ProviderModel:
+        """Return the model that extracts for graphmem, which the settings must name."""
         model = ProviderModel.from_settings(self.settings)
-        if model is None:
-            raise ConfigurationError(
-                f"--against {system} needs a model to extract: set OPENAI_API_KEY or OPENAI_BASE_URL, or give --replay "
-                "with the recordings of a run."
-            )
+        assert model is not None
         return model
 
 

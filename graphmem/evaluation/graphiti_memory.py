@@ -153,7 +153,7 @@ async def open_graphiti_memory(resources: SystemResources) -> AsyncIterator[Extr
     password = settings.neo4j_password.get_secret_value() if settings.neo4j_password else ""
     driver = GraphmemSchemaDriver(settings.neo4j_uri or "", settings.neo4j_user, password, settings.neo4j_database)
     async with (
-        resources.open_model(GRAPHITI) as model,
+        resources.open_model() as model,
         connect_graphiti(driver, resources.embedder, _to_graphiti_client(model)) as graphiti,
     ):
         yield GraphitiMemory(resources, graphiti)

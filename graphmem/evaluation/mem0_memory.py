@@ -164,7 +164,7 @@ class Mem0Memory:
 @asynccontextmanager
 async def open_mem0_memory(resources: SystemResources) -> AsyncIterator[ExtractingSystem]:
     """Open mem0 with the model that extracts for graphmem; needs its package."""
-    async with resources.open_model(MEM0) as model:
+    async with resources.open_model() as model:
         memory = Mem0Memory(resources, model)
         try:
             yield memory

@@ -39,7 +39,8 @@ NOT_COMPARABLE: Mapping[str, Sequence[str]] = {
         f"graphiti and graphmem store messages and former versions of facts, too; {_STORED}.",
     ),
     MEM0: (
-        "mem0 gets two messages at a time, as in its own evaluation on LoCoMo, and has one memory for all speakers.",
+        "mem0 gets two messages at a time, as in its own evaluation on LoCoMo, but one memory for all speakers, and no "
+        "further instructions.",
         "The prompt of mem0 has the day of the messages where the package, which takes no time of one, has today.",
         "A memory of mem0 has the day on which it was said, not the days between which it holds.",
         "mem0 searches by meaning alone unless `fastembed` and `spacy` are installed with their models.",

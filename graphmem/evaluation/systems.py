@@ -235,8 +235,13 @@ SYSTEMS = (*CONTEXT_SYSTEMS, ASK)
 """The names of all systems."""
 
 
-def ensure_installed(systems: Sequence[str]) -> None:
-    """Raise ConfigurationError when the package of a system is not installed."""
+def ensure_usable(systems: Sequence[str], *, has_model: bool) -> None:
+    """Raise ConfigurationError when a system lacks its package, or a model to extract with."""
+    if not has_model and (extracting := [system for system in systems if system in EXTRACTING_SYSTEMS]):
+        raise ConfigurationError(
+            f"--against {extracting[0]} needs a model to extract: set OPENAI_API_KEY or OPENAI_BASE_URL, or give "
+            "--replay with the recordings of a run."
+        )
     for system in {GRAPHITI, GRAPHITI_SEARCH}.intersection(systems):
         if missing := missing_modules("graphiti"):
             raise ConfigurationError(
