@@ -32,7 +32,7 @@ from graphmem.evaluation.compared_system import (
     SystemResources,
     complete_usably,
 )
-from graphmem.evaluation.graphiti_memory import measure_group
+from graphmem.evaluation.graphiti_system import measure_group
 from graphmem.evaluation.judging import RIGHT_SCORE, distinct_answers, judge_prompt, score_answers
 from graphmem.evaluation.reading import ReaderAnswer, reader_prompt
 from graphmem.evaluation.run_folder import (

@@ -35,9 +35,9 @@ from graphmem.evaluation.context_lines import (
     find_quoted,
     make_context,
 )
-from graphmem.evaluation.graphiti_memory import open_graphiti_memory
 from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
-from graphmem.evaluation.mem0_memory import describe_unusable_mem0, find_mem0, open_mem0_memory
+from graphmem.evaluation.graphiti_system import open_graphiti_system
+from graphmem.evaluation.mem0_system import describe_unusable_mem0, find_mem0, open_mem0_system
 from graphmem.evaluation.run_folder import AnswerContext, GivenAnswer
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.extras import missing_modules
@@ -219,7 +219,7 @@ async def _open_graphiti_search(resources: SystemResources) -> AsyncIterator[Con
         yield GraphitiSearch(resources, baseline)
 
 
-EXTRACTING_SYSTEMS: Mapping[str, OpenExtractingSystem] = {GRAPHITI: open_graphiti_memory, MEM0: open_mem0_memory}
+EXTRACTING_SYSTEMS: Mapping[str, OpenExtractingSystem] = {GRAPHITI: open_graphiti_system, MEM0: open_mem0_system}
 """The systems that extract by themselves, by name."""
 
 CONTEXT_SYSTEMS: Mapping[str, OpenSystem] = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.evaluation.graphiti_memory import graphiti_group
+from graphmem.evaluation.graphiti_system import graphiti_group
 from graphmem.neo4j.driver import Graph
 from tests.cli.conftest import Cli
 from tests.evaluation.benchmark_model import BenchmarkModel

@@ -15,8 +15,8 @@ from graphmem.evaluation.benchmark import (
     BenchmarkData,
     BenchmarkMessage,
 )
-from graphmem.evaluation.graphiti_memory import graphiti_group
-from graphmem.evaluation.mem0_memory import date_prompt, describe_memory, describe_unusable_mem0, to_mem0_messages
+from graphmem.evaluation.graphiti_system import graphiti_group
+from graphmem.evaluation.mem0_system import date_prompt, describe_memory, describe_unusable_mem0, to_mem0_messages
 from graphmem.evaluation.plan import Prices
 from graphmem.evaluation.report import build_report, render_report
 from graphmem.evaluation.run_folder import AnswerContext, RunFolder, RunOptions, StoredSession, StoredSize

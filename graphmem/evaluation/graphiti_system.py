@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _receipts: ContextVar[list[Receipt]] = ContextVar("graphiti_receipts")
 
 
-class GraphitiMemory:
+class GraphitiSystem:
     """Graphiti's `add_episode` and `search`."""
 
     messages_per_add = 1
@@ -138,7 +138,7 @@ async def measure_group(
 
 
 @asynccontextmanager
-async def open_graphiti_memory(resources: SystemResources) -> AsyncIterator[ExtractingSystem]:
+async def open_graphiti_system(resources: SystemResources) -> AsyncIterator[ExtractingSystem]:
     """Open Graphiti on the database of the run, with the model that extracts for graphmem; needs its package."""
     # Graphiti's queries name properties that no node has yet; Neo4j warns of them with every episode.
     logging.getLogger("neo4j.notifications").setLevel(logging.ERROR)
@@ -156,7 +156,7 @@ async def open_graphiti_memory(resources: SystemResources) -> AsyncIterator[Extr
         resources.open_model() as model,
         connect_graphiti(driver, resources.embedder, _to_graphiti_client(model)) as graphiti,
     ):
-        yield GraphitiMemory(resources, graphiti)
+        yield GraphitiSystem(resources, graphiti)
 
 
 def _to_graphiti_client(model: LanguageModel) -> LLMClient:

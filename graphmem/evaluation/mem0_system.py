@@ -112,7 +112,7 @@ def describe_memory(text: str, timestamp: str | None) -> str:
     return f"- {day}{single_line(text)}"
 
 
-class Mem0Memory:
+class Mem0System:
     """Mem0's `add` and `search`; each conversation has a store of its own, and a thread that uses it."""
 
     messages_per_add = MESSAGES_PER_ADD
@@ -162,10 +162,10 @@ class Mem0Memory:
 
 
 @asynccontextmanager
-async def open_mem0_memory(resources: SystemResources) -> AsyncIterator[ExtractingSystem]:
+async def open_mem0_system(resources: SystemResources) -> AsyncIterator[ExtractingSystem]:
     """Open mem0 with the model that extracts for graphmem; needs its package."""
     async with resources.open_model() as model:
-        memory = Mem0Memory(resources, model)
+        memory = Mem0System(resources, model)
         try:
             yield memory
         finally:
