@@ -29,6 +29,9 @@ GRAPHITI, MEM0 = "graphiti", "mem0"
 MAX_HITS = 100
 """Facts or messages that a search returns; more than the largest context can hold."""
 
+CONVERSATIONS_AT_ONCE = 4
+"""Conversations that are stored at the same time; the sessions of one follow each other."""
+
 NUMBER_BYTES = 4
 """Bytes of a number of a vector, by which the size of what is stored is stated."""
 
@@ -72,6 +75,11 @@ class ExtractingSystem(ContextSystem, Protocol):
     @property
     def messages_per_add(self) -> int:
         """How many messages of a session it gets at a time."""
+        ...
+
+    @property
+    def conversations_at_once(self) -> int:
+        """How many conversations it gets at the same time."""
         ...
 
     async def add(self, conversation: BenchmarkConversation, messages: Sequence[BenchmarkMessage]) -> Receipt:

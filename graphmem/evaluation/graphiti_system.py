@@ -46,6 +46,9 @@ class GraphitiSystem:
     """Graphiti's `add_episode` and `search`."""
 
     messages_per_add = 1
+    conversations_at_once = 1
+    """Words are weighed over all groups of a full-text index: with others in between, its prompts list known facts in
+    another order now and then, and a run could not be replayed."""
 
     def __init__(self, resources: SystemResources, graphiti: Graphiti) -> None:
         self._resources = resources

@@ -27,6 +27,7 @@ from pydantic import BaseModel, Field
 
 from graphmem.evaluation.benchmark import AskedQuestion, BenchmarkConversation, BenchmarkMessage, single_line
 from graphmem.evaluation.compared_system import (
+    CONVERSATIONS_AT_ONCE,
     MAX_HITS,
     MEM0,
     NUMBER_BYTES,
@@ -116,6 +117,7 @@ class Mem0System:
     """Mem0's `add` and `search`; each conversation has a store of its own, and a thread that uses it."""
 
     messages_per_add = MESSAGES_PER_ADD
+    conversations_at_once = CONVERSATIONS_AT_ONCE
 
     def __init__(self, resources: SystemResources, model: LanguageModel) -> None:
         self._resources = resources

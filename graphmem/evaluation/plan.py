@@ -31,6 +31,7 @@ class AddEstimate:
     """What a system that extracts by itself asks of a model when it gets messages.
 
     `prompt_tokens` are those of a call, the messages included; of the `calls`, so many as `rounds` follow each other.
+    Conversations follow each other unless they are `parallel`.
     """
 
     messages: int
@@ -38,13 +39,14 @@ class AddEstimate:
     rounds: int
     prompt_tokens: int
     completion_tokens: int
+    parallel: bool
 
 
 ADD_ESTIMATES: Mapping[str, AddEstimate] = {
     # The entities of a message, those that are known, its facts, two of them compared with those that are known.
-    GRAPHITI: AddEstimate(messages=1, calls=5, rounds=4, prompt_tokens=2_000, completion_tokens=150),
+    GRAPHITI: AddEstimate(messages=1, calls=5, rounds=4, prompt_tokens=2_000, completion_tokens=150, parallel=False),
     # One prompt of 7,700 tokens, with the messages before and ten memories.
-    MEM0: AddEstimate(messages=2, calls=1, rounds=1, prompt_tokens=9_000, completion_tokens=250),
+    MEM0: AddEstimate(messages=2, calls=1, rounds=1, prompt_tokens=9_000, completion_tokens=250, parallel=True),
 }
 """The estimates by system."""
 
@@ -153,7 +155,8 @@ def _plan_adds(data: BenchmarkData, system: str, estimate: AddEstimate, prices: 
         sum(math.ceil(len(messages) / estimate.messages) for _, messages in conversation.sessions())
         for conversation in data.conversations
     ]
-    calls, serial = sum(adds) * estimate.calls, max(adds, default=0) * estimate.rounds
+    calls = sum(adds) * estimate.calls
+    serial = (max(adds, default=0) if estimate.parallel else sum(adds)) * estimate.rounds
     tokens = calls * estimate.prompt_tokens
     return _plan_step(f"extraction, {system}", calls, tokens, serial, prices, estimate.completion_tokens)
 

@@ -13,15 +13,12 @@ from graphmem.client.async_client import AsyncClient
 from graphmem.client.waiting import failed_jobs, wait_for_job
 from graphmem.conversations.session import split_into_batches
 from graphmem.evaluation.benchmark import BenchmarkConversation, BenchmarkMessage, GivenFact
-from graphmem.evaluation.compared_system import ExtractingSystem
+from graphmem.evaluation.compared_system import CONVERSATIONS_AT_ONCE, ExtractingSystem
 from graphmem.evaluation.run_folder import GRAPHMEM, RunFolder, StoredSession
 from graphmem.jobs.job import Job
 from graphmem.models.receipt import Receipt
 from graphmem.runtime.errors import ModelUnavailable
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter
-
-CONVERSATIONS_AT_ONCE = 4
-"""Conversations that are stored at the same time; the sessions of one follow each other."""
 
 FACTS_PER_SAVE = 100
 """Given facts of one save."""
@@ -37,7 +34,7 @@ class ConversationStorer:
 
     async def store_all(self, conversations: Sequence[BenchmarkConversation], on_progress: ProgressCallback) -> None:
         """Store conversations; raise ModelUnavailable when an extraction failed, after all others have ended."""
-        await _store_each(conversations, self._store, on_progress)
+        await _store_each(conversations, self._store, on_progress, CONVERSATIONS_AT_ONCE)
 
     async def _store(self, conversation: BenchmarkConversation, progress: ProgressCounter) -> None:
         for session, messages in conversation.sessions():
@@ -106,7 +103,7 @@ class ExtractingSystemStorer:
 
     async def store_all(self, conversations: Sequence[BenchmarkConversation], on_progress: ProgressCallback) -> None:
         """Store conversations and measure what is stored; raise ModelUnavailable when an extraction failed."""
-        await _store_each(conversations, self._store, on_progress)
+        await _store_each(conversations, self._store, on_progress, self._system.conversations_at_once)
 
     async def _store(self, conversation: BenchmarkConversation, progress: ProgressCounter) -> None:
         for session, messages in conversation.sessions():
@@ -146,10 +143,11 @@ async def _store_each(
     conversations: Sequence[BenchmarkConversation],
     store: Callable[[BenchmarkConversation, ProgressCounter], Awaitable[None]],
     on_progress: ProgressCallback,
+    at_once: int,
 ) -> None:
-    """Store some conversations at the same time; raise the first error after all others have ended."""
+    """Store so many conversations at the same time; raise the first error after all others have ended."""
     progress = ProgressCounter(on_progress, sum(len(conversation.messages) for conversation in conversations))
-    slots = asyncio.Semaphore(CONVERSATIONS_AT_ONCE)
+    slots = asyncio.Semaphore(at_once)
 
     async def store_in_turn(conversation: BenchmarkConversation) -> None:
         async with slots:

@@ -80,6 +80,7 @@ class CountingSystem:
     """Counts the messages that it gets, and is out of order when it gets the one of `broken`."""
 
     messages_per_add = 2
+    conversations_at_once = 1
 
     def __init__(self) -> None:
         self.got: list[list[str]] = []
