@@ -31,6 +31,7 @@ from graphmem.evaluation.context_lines import FoundLine, describe_fact, fill_con
 from graphmem.evaluation.run_folder import AnswerContext, StoredSize
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.receipt import Receipt
+from graphmem.runtime.errors import GraphmemError
 from graphmem.search.graphiti import PLACEHOLDER_API_KEY, connect_graphiti, graphiti_environment, read_group
 
 if TYPE_CHECKING:
@@ -40,6 +41,14 @@ if TYPE_CHECKING:
     from graphmem.neo4j.driver import Graph
 
 _receipts: ContextVar[list[Receipt]] = ContextVar("graphiti_receipts")
+
+
+class _RequestFailed(BaseException):
+    """A request of Graphiti failed; no `Exception`, for which Graphiti would go on without the dates of a fact."""
+
+    def __init__(self, error: GraphmemError) -> None:
+        super().__init__(error.detail)
+        self.error = error
 
 
 class GraphitiSystem:
@@ -56,7 +65,10 @@ class GraphitiSystem:
         self._message_ids: dict[str, dict[str, str]] = {}
 
     async def add(self, conversation: BenchmarkConversation, messages: Sequence[BenchmarkMessage]) -> Receipt:
-        """Store messages and extract from them; return what the requests cost. One that is stored is left out."""
+        """Store messages and extract from them; return what the requests cost. One that is stored is left out.
+
+        Raises ModelUnavailable when a request failed; of a message nothing is stored then.
+        """
         from graphiti_core.nodes import EpisodeType
 
         stored = set((await self._read_message_ids(conversation)).values())
@@ -66,14 +78,17 @@ class GraphitiSystem:
                     continue
                 # Graphiti compares with what it finds by words; the index of graphmem is updated right after a write.
                 await self._resources.graph.fetch("schema.await_indexes")
-                await self._graphiti.add_episode(
-                    name=message.id,
-                    episode_body=f"{message.speaker}: {message.content}",
-                    source_description="chat message",
-                    reference_time=message.timestamp or datetime.now(UTC),
-                    source=EpisodeType.message,
-                    group_id=self._group_id(conversation),
-                )
+                try:
+                    await self._graphiti.add_episode(
+                        name=message.id,
+                        episode_body=f"{message.speaker}: {message.content}",
+                        source_description="chat message",
+                        reference_time=message.timestamp or datetime.now(UTC),
+                        source=EpisodeType.message,
+                        group_id=self._group_id(conversation),
+                    )
+                except _RequestFailed as failed:
+                    raise failed.error from None
         return sum(receipts, Receipt())
 
     async def find(
@@ -172,7 +187,10 @@ def _to_graphiti_client(model: LanguageModel) -> LLMClient:
             self, messages: Any, response_model: Any = None, *options: Any, **more_options: Any
         ) -> dict[str, Any]:
             prompt = [{"role": message.role, "content": self._clean_input(message.content)} for message in messages]
-            answer = await complete_usably(model, prompt, response_model)
+            try:
+                answer = await complete_usably(model, prompt, response_model)
+            except GraphmemError as error:
+                raise _RequestFailed(error) from None
             _receipts.get().append(answer.receipt)
             values: dict[str, Any] = answer.value.model_dump(mode="json")
             return values

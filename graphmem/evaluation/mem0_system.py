@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -186,6 +187,7 @@ class _Mem0Store:
         self._in_use = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._model = _Mem0Model(model, self._loop)
+        self._vectors = _Mem0Embedder(resources.embedder, self._loop)
         self._memory: Any = None
 
     async def open(self) -> None:
@@ -199,6 +201,7 @@ class _Mem0Store:
         said_at = messages[0].timestamp or datetime.now(UTC)
         metadata = {"timestamp": said_at.isoformat(), "message_ids": [message.id for message in messages]}
         self._model.begin(said_at.date())
+        self._vectors.failure = None
         try:
             await self._run(
                 lambda: self._memory.add(to_mem0_messages(messages), user_id=self._conversation.id, metadata=metadata)
@@ -207,6 +210,8 @@ class _Mem0Store:
             if isinstance(error.__cause__, GraphmemError):
                 raise error.__cause__ from None
             raise
+        if self._vectors.failure is not None:  # mem0 goes on without the memory
+            raise self._vectors.failure
         return sum(self._model.receipts, Receipt())
 
     async def search(self, question: str) -> list[Mapping[str, Any]]:
@@ -249,9 +254,10 @@ class _Mem0Store:
         self._folder.mkdir(parents=True, exist_ok=True)
         with environment_defaults(MEM0_TELEMETRY="False", MEM0_DIR=str(self._folder)):
             from mem0 import Memory
+        logging.getLogger("mem0").setLevel(logging.CRITICAL)  # what it logs as an error is raised
         memory = Memory.from_config(_mem0_config(self._folder, self._embedder.dimension))
         memory.llm = self._model
-        memory.embedding_model = _Mem0Embedder(self._embedder, self._loop)
+        memory.embedding_model = self._vectors
         return memory
 
     def _close(self) -> None:
@@ -307,6 +313,7 @@ class _Mem0Embedder:
     def __init__(self, embedder: Embedder, loop: asyncio.AbstractEventLoop) -> None:
         self._embedder = embedder
         self._loop = loop
+        self.failure: GraphmemError | None = None
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
         """Return the vector of a text."""
@@ -315,4 +322,8 @@ class _Mem0Embedder:
     def embed_batch(self, texts: Sequence[str], memory_action: str | None = None) -> list[list[float]]:
         """Return the vectors of texts."""
         asked = self._embedder.embed(list(texts), query=memory_action == "search")
-        return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
+        try:
+            return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
+        except GraphmemError as error:
+            self.failure = error
+            raise

@@ -43,8 +43,8 @@ class AddEstimate:
 
 
 ADD_ESTIMATES: Mapping[str, AddEstimate] = {
-    # The entities of a message, those that are known, its facts, two of them compared with those that are known.
-    GRAPHITI: AddEstimate(messages=1, calls=5, rounds=4, prompt_tokens=2_000, completion_tokens=150, parallel=False),
+    # The entities of a message, those that are known, its facts; two of them compared with those known, and dated.
+    GRAPHITI: AddEstimate(messages=1, calls=6, rounds=5, prompt_tokens=1_900, completion_tokens=150, parallel=False),
     # One prompt of 7,700 tokens, with the messages before and ten memories.
     MEM0: AddEstimate(messages=2, calls=1, rounds=1, prompt_tokens=9_000, completion_tokens=250, parallel=True),
 }

@@ -149,9 +149,10 @@ async def test_graphiti_extracts_by_itself_and_is_compared(
     environment = {"OPENAI_BASE_URL": model.base_url}
     run = ["evaluate", "locomo", "--data", str(locomo), "--against", "graphiti", "--budget", "100", "--json"]
     model.unread = {"Otto", "Carl"}
-    model.failing["ExtractedEdges"] = 1
+    model.failing["EdgeTimestamps"] = 1
     broken = await cli(*run, "--out", str(tmp_path / "run"), **environment)
     assert broken.code != 0
+    assert "refused the request (400, broken)" in broken.err
     assert model.calls["ExtractedEntities"] == 1, "what follows waits for the message before it"
     done = await cli(*run, "--out", str(tmp_path / "run"), **environment)
     assert done.code == 0, done.err

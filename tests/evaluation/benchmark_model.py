@@ -83,7 +83,6 @@ class BenchmarkModel(CompletionServer):
         return {"extracted_entities": [{"name": name, "entity_type_id": 0, "episode_indices": [0]} for name in unique]}
 
     def _ExtractedEdges(self, text: str) -> Json:  # noqa: N802
-        said_at = _between(text, "REFERENCE_TIME").partition(" #")[0].strip().replace(" ", "T").replace("+00:00", "Z")
         return {
             "edges": [
                 {
@@ -91,7 +90,7 @@ class BenchmarkModel(CompletionServer):
                     "target_entity_name": place,
                     "relation_type": "LIVES_IN",
                     "fact": f"{name} lives in {place}",
-                    "valid_at": said_at,
+                    "valid_at": None,
                     "invalid_at": None,
                     "episode_indices": [0],
                 }
@@ -108,7 +107,7 @@ class BenchmarkModel(CompletionServer):
         return {"duplicate_facts": [], "contradicted_facts": []}
 
     def _EdgeTimestamps(self, text: str) -> Json:  # noqa: N802
-        return {"valid_at": None, "invalid_at": None}
+        return {"valid_at": _between(text, "REFERENCE TIME"), "invalid_at": None}
 
     def _SummarizedEntities(self, text: str) -> Json:  # noqa: N802
         return {"summaries": []}
