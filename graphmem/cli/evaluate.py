@@ -22,11 +22,11 @@ from graphmem.runtime.errors import ConfigurationError, InvalidInput
 
 if TYPE_CHECKING:
     from graphmem.evaluation.benchmark import Benchmark, BenchmarkData
+    from graphmem.evaluation.compared_system import SystemResources
     from graphmem.evaluation.evaluation import Models
     from graphmem.evaluation.plan import Prices, RunPlan
     from graphmem.evaluation.report import EvaluationReport
     from graphmem.evaluation.run_folder import RunFolder, RunOptions
-    from graphmem.evaluation.systems import SystemResources
     from graphmem.runtime.settings import Settings
 
 app = typer.Typer()
@@ -71,7 +71,8 @@ async def evaluate(
     conversation: Annotated[list[str] | None, typer.Option(help="Id of a conversation; repeat for several.")] = None,
     budget: Annotated[list[int] | None, typer.Option(min=1, help="Tokens of a context; repeat for several.")] = None,
     against: Annotated[
-        list[str] | None, typer.Option(help="ask, search, full-context or graphiti-search; repeat for several.")
+        list[str] | None,
+        typer.Option(help="ask, search, full-context, graphiti-search, graphiti or mem0; repeat for several."),
     ] = None,
     given_facts: Annotated[
         bool, typer.Option("--given-facts", help="Save the facts that the file states instead of extracting.")
@@ -94,6 +95,7 @@ async def evaluate(
     """
     from graphmem.evaluation.plan import make_plan
     from graphmem.evaluation.run_folder import RunFolder
+    from graphmem.evaluation.systems import ensure_usable
 
     chosen, path = _find_source(benchmark, data)
     settings = read_settings()
@@ -119,6 +121,7 @@ async def evaluate(
             "A model is needed to extract, read and judge: set OPENAI_API_KEY or OPENAI_BASE_URL, give --replay with "
             "the recordings of a run, or --contexts-only."
         )
+    ensure_usable(choices.systems, has_model=settings.has_model or replay is not None)
     output.note(_render_plan(planned))
     if sys.stdin.isatty() and not yes:
         typer.confirm("Start?", abort=True, err=True)
@@ -157,11 +160,14 @@ def _check_choices(
     judge: str | None,
     in_flight: int,
 ) -> EvaluateChoices:
-    from graphmem.evaluation.systems import CONTEXT, SYSTEMS
+    from graphmem.evaluation.compared_system import CONTEXT
+    from graphmem.evaluation.systems import EXTRACTING_SYSTEMS, SYSTEMS
     from graphmem.models.language_model import DEFAULT_MODEL
 
     if unknown := [name for name in against if name not in SYSTEMS]:
         raise InvalidInput(f"--against {unknown[0]} is not known: choose from {', '.join(SYSTEMS)}.")
+    if given_facts and (extracting := [name for name in against if name in EXTRACTING_SYSTEMS]):
+        raise InvalidInput(f"--against {extracting[0]} extracts, which --given-facts does not: leave one of them out.")
     default = settings.llm_model or DEFAULT_MODEL
     return EvaluateChoices(
         systems=list(dict.fromkeys([CONTEXT, *against])),
@@ -276,7 +282,7 @@ async def _open_resources(
 ) -> AsyncIterator[SystemResources]:
     """Open the services of a run: on the database of the settings, or on one of its own in the folder of the run."""
     from graphmem.app.components import running_database
-    from graphmem.evaluation.systems import SystemResources
+    from graphmem.evaluation.compared_system import SystemResources
     from graphmem.graph_memory import GraphMemory
     from graphmem.tenants.tokens import COMMAND_LINE
 
@@ -293,6 +299,7 @@ async def _open_resources(
             settings=found,
             graph=services.components.graph,
             embedder=services.components.embedder,
+            folder=folder.path,
         )
 
 

@@ -8,9 +8,9 @@ from enum import StrEnum
 from pydantic import BaseModel
 
 from graphmem.evaluation.benchmark import AskedQuestion, BenchmarkMessage
+from graphmem.evaluation.context_lines import describe_fact, describe_message
 from graphmem.evaluation.judging import number_lines
 from graphmem.evaluation.reading import NO_CONTEXT, PROMPTS
-from graphmem.evaluation.systems import describe_fact, describe_message
 from graphmem.memories.memory import Memory
 from graphmem.models.prompts import Prompt
 

@@ -1,6 +1,7 @@
 """A run: conversations are stored, contexts built, questions answered, answers judged and wrong ones looked into.
 
-    store      storing           messages of each session → extraction jobs, waited for
+    store      storing           messages of each session → extraction jobs, waited for; the same messages → the systems
+                                 that extract by themselves
     contexts   systems           for every question: one context for each system and budget, timed, one after the other
     read       reading           1 model call a context; `ask` makes its own calls
     judge      judging           1 model call a question, over its different answers
@@ -21,33 +22,37 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from graphmem.evaluation.benchmark import AskedQuestion, BenchmarkData
+from graphmem.evaluation.benchmark import AskedQuestion, BenchmarkConversation, BenchmarkData
 from graphmem.evaluation.causes import Cause, CauseAnswer, cause_prompt, find_cause
+from graphmem.evaluation.compared_system import (
+    ASK,
+    CONTEXT,
+    MAX_HITS,
+    ContextSystem,
+    SystemResources,
+    complete_usably,
+)
+from graphmem.evaluation.graphiti_system import measure_group
 from graphmem.evaluation.judging import RIGHT_SCORE, distinct_answers, judge_prompt, score_answers
 from graphmem.evaluation.reading import ReaderAnswer, reader_prompt
 from graphmem.evaluation.run_folder import (
+    GRAPHMEM,
     AnswerContext,
     GivenAnswer,
     Judgement,
     RequestCost,
     RunFolder,
+    StoredSize,
     WrongAnswerCause,
 )
-from graphmem.evaluation.storing import ConversationStorer
-from graphmem.evaluation.systems import (
-    ASK,
-    CONTEXT,
-    CONTEXT_SYSTEMS,
-    MAX_HITS,
-    ContextSystem,
-    SystemResources,
-    ask_memory,
-)
+from graphmem.evaluation.storing import ConversationStorer, ExtractingSystemStorer
+from graphmem.evaluation.systems import CONTEXT_SYSTEMS, EXTRACTING_SYSTEMS, ask_memory
 from graphmem.models.language_model import Completion, LanguageModel
 from graphmem.models.prompts import Prompt
 from graphmem.runtime.errors import ConfigurationError, ModelAnswerUnusable, Unavailable
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter
 from graphmem.runtime.retries import RetryPolicy
+from graphmem.tenants.owners import Owner
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -87,14 +92,35 @@ class EvaluationRun:
         self._conversations = {conversation.id: conversation for conversation in data.conversations}
 
     async def store(self, show: ShowProgress, *, given_facts: bool) -> None:
-        """Store the conversations and extract from them."""
+        """Store the conversations and extract from them, and have the systems that extract by themselves do so."""
         storer = ConversationStorer(self._resources.memory, self._folder, given_facts=given_facts)
         with show("Storing", "messages") as on_progress:
             await storer.store_all(self._data.conversations, on_progress)
+        for conversation in self._data.conversations:
+            if self._folder.sizes.find(GRAPHMEM, conversation.id) is None:
+                self._folder.sizes.add(await self._measure(conversation))
+        for name in self._extracting_systems():
+            async with EXTRACTING_SYSTEMS[name](self._resources) as system:
+                with show(f"Storing, {name}", "messages") as on_progress:
+                    await ExtractingSystemStorer(name, system, self._folder).store_all(
+                        self._data.conversations, on_progress
+                    )
         await self._resources.graph.fetch("schema.await_indexes")
 
+    def _extracting_systems(self) -> list[str]:
+        return [name for name in self._systems if name in EXTRACTING_SYSTEMS]
+
+    async def _measure(self, conversation: BenchmarkConversation) -> StoredSize:
+        """Return how much graphmem has stored of a conversation."""
+        group_id = Owner(self._resources.tenant, conversation.id).group_id
+        dimension = self._resources.embedder.dimension
+        return await measure_group(self._resources.graph, GRAPHMEM, conversation, group_id, dimension)
+
     async def build_contexts(self, show: ShowProgress) -> None:
-        """Build the contexts of all questions, one after the other, so that their times can be compared."""
+        """Build the contexts of all questions, one after the other, so that their times can be compared.
+
+        What other systems have stored outside the folder of the run is removed then.
+        """
         async with AsyncExitStack() as stack:
             systems = {
                 name: await stack.enter_async_context(CONTEXT_SYSTEMS[name](self._resources))
@@ -108,6 +134,9 @@ class EvaluationRun:
                         if not self._contexts_of(question, name):
                             self._folder.contexts.add(*await self._find(system, question))
                     progress.add(1)
+        for name in self._extracting_systems():
+            async with EXTRACTING_SYSTEMS[name](self._resources) as system:
+                await system.remove(self._data.conversations)
 
     async def _find(self, system: ContextSystem, question: AskedQuestion) -> list[AnswerContext]:
         """Return the contexts of a system; a busy database is asked again, and what it took before is not counted."""
@@ -261,12 +290,8 @@ class _Asking:
         return await self._ask(self._models.judge, prompt, schema)
 
     async def _ask(self, model: LanguageModel, prompt: Prompt, schema: type[T]) -> Completion[T]:
-        """Return an answer; one that cannot be used is asked for once more, also if it is a recorded one."""
         async with self.slots:
-            try:
-                return await model.complete_structured(prompt, schema)
-            except ModelAnswerUnusable:
-                return await model.complete_structured(prompt, schema)
+            return await complete_usably(model, prompt, schema)
 
 
 async def _gather(works: Iterable[Awaitable[None]]) -> None:

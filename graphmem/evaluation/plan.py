@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from graphmem.evaluation.benchmark import BenchmarkConversation, BenchmarkData
+from graphmem.evaluation.compared_system import ASK, FULL_CONTEXT, GRAPHITI, MEM0
+from graphmem.evaluation.context_lines import describe_message
 from graphmem.evaluation.reading import PROMPTS as EVALUATION_PROMPTS
-from graphmem.evaluation.systems import ASK, FULL_CONTEXT, describe_message
 from graphmem.ingestion.transcript import MAX_WINDOW_CHARACTERS, MAX_WINDOW_MESSAGES
 from graphmem.models.prompts import PromptTemplate, load_prompts
 from graphmem.text.token_counts import count_tokens
@@ -23,6 +24,31 @@ KNOWN_FACTS_TOKENS = 1_500
 
 ANSWER_TOKENS: Mapping[str, int] = {"extraction": 900, "reading": 30, "judging": 120, "causes": 60}
 """Tokens that a model writes in a call, by step; measured on LoCoMo."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddEstimate:
+    """What a system that extracts by itself asks of a model when it gets messages.
+
+    `prompt_tokens` are those of a call, the messages included; of the `calls`, so many as `rounds` follow each other.
+    Conversations follow each other unless they are `parallel`.
+    """
+
+    messages: int
+    calls: int
+    rounds: int
+    prompt_tokens: int
+    completion_tokens: int
+    parallel: bool
+
+
+ADD_ESTIMATES: Mapping[str, AddEstimate] = {
+    # The entities of a message, those that are known, its facts; two of them compared with those known, and dated.
+    GRAPHITI: AddEstimate(messages=1, calls=6, rounds=5, prompt_tokens=1_900, completion_tokens=150, parallel=False),
+    # One prompt of 7,700 tokens, with the messages before and ten memories.
+    MEM0: AddEstimate(messages=2, calls=1, rounds=1, prompt_tokens=9_000, completion_tokens=250, parallel=True),
+}
+"""The estimates by system."""
 
 SECONDS_PER_CALL = 5.0
 """Seconds of a call, by which the time of a run is estimated."""
@@ -90,6 +116,9 @@ def make_plan(
         overhead = _prompt_tokens(prompts["extract"]) + _prompt_tokens(prompts["reconcile"]) + KNOWN_FACTS_TOKENS
         serial = CALLS_PER_WINDOW * max(windows.values(), default=0)
         steps.append(_plan_step("extraction", calls, tokens + sum(windows.values()) * overhead, serial, prices))
+    steps += [
+        _plan_adds(data, system, estimate, prices) for system, estimate in ADD_ESTIMATES.items() if system in systems
+    ]
     if answers:
         contexts = {system: [None] if system == FULL_CONTEXT else list(budgets) for system in systems}
         count = sum(map(len, contexts.values()))
@@ -120,8 +149,27 @@ def make_plan(
     )
 
 
-def _plan_step(step: str, calls: int, prompt_tokens: int, serial_calls: int, prices: Prices | None) -> StepPlan:
-    completion_tokens = calls * ANSWER_TOKENS[step]
+def _plan_adds(data: BenchmarkData, system: str, estimate: AddEstimate, prices: Prices | None) -> StepPlan:
+    """Return what a system that extracts by itself asks of a model."""
+    adds = [
+        sum(math.ceil(len(messages) / estimate.messages) for _, messages in conversation.sessions())
+        for conversation in data.conversations
+    ]
+    calls = sum(adds) * estimate.calls
+    serial = (max(adds, default=0) if estimate.parallel else sum(adds)) * estimate.rounds
+    tokens = calls * estimate.prompt_tokens
+    return _plan_step(f"extraction, {system}", calls, tokens, serial, prices, estimate.completion_tokens)
+
+
+def _plan_step(
+    step: str,
+    calls: int,
+    prompt_tokens: int,
+    serial_calls: int,
+    prices: Prices | None,
+    answer_tokens: int | None = None,
+) -> StepPlan:
+    completion_tokens = calls * (ANSWER_TOKENS[step] if answer_tokens is None else answer_tokens)
     return StepPlan(
         step=step,
         calls=calls,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 
 from pydantic import BaseModel, Field
 
 from graphmem.evaluation.benchmark import AskedQuestion, Benchmark, BenchmarkData
 from graphmem.evaluation.causes import Cause
+from graphmem.evaluation.compared_system import CONTEXT, GRAPHITI, MEM0
 from graphmem.evaluation.plan import Prices
-from graphmem.evaluation.run_folder import AnswerContext, RunFolder, RunOptions
+from graphmem.evaluation.run_folder import GRAPHMEM, AnswerContext, RunFolder, RunOptions
 from graphmem.evaluation.scores import (
     Figure,
     Interval,
@@ -21,11 +22,32 @@ from graphmem.evaluation.scores import (
     mean_of,
     values_of,
 )
-from graphmem.evaluation.systems import CONTEXT
 from graphmem.models.receipt import Receipt
 
 MESSAGES_OF_A_COST = 1_000
 """Messages for which the cost of extraction is stated."""
+
+
+_STORED = "kB stored are those of values and vectors (4 bytes a number), without indexes"
+
+NOT_COMPARABLE: Mapping[str, Sequence[str]] = {
+    GRAPHITI: (
+        "graphiti reads every message by itself, as an episode, with those before it; graphmem reads several messages "
+        "in one request. It has the default entity types and no communities.",
+        "graphiti and graphmem share a database and its full-text indexes, so words are weighed over both.",
+        "A context of graphiti has facts only, no messages and no summaries; a fact has the days that graphiti gave.",
+        f"graphiti and graphmem store messages and former versions of facts, too; {_STORED}.",
+    ),
+    MEM0: (
+        "mem0 gets two messages at a time, as in its own evaluation on LoCoMo, but one memory for all speakers, and no "
+        "further instructions.",
+        "The prompt of mem0 has the day of the messages where the package, which takes no time of one, has today.",
+        "A memory of mem0 has the day on which it was said, not the days between which it holds.",
+        "mem0 searches by meaning alone unless `fastembed` and `spacy` are installed with their models.",
+        f"mem0 stores memories and entities, no messages; {_STORED}.",
+    ),
+}
+"""What to know of the systems that extract by themselves before their figures are compared with graphmem's."""
 
 
 class SystemFigures(BaseModel):
@@ -84,6 +106,25 @@ class StepCost(BaseModel):
     cost: float | None
 
 
+class ExtractionFigures(BaseModel):
+    """What 1,000 messages take when a system extracts from them, and what it stores of them.
+
+    `seconds` are those that an add or the extraction of a session took, one after the other; `size` is in bytes;
+    `cost` is None without prices.
+    """
+
+    system: str
+    messages: int
+    calls: float
+    prompt_tokens: float
+    completion_tokens: float
+    seconds: float
+    cost: float | None
+    facts: float
+    entities: float
+    size: float
+
+
 class EvaluationReport(BaseModel):
     """The figures of a run, as far as it has got."""
 
@@ -95,6 +136,7 @@ class EvaluationReport(BaseModel):
     differences: list[ScoreDifference]
     costs: list[StepCost]
     thousand_messages: StepCost | None
+    extractions: list[ExtractionFigures] = Field(default_factory=list)
     causes: dict[str, dict[str, int]] = Field(default_factory=dict)
 
 
@@ -112,14 +154,20 @@ def build_report(
         {(context.system, context.budget) for context in folder.contexts},
         key=lambda kind: (options.systems.index(kind[0]), kind[1] or 0),
     )
-    sessions = list(folder.sessions)
-    extraction = sum((session.receipt for session in sessions if session.receipt), Receipt())
+    sessions = [session for session in folder.sessions if session.system == GRAPHMEM]
+    extraction = _sum_receipts(folder, GRAPHMEM)
+    others = [system for system in options.systems if system in NOT_COMPARABLE]
     messages = sum(session.messages for session in sessions)
     reading = sum((answer.receipt for answer in folder.answers), Receipt())
     judging = sum((cost.receipt for cost in folder.costs), Receipt())
     steps = [
         _to_cost(name, receipt, prices)
-        for name, receipt in (("extraction", extraction), ("reading", reading), ("judging", judging))
+        for name, receipt in (
+            ("extraction", extraction),
+            *((f"extraction, {system}", _sum_receipts(folder, system)) for system in others),
+            ("reading", reading),
+            ("judging", judging),
+        )
         if receipt.llm_calls
     ]
     return EvaluationReport(
@@ -131,6 +179,11 @@ def build_report(
         differences=figures.differences(kinds),
         costs=steps,
         thousand_messages=_for_thousand(steps[0], messages) if extraction.llm_calls and messages else None,
+        extractions=[
+            figures_of_system
+            for system in (GRAPHMEM, *others)
+            if (figures_of_system := _measure_extraction(folder, system, prices))
+        ],
         causes=_count_causes(folder),
     )
 
@@ -242,6 +295,34 @@ def _for_thousand(extraction: StepCost, messages: int) -> StepCost:
     )
 
 
+def _sum_receipts(folder: RunFolder, system: str) -> Receipt:
+    receipts = (session.receipt for session in folder.sessions if session.system == system)
+    return sum(filter(None, receipts), Receipt())
+
+
+def _measure_extraction(folder: RunFolder, system: str, prices: Prices | None) -> ExtractionFigures | None:
+    """Return what extraction with a system took, or None where it asked no model."""
+    sessions = [session for session in folder.sessions if session.system == system]
+    messages, receipt = sum(session.messages for session in sessions), _sum_receipts(folder, system)
+    if not (messages and receipt.llm_calls):
+        return None
+    sizes = [size for size in folder.sizes if size.system == system]
+    share = MESSAGES_OF_A_COST / messages
+    cost = prices.cost_of(receipt.prompt_tokens, receipt.completion_tokens) if prices else None
+    return ExtractionFigures(
+        system=system,
+        messages=messages,
+        calls=receipt.llm_calls * share,
+        prompt_tokens=receipt.prompt_tokens * share,
+        completion_tokens=receipt.completion_tokens * share,
+        seconds=sum(session.seconds for session in sessions) * share,
+        cost=None if cost is None else cost * share,
+        facts=sum(size.facts for size in sizes) * share,
+        entities=sum(size.entities for size in sizes) * share,
+        size=sum(size.size for size in sizes) * share,
+    )
+
+
 def _count_causes(folder: RunFolder) -> dict[str, dict[str, int]]:
     counts = Counter((cause.cause, _label(cause.system, cause.budget)) for cause in folder.causes)
     found: dict[str, dict[str, int]] = {}
@@ -271,6 +352,10 @@ def render_report(report: EvaluationReport, plots: Sequence[str] = ()) -> str:
         parts += ["## By category", _render_categories(report)]
     if report.causes:
         parts += ["## Where wrong answers went wrong", _render_causes(report)]
+    if report.extractions:
+        parts += ["## Extraction and storage", _render_extractions(report)]
+    if notes := [note for system in options.systems for note in NOT_COMPARABLE.get(system, ())]:
+        parts += ["## What does not compare", "\n".join(f"- {note}" for note in notes)]
     if report.costs:
         parts += ["## Cost", _render_costs(report)]
     return "\n\n".join(parts) + "\n"
@@ -356,6 +441,25 @@ def _render_costs(report: EvaluationReport) -> str:
         for row in [*report.costs, *([report.thousand_messages] if report.thousand_messages else [])]
     ]
     return _table(["step", "calls", "prompt tokens", "completion tokens", "seconds", "cost"], rows)
+
+
+def _render_extractions(report: EvaluationReport) -> str:
+    rows = [
+        [
+            row.system,
+            f"{row.calls:,.0f}",
+            f"{row.prompt_tokens:,.0f}",
+            f"{row.completion_tokens:,.0f}",
+            f"{row.seconds:,.0f}",
+            "" if row.cost is None else f"{row.cost:.2f}",
+            f"{row.facts:,.0f}",
+            f"{row.entities:,.0f}",
+            f"{row.size / 1000:,.0f}",
+        ]
+        for row in report.extractions
+    ]
+    head = ["1,000 messages with", "calls", "prompt tokens", "completion tokens", "seconds", "cost"]
+    return _table([*head, "facts", "entities", "kB stored"], rows)
 
 
 def render_answers(data: BenchmarkData, folder: RunFolder) -> str:

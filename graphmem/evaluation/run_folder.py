@@ -36,12 +36,18 @@ class RunOptions(_RunRecord):
     tenant: str
 
 
-class StoredSession(_RunRecord):
-    """A session of a conversation that was sent; `receipt` is what its extraction cost, once that has ended.
+GRAPHMEM = "graphmem"
+"""The system that stores conversations in every run."""
 
-    `seconds` are those from sending it to the end of its extraction.
+
+class StoredSession(_RunRecord):
+    """A session of a conversation that a system got; `receipt` is what its extraction cost, once that has ended.
+
+    `seconds` are those from sending it to the end of its extraction. A system that gets the messages bit by bit has so
+    many `messages` of it by now.
     """
 
+    system: str = GRAPHMEM
     conversation: str
     session: str
     messages: int
@@ -49,9 +55,29 @@ class StoredSession(_RunRecord):
     seconds: float = 0.0
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """The system, the conversation and the session."""
+        return self.system, self.conversation, self.session
+
+
+class StoredSize(_RunRecord):
+    """How much a system has stored of a conversation.
+
+    `facts`, `entities` and `messages` are counts. `size` is the bytes of their values as JSON and of their vectors,
+    with four bytes a number, without indexes.
+    """
+
+    system: str
+    conversation: str
+    facts: int
+    entities: int
+    messages: int
+    size: int
+
+    @property
     def key(self) -> tuple[str, str]:
-        """The conversation and the session."""
-        return self.conversation, self.session
+        """The system and the conversation."""
+        return self.system, self.conversation
 
 
 class AnswerContext(_RunRecord):
@@ -181,6 +207,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.sessions = RecordFile(path / "sessions.jsonl", StoredSession, lambda record: record.key)
+        self.sizes = RecordFile(path / "sizes.jsonl", StoredSize, lambda record: record.key)
         self.contexts = RecordFile(path / "contexts.jsonl", AnswerContext, lambda record: record.key)
         self.answers = RecordFile(path / "answers.jsonl", GivenAnswer, lambda record: record.key)
         self.judgements = RecordFile(path / "judgements.jsonl", Judgement, lambda record: record.key)

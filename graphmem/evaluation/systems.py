@@ -7,126 +7,48 @@ method `find` and an entry there. `ask` answers by itself.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Protocol
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
 
 from graphmem.client.async_client import AsyncClient
-from graphmem.evaluation.benchmark import AskedQuestion, BenchmarkConversation, BenchmarkMessage, single_line
+from graphmem.evaluation.benchmark import AskedQuestion, BenchmarkConversation
+from graphmem.evaluation.compared_system import (
+    ASK,
+    CONTEXT,
+    FULL_CONTEXT,
+    GRAPHITI,
+    GRAPHITI_SEARCH,
+    MAX_HITS,
+    MEM0,
+    SEARCH,
+    ContextSystem,
+    OpenExtractingSystem,
+    OpenSystem,
+    SystemResources,
+)
+from graphmem.evaluation.context_lines import (
+    FoundLine,
+    describe_fact,
+    describe_message,
+    fill_context,
+    find_quoted,
+    make_context,
+)
 from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
+from graphmem.evaluation.graphiti_system import open_graphiti_system
+from graphmem.evaluation.mem0_system import describe_unusable_mem0, find_mem0, open_mem0_system
 from graphmem.evaluation.run_folder import AnswerContext, GivenAnswer
-from graphmem.models.embedder import Embedder
-from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.extras import missing_modules
-from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
-from graphmem.text.token_counts import count_tokens, truncate_to_tokens
-
-CONTEXT, SEARCH, FULL_CONTEXT, GRAPHITI_SEARCH = "context", "search", "full-context", "graphiti-search"
-ASK = "ask"
-
-MAX_HITS = 100
-"""Facts or messages that a search returns; more than the largest context can hold."""
-
-MIN_TRUNCATED_TOKENS = 16
-"""Tokens that a truncated line keeps at least; a shorter one is left out."""
+from graphmem.text.token_counts import count_tokens
 
 AFTER_THE_END = timedelta(minutes=1)
 """Time between the last message of a conversation and the question."""
 
 NOT_KNOWN = "not known"
 """The answer of a system that says that it has none; a reader says so, too."""
-
-QUOTED_CHARACTERS = 40
-"""Characters of a message by whose occurrence a context is known to quote it."""
-
-
-@dataclass(frozen=True, slots=True)
-class SystemResources:
-    """What systems are built on: the operations of a tenant, and the database and embedder behind them."""
-
-    memory: AsyncClient
-    tenant: str
-    settings: Settings
-    graph: Graph
-    embedder: Embedder
-
-
-class ContextSystem(Protocol):
-    """Finds what a reader needs for a question; the user's id is the id of the conversation."""
-
-    async def find(
-        self, conversation: BenchmarkConversation, question: AskedQuestion, budgets: Sequence[int]
-    ) -> list[AnswerContext]:
-        """Return the context of each budget, or one for all where a budget means nothing."""
-        ...
-
-
-OpenSystem = Callable[[SystemResources], AbstractAsyncContextManager[ContextSystem]]
-
-
-@dataclass(frozen=True, slots=True)
-class FoundLine:
-    """A fact or a message found, as a line of a context, with the ids of its messages and of the memory."""
-
-    text: str
-    message_ids: Sequence[str]
-    memory_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FilledContext:
-    """The lines that fit into a budget."""
-
-    text: str
-    lines: Sequence[FoundLine]
-
-
-def fill_budget(lines: Iterable[FoundLine], budget: int) -> FilledContext:
-    """Return the lines that fit into a budget of tokens, best first.
-
-    A line that is too long is left out for a shorter one; the first one that is too long is truncated at the end.
-    """
-    chosen: list[FoundLine] = []
-    first_left_out: FoundLine | None = None
-    used = 0
-    for line in lines:
-        cost = count_tokens(line.text) + 1
-        if used + cost <= budget:
-            chosen.append(line)
-            used += cost
-        elif first_left_out is None:
-            first_left_out = line
-    if first_left_out and budget - used > MIN_TRUNCATED_TOKENS:
-        text = truncate_to_tokens(first_left_out.text, budget - used - 1)
-        chosen.append(FoundLine(text, first_left_out.message_ids, first_left_out.memory_id))
-    return FilledContext("\n".join(line.text for line in chosen), chosen)
-
-
-def describe_fact(fact: str, valid_at: datetime | None, invalid_at: datetime | None) -> str:
-    """Return a fact as a line with the days between which it holds."""
-    since = f"{valid_at:%Y-%m-%d}" if valid_at else "date unknown"
-    until = f"{invalid_at:%Y-%m-%d}" if invalid_at else "present"
-    return f"- {single_line(fact)} ({since} - {until})"
-
-
-def describe_message(message: BenchmarkMessage) -> str:
-    """Return a message as a line with its day and its speaker."""
-    day = f"{message.timestamp:%Y-%m-%d}, " if message.timestamp else ""
-    return f"- {day}{message.speaker}: {single_line(message.content)}"
-
-
-def find_quoted(conversation: BenchmarkConversation, text: str) -> list[str]:
-    """Return the ids of the messages whose beginning, or the whole of a shorter one, is in a text."""
-    shown = single_line(text)
-    return [
-        message.id
-        for message in conversation.messages
-        if single_line(message.content)[:QUOTED_CHARACTERS].strip() in shown
-    ]
 
 
 class GraphmemContext:
@@ -149,7 +71,7 @@ class GraphmemContext:
             sources = (message_id for memory in built.memories for message_id in memory.source.message_ids)
             covered = dict.fromkeys([*sources, *find_quoted(conversation, built.preamble)])
             memories = [memory.id for memory in built.memories]
-            contexts.append(_make_context(question, CONTEXT, budget, built.preamble, seconds, list(covered), memories))
+            contexts.append(make_context(question, CONTEXT, budget, built.preamble, seconds, list(covered), memories))
         return contexts
 
 
@@ -180,7 +102,7 @@ class GraphmemSearch:
         if not lines:
             messages = [by_id[hit.message.id] for hit in found.messages if hit.message.id in by_id]
             lines = [FoundLine(describe_message(message), [message.id]) for message in messages]
-        return [_fill_context(question, SEARCH, budget, lines, seconds) for budget in budgets]
+        return [fill_context(question, SEARCH, budget, lines, seconds) for budget in budgets]
 
 
 class FullContext:
@@ -192,7 +114,7 @@ class FullContext:
         """Return one context."""
         text = "\n".join(map(describe_message, conversation.messages))
         covered = [message.id for message in conversation.messages]
-        return [_make_context(question, FULL_CONTEXT, None, text, 0.0, covered, [])]
+        return [make_context(question, FULL_CONTEXT, None, text, 0.0, covered, [])]
 
 
 class GraphitiSearch:
@@ -223,7 +145,7 @@ class GraphitiSearch:
         ]
         by_id = {message.id: message for message in conversation.messages}
         lines += [FoundLine(describe_message(by_id[ids[episode]]), [ids[episode]]) for episode in episodes]
-        return [_fill_context(question, GRAPHITI_SEARCH, budget, lines, seconds) for budget in budgets]
+        return [fill_context(question, GRAPHITI_SEARCH, budget, lines, seconds) for budget in budgets]
 
     async def _message_ids(self, owner: Owner, conversation: BenchmarkConversation) -> dict[str, str]:
         """Return the ids of the messages of a conversation by the uuids of their episodes."""
@@ -276,36 +198,6 @@ async def ask_memory(
     return context, answer
 
 
-def _fill_context(
-    question: AskedQuestion, system: str, budget: int, lines: Sequence[FoundLine], seconds: float
-) -> AnswerContext:
-    filled = fill_budget(lines, budget)
-    covered = list(dict.fromkeys(message_id for line in filled.lines for message_id in line.message_ids))
-    memories = [line.memory_id for line in filled.lines if line.memory_id]
-    return _make_context(question, system, budget, filled.text, seconds, covered, memories)
-
-
-def _make_context(
-    question: AskedQuestion,
-    system: str,
-    budget: int | None,
-    text: str,
-    seconds: float,
-    covered: list[str],
-    memories: list[str],
-) -> AnswerContext:
-    return AnswerContext(
-        question_id=question.id,
-        system=system,
-        budget=budget,
-        text=text,
-        tokens=count_tokens(text),
-        seconds=seconds,
-        covered=covered,
-        memories=memories,
-    )
-
-
 @asynccontextmanager
 async def _open_context(resources: SystemResources) -> AsyncIterator[ContextSystem]:
     yield GraphmemContext(resources.memory)
@@ -323,21 +215,37 @@ async def _open_full_context(resources: SystemResources) -> AsyncIterator[Contex
 
 @asynccontextmanager
 async def _open_graphiti_search(resources: SystemResources) -> AsyncIterator[ContextSystem]:
-    if missing := missing_modules("graphiti"):
-        raise ConfigurationError(
-            f"--against graphiti-search needs {', '.join(missing)}: run pip install 'graphmem[graphiti]'."
-        )
     async with open_graphiti_baseline(resources.settings, resources.embedder) as baseline:
         yield GraphitiSearch(resources, baseline)
 
+
+EXTRACTING_SYSTEMS: Mapping[str, OpenExtractingSystem] = {GRAPHITI: open_graphiti_system, MEM0: open_mem0_system}
+"""The systems that extract by themselves, by name."""
 
 CONTEXT_SYSTEMS: Mapping[str, OpenSystem] = {
     CONTEXT: _open_context,
     SEARCH: _open_search,
     FULL_CONTEXT: _open_full_context,
     GRAPHITI_SEARCH: _open_graphiti_search,
+    **EXTRACTING_SYSTEMS,
 }
 """The systems that find a context, by name; `context` is always among those of a run."""
 
 SYSTEMS = (*CONTEXT_SYSTEMS, ASK)
 """The names of all systems."""
+
+
+def ensure_usable(systems: Sequence[str], *, has_model: bool) -> None:
+    """Raise ConfigurationError when a system lacks its package, or a model to extract with."""
+    if not has_model and (extracting := [system for system in systems if system in EXTRACTING_SYSTEMS]):
+        raise ConfigurationError(
+            f"--against {extracting[0]} needs a model to extract: set OPENAI_API_KEY or OPENAI_BASE_URL, or give "
+            "--replay with the recordings of a run."
+        )
+    for system in {GRAPHITI, GRAPHITI_SEARCH}.intersection(systems):
+        if missing := missing_modules("graphiti"):
+            raise ConfigurationError(
+                f"--against {system} needs {', '.join(missing)}: run pip install 'graphmem[graphiti]'."
+            )
+    if MEM0 in systems and (why := describe_unusable_mem0(find_mem0())):
+        raise ConfigurationError(f"--against {MEM0} {why}")

@@ -21,6 +21,7 @@ from graphmem.tenants.owners import Owner
 if TYPE_CHECKING:
     from graphiti_core import Graphiti
     from graphiti_core.driver.driver import GraphDriver
+    from graphiti_core.llm_client.client import LLMClient
     from graphiti_core.search.search_filters import SearchFilters
 
 
@@ -104,8 +105,13 @@ def graphiti_environment(embedder: Embedder) -> AbstractContextManager[None]:
 
 
 @asynccontextmanager
-async def connect_graphiti(driver: GraphDriver, embedder: Embedder) -> AsyncIterator[Graphiti]:
-    """Open Graphiti over a driver with graphmem's vectors; close both at the end."""
+async def connect_graphiti(
+    driver: GraphDriver, embedder: Embedder, model: LLMClient | None = None
+) -> AsyncIterator[Graphiti]:
+    """Open Graphiti over a driver with graphmem's vectors; close both at the end.
+
+    `model` answers the prompts of its extraction; its search needs none.
+    """
     from graphiti_core import Graphiti
     from graphiti_core.cross_encoder.openai_reranker_client import OpenAIRerankerClient
     from graphiti_core.embedder.client import EmbedderClient
@@ -124,7 +130,7 @@ async def connect_graphiti(driver: GraphDriver, embedder: Embedder) -> AsyncIter
     with graphiti_environment(embedder):
         graphiti = Graphiti(
             graph_driver=driver,
-            llm_client=OpenAIClient(config),
+            llm_client=model or OpenAIClient(config),
             embedder=SharedEmbedder(),
             cross_encoder=OpenAIRerankerClient(config),
         )

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from graphmem.evaluation.graphiti_system import graphiti_group
+from graphmem.neo4j.driver import Graph
 from tests.cli.conftest import Cli
 from tests.evaluation.benchmark_model import BenchmarkModel
 
@@ -141,6 +143,50 @@ async def test_a_run_whose_requests_failed_goes_on_when_it_is_started_again(
     assert "holds a run with other options (questions)" in other.err
 
 
+async def test_graphiti_extracts_by_itself_and_is_compared(
+    cli: Cli, model: BenchmarkModel, locomo: Path, tmp_path: Path, graph: Graph
+) -> None:
+    environment = {"OPENAI_BASE_URL": model.base_url}
+    run = ["evaluate", "locomo", "--data", str(locomo), "--against", "graphiti", "--budget", "100", "--json"]
+    model.unread = {"Otto", "Carl"}
+    model.failing["EdgeTimestamps"] = 1
+    broken = await cli(*run, "--out", str(tmp_path / "run"), **environment)
+    assert broken.code != 0
+    assert "refused the request (400, broken)" in broken.err
+    assert model.calls["ExtractedEntities"] == 1, "what follows waits for the message before it"
+    done = await cli(*run, "--out", str(tmp_path / "run"), **environment)
+    assert done.code == 0, done.err
+    assert model.calls["ExtractedEntities"] == 4, "a completion that is recorded is not asked for again"
+    report = done.json
+    rows = {row["system"]: row for row in report["systems"]}
+    assert rows["graphiti"]["score"] == 0.5, "it has nothing but what it has extracted"
+    assert rows["graphiti"]["evidence"] == 0.4, "of five messages that questions are about"
+    contexts = [json.loads(line) for line in (tmp_path / "run" / "contexts.jsonl").read_text("utf-8").splitlines()]
+    found = next(one for one in contexts if one["system"] == "graphiti" and "Ida" in one["text"])
+    assert "- Ida lives in Porto (2023-05-02 - present)" in found["text"]
+    ours, theirs = report["extractions"]
+    assert (ours["system"], theirs["system"]) == ("graphmem", "graphiti")
+    assert theirs["messages"] == 4
+    assert theirs["calls"] > ours["calls"] > 0
+    assert theirs["facts"] == 500, "two of four messages"
+    assert theirs["size"] > 500 * 4 * 384
+    assert [step["step"] for step in report["costs"]][:2] == ["extraction", "extraction, graphiti"]
+    text = (tmp_path / "run" / "report.md").read_text("utf-8")
+    assert "## What does not compare" in text
+    assert "| context" not in text.partition("## Extraction and storage")[2].partition("##")[0]
+    group = graphiti_group(report["options"]["tenant"], "conv-1")
+    assert await graph.fetch("graphiti.list_episodes", group_id=group) == [], (
+        "its group is removed when all contexts are built"
+    )
+
+    calls = dict(model.calls)
+    recorded = str(tmp_path / "run" / "recordings.jsonl")
+    again = await cli(*run, "--out", str(tmp_path / "second"), "--replay", recorded)
+    assert again.code == 0, again.err
+    assert model.calls == calls
+    assert [row["score"] for row in again.json["systems"]] == [row["score"] for row in report["systems"]]
+
+
 async def test_facts_that_the_file_states_are_measured_without_a_model(cli: Cli, tmp_path: Path) -> None:
     messages = [
         {"id": "1", "session": 1, "role": "user", "content": "Vera lives in Lund.", "timestamp": "2024-03-03T09:00:00Z"}
@@ -168,7 +214,15 @@ async def test_facts_that_the_file_states_are_measured_without_a_model(cli: Cli,
         (["longmemeval", "--data", "FILE"], "is no file of longmemeval"),
         (
             ["locomo", "--data", "FILE", "--against", "zep"],
-            "choose from context, search, full-context, graphiti-search, ask",
+            "choose from context, search, full-context, graphiti-search, graphiti, mem0, ask",
+        ),
+        (
+            ["locomo", "--data", "FILE", "--against", "graphiti", "--given-facts"],
+            "--against graphiti extracts, which --given-facts does not",
+        ),
+        (
+            ["locomo", "--data", "FILE", "--against", "graphiti", "--contexts-only"],
+            "--against graphiti needs a model to extract",
         ),
         (["locomo", "--data", "FILE", "--conversation", "conv-9"], "it has conv-1"),
         (["locomo", "--data", "FILE", "--price-in", "1"], "--price-in and --price-out together"),
@@ -193,3 +247,15 @@ async def test_a_plan_says_what_a_run_will_ask_of_models(cli_without_settings: C
     steps = {step["step"]: step for step in planned.json["steps"]}
     assert (steps["extraction"]["calls"], steps["reading"]["calls"], steps["judging"]["calls"]) == (4, 6, 3)
     assert planned.json["cost"] == pytest.approx(sum(step["cost"] for step in steps.values()))
+
+
+async def test_a_plan_counts_the_extraction_of_each_system(cli_without_settings: Cli, locomo: Path) -> None:
+    against = ["--against", "graphiti", "--against", "mem0"]
+    planned = await cli_without_settings("evaluate", "locomo", "--data", str(locomo), "--plan", "--json", *against)
+    assert planned.code == 0, planned.err
+    steps = {step["step"]: step for step in planned.json["steps"]}
+    graphiti, mem0 = steps["extraction, graphiti"], steps["extraction, mem0"]
+    assert graphiti["calls"] >= 3 * 4, "at least the entities of each message, which of them are known, and its facts"
+    assert mem0["calls"] == 2, "one for two messages"
+    assert mem0["prompt_tokens"] > 2 * 7_700
+    assert graphiti["completion_tokens"] > 0

@@ -39,8 +39,8 @@ class BenchmarkModel(CompletionServer):
 
     def _Extraction(self, text: str) -> Json:  # noqa: N802 - named as the schema
         lines = LINE.findall(_between(text, "conversation"))
-        found = [(int(number), home) for number, said in lines for home in HOME.findall(said)]
-        candidates = [_candidate(number, *home) for number, home in found if home[0] not in self.unread]
+        found = [(int(number), home) for number, said in lines for home in self._homes(said)]
+        candidates = [_candidate(number, *home) for number, home in found]
         turns: list[Json] = [{"message": int(number), "intent": None, "entities": []} for number, _ in lines]
         skip = not candidates
         reason = "nothing" if skip else ""
@@ -75,6 +75,53 @@ class BenchmarkModel(CompletionServer):
                 for number, given in answers
             ]
         }
+
+    def _ExtractedEntities(self, text: str) -> Json:  # noqa: N802 - of Graphiti, as those that follow
+        said = _between(text, "CURRENT MESSAGE")
+        names = [said.partition(":")[0], *(name for home in self._homes(said) for name in home)]
+        unique = dict.fromkeys(names)
+        return {"extracted_entities": [{"name": name, "entity_type_id": 0, "episode_indices": [0]} for name in unique]}
+
+    def _ExtractedEdges(self, text: str) -> Json:  # noqa: N802
+        return {
+            "edges": [
+                {
+                    "source_entity_name": name,
+                    "target_entity_name": place,
+                    "relation_type": "LIVES_IN",
+                    "fact": f"{name} lives in {place}",
+                    "valid_at": None,
+                    "invalid_at": None,
+                    "episode_indices": [0],
+                }
+                for name, place in self._homes(_between(text, "CURRENT_MESSAGE"))
+            ]
+        }
+
+    def _NodeResolutions(self, text: str) -> Json:  # noqa: N802
+        found = json.loads(_between(text, "ENTITIES"))
+        resolutions = [{"id": one["id"], "name": one["name"], "duplicate_candidate_id": -1} for one in found]
+        return {"entity_resolutions": resolutions}
+
+    def _EdgeDuplicate(self, text: str) -> Json:  # noqa: N802
+        return {"duplicate_facts": [], "contradicted_facts": []}
+
+    def _EdgeTimestamps(self, text: str) -> Json:  # noqa: N802
+        return {"valid_at": _between(text, "REFERENCE TIME"), "invalid_at": None}
+
+    def _SummarizedEntities(self, text: str) -> Json:  # noqa: N802
+        return {"summaries": []}
+
+    def _Mem0StatedMemories(self, text: str) -> Json:  # noqa: N802
+        said = text.rpartition("## New Messages\n")[2].partition("\n\n## Observation Date")[0]
+        stated = [
+            {"id": str(number), "text": f"{name} lives in {place}", "attributed_to": "user", "linked_memory_ids": []}
+            for number, (name, place) in enumerate(self._homes(said))
+        ]
+        return {"memory": stated}
+
+    def _homes(self, text: str) -> list[tuple[str, str]]:
+        return [home for home in HOME.findall(text) if home[0] not in self.unread]
 
     def _CauseAnswer(self, text: str) -> Json:  # noqa: N802
         expected = _between(text, "expected")

@@ -11,6 +11,7 @@ import pytest
 
 from graphmem.evaluation.benchmark import AskedQuestion, Benchmark, BenchmarkConversation, draw_questions
 from graphmem.evaluation.causes import Cause, CauseAnswer, find_cause
+from graphmem.evaluation.context_lines import FoundLine, fill_budget, find_quoted
 from graphmem.evaluation.formats import read_benchmark
 from graphmem.evaluation.judging import (
     CriteriaVerdict,
@@ -26,7 +27,6 @@ from graphmem.evaluation.judging import (
 from graphmem.evaluation.reading import reader_prompt
 from graphmem.evaluation.run_folder import AnswerContext, RecordFile
 from graphmem.evaluation.scores import answer_share, bootstrap, difference, evidence_share
-from graphmem.evaluation.systems import FoundLine, fill_budget, find_quoted
 from graphmem.runtime.errors import InvalidInput
 from graphmem.text.token_counts import count_tokens
 

@@ -14,3 +14,16 @@ RETURN r {.*, fact_embedding: null} AS properties, s.uuid AS source, o.uuid AS t
 // Return every episode of a group, the oldest first.
 MATCH (m:Episodic {group_id: $group_id})
 RETURN m {.*, content_embedding: null} AS properties ORDER BY m.valid_at, m.uuid
+
+// name: count_stored(group_id)
+// Return how many entities, facts and episodes a group has, and how many vectors these have together.
+CALL () { MATCH (n:Entity {group_id: $group_id}) RETURN count(n) AS entities, count(n.name_embedding) AS entity_vectors }
+CALL () {
+  MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
+  RETURN count(r) AS facts, count(r.fact_embedding) AS fact_vectors
+}
+CALL () {
+  MATCH (m:Episodic {group_id: $group_id})
+  RETURN count(m) AS episodes, count(m.content_embedding) AS episode_vectors
+}
+RETURN entities, facts, episodes, entity_vectors + fact_vectors + episode_vectors AS vectors

@@ -1,0 +1,209 @@
+"""Graphiti with its own extraction, as a system to compare with (extra `graphiti`).
+
+Every message becomes an episode, `speaker: text`, with the time of the message, as Graphiti's documentation describes
+messages. Its prompts go to the model that extracts for graphmem, through graphmem's client, and its texts to the same
+embedder. It writes into the same database, for each conversation into a group of its own, which is removed when all
+contexts of the run are built. Graphmem's group ids have a colon, which Graphiti's may not have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from graphmem.evaluation.benchmark import AskedQuestion, BenchmarkConversation, BenchmarkMessage
+from graphmem.evaluation.compared_system import (
+    GRAPHITI,
+    MAX_HITS,
+    NUMBER_BYTES,
+    ExtractingSystem,
+    SystemResources,
+    complete_usably,
+)
+from graphmem.evaluation.context_lines import FoundLine, describe_fact, fill_context
+from graphmem.evaluation.run_folder import AnswerContext, StoredSize
+from graphmem.models.language_model import LanguageModel
+from graphmem.models.receipt import Receipt
+from graphmem.runtime.errors import GraphmemError
+from graphmem.search.graphiti import PLACEHOLDER_API_KEY, connect_graphiti, graphiti_environment, read_group
+
+if TYPE_CHECKING:
+    from graphiti_core import Graphiti
+    from graphiti_core.llm_client.client import LLMClient
+
+    from graphmem.neo4j.driver import Graph
+
+_receipts: ContextVar[list[Receipt]] = ContextVar("graphiti_receipts")
+
+
+class _RequestFailed(BaseException):
+    """A request of Graphiti failed; no `Exception`, for which Graphiti would go on without the dates of a fact."""
+
+    def __init__(self, error: GraphmemError) -> None:
+        super().__init__(error.detail)
+        self.error = error
+
+
+class GraphitiSystem:
+    """Graphiti's `add_episode` and `search`."""
+
+    messages_per_add = 1
+    conversations_at_once = 1
+    """Words are weighed over all groups of a full-text index: with others in between, its prompts list known facts in
+    another order now and then, and a run could not be replayed."""
+
+    def __init__(self, resources: SystemResources, graphiti: Graphiti) -> None:
+        self._resources = resources
+        self._graphiti = graphiti
+        self._message_ids: dict[str, dict[str, str]] = {}
+
+    async def add(self, conversation: BenchmarkConversation, messages: Sequence[BenchmarkMessage]) -> Receipt:
+        """Store messages and extract from them; return what the requests cost. One that is stored is left out.
+
+        Raises ModelUnavailable when a request failed; of a message nothing is stored then.
+        """
+        from graphiti_core.nodes import EpisodeType
+
+        stored = set((await self._read_message_ids(conversation)).values())
+        with _counting_costs() as receipts:
+            for message in messages:
+                if message.id in stored:
+                    continue
+                # Graphiti compares with what it finds by words; the index of graphmem is updated right after a write.
+                await self._resources.graph.fetch("schema.await_indexes")
+                try:
+                    await self._graphiti.add_episode(
+                        name=message.id,
+                        episode_body=f"{message.speaker}: {message.content}",
+                        source_description="chat message",
+                        reference_time=message.timestamp or datetime.now(UTC),
+                        source=EpisodeType.message,
+                        group_id=self._group_id(conversation),
+                    )
+                except _RequestFailed as failed:
+                    raise failed.error from None
+        return sum(receipts, Receipt())
+
+    async def find(
+        self, conversation: BenchmarkConversation, question: AskedQuestion, budgets: Sequence[int]
+    ) -> list[AnswerContext]:
+        """Return the context of each budget: the facts found, with the days between which they hold."""
+        if conversation.id not in self._message_ids:
+            self._message_ids[conversation.id] = await self._read_message_ids(conversation)
+        ids = self._message_ids[conversation.id]
+        started = time.perf_counter()
+        edges = await self._graphiti.search(
+            question.text, group_ids=[self._group_id(conversation)], num_results=MAX_HITS
+        )
+        seconds = time.perf_counter() - started
+        lines = [
+            FoundLine(
+                describe_fact(edge.fact, edge.valid_at, edge.invalid_at),
+                [ids[episode] for episode in edge.episodes if episode in ids],
+                edge.uuid,
+            )
+            for edge in edges
+        ]
+        return [fill_context(question, GRAPHITI, budget, lines, seconds) for budget in budgets]
+
+    async def measure(self, conversation: BenchmarkConversation) -> StoredSize:
+        """Return how much is stored of a conversation."""
+        group_id, dimension = self._group_id(conversation), self._resources.embedder.dimension
+        return await measure_group(self._resources.graph, GRAPHITI, conversation, group_id, dimension)
+
+    async def remove(self, conversations: Sequence[BenchmarkConversation]) -> None:
+        """Remove the groups of conversations from the database."""
+        from graphiti_core.utils.maintenance.graph_data_operations import clear_data
+
+        groups = [self._group_id(conversation) for conversation in conversations]
+        await clear_data(self._graphiti.driver, group_ids=groups)
+
+    def _group_id(self, conversation: BenchmarkConversation) -> str:
+        return graphiti_group(self._resources.tenant, conversation.id)
+
+    async def _read_message_ids(self, conversation: BenchmarkConversation) -> dict[str, str]:
+        """Return the ids of the messages that are stored, by the uuids of their episodes."""
+        rows = await self._resources.graph.fetch("graphiti.list_episodes", group_id=self._group_id(conversation))
+        return {row["properties"]["uuid"]: row["properties"]["name"] for row in rows}
+
+
+def graphiti_group(tenant: str, conversation: str) -> str:
+    """Return the group of a conversation of the run with this tenant, of characters that Graphiti takes. Pure."""
+    return f"evaluate-{hashlib.sha256(f'{tenant}:{conversation}'.encode()).hexdigest()[:24]}"
+
+
+async def measure_group(
+    graph: Graph, system: str, conversation: BenchmarkConversation, group_id: str, dimension: int
+) -> StoredSize:
+    """Return how much a group of the graph holds: all versions of facts, entities and messages."""
+    values = json.dumps(await read_group(graph, group_id), ensure_ascii=False, default=str)
+    counted = (await graph.fetch("graphiti.count_stored", group_id=group_id))[0]
+    return StoredSize(
+        system=system,
+        conversation=conversation.id,
+        facts=counted["facts"],
+        entities=counted["entities"],
+        messages=counted["episodes"],
+        size=len(values.encode()) + counted["vectors"] * dimension * NUMBER_BYTES,
+    )
+
+
+@asynccontextmanager
+async def open_graphiti_system(resources: SystemResources) -> AsyncIterator[ExtractingSystem]:
+    """Open Graphiti on the database of the run, with the model that extracts for graphmem; needs its package."""
+    # Graphiti's queries name properties that no node has yet; Neo4j warns of them with every episode.
+    logging.getLogger("neo4j.notifications").setLevel(logging.ERROR)
+    settings = resources.settings
+    with graphiti_environment(resources.embedder):
+        from graphiti_core.driver.neo4j_driver import Neo4jDriver
+
+    class GraphmemSchemaDriver(Neo4jDriver):
+        async def build_indices_and_constraints(self, delete_existing: bool = False) -> None:
+            """Leave the schema as graphmem made it: it has every index that Graphiti reads, by the same name."""
+
+    password = settings.neo4j_password.get_secret_value() if settings.neo4j_password else ""
+    driver = GraphmemSchemaDriver(settings.neo4j_uri or "", settings.neo4j_user, password, settings.neo4j_database)
+    async with (
+        resources.open_model() as model,
+        connect_graphiti(driver, resources.embedder, _to_graphiti_client(model)) as graphiti,
+    ):
+        yield GraphitiSystem(resources, graphiti)
+
+
+def _to_graphiti_client(model: LanguageModel) -> LLMClient:
+    """Return Graphiti's client of servers with the OpenAI API, whose requests `model` sends."""
+    from graphiti_core.llm_client.config import LLMConfig
+    from graphiti_core.llm_client.openai_generic_client import OpenAIGenericClient
+
+    class GraphmemClient(OpenAIGenericClient):
+        async def _generate_response(
+            self, messages: Any, response_model: Any = None, *options: Any, **more_options: Any
+        ) -> dict[str, Any]:
+            prompt = [{"role": message.role, "content": self._clean_input(message.content)} for message in messages]
+            try:
+                answer = await complete_usably(model, prompt, response_model)
+            except GraphmemError as error:
+                raise _RequestFailed(error) from None
+            _receipts.get().append(answer.receipt)
+            values: dict[str, Any] = answer.value.model_dump(mode="json")
+            return values
+
+    return GraphmemClient(LLMConfig(api_key=PLACEHOLDER_API_KEY), client=model)
+
+
+@contextmanager
+def _counting_costs() -> Iterator[list[Receipt]]:
+    """Yield the receipts of the requests that Graphiti sends in this block, whatever other conversations send."""
+    receipts: list[Receipt] = []
+    token = _receipts.set(receipts)
+    try:
+        yield receipts
+    finally:
+        _receipts.reset(token)
