@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -505,11 +505,29 @@ class Graph:
         # On a connection of its own: it needs no free one among those in use, and the pool never gets a connection back
         # whose check was cancelled. A server that starts accepts connections before it opens its database. Of a cluster
         # any member may answer: it is there while it chooses a leader, and operations wait for that.
-        async with (
-            self._open_driver() as driver,
-            driver.session(database=self._database, default_access_mode=READ_ACCESS) as session,
-        ):
+        async with self._open_driver() as driver:
+            modes = (READ_ACCESS, WRITE_ACCESS) if self._is_routed else (READ_ACCESS,)
+            await _wait_for_one([self._ping(driver, access) for access in modes])
+
+    async def _ping(self, driver: AsyncDriver, access: str) -> None:
+        async with driver.session(database=self._database, default_access_mode=access) as session:
             await (await session.run(load_queries()["schema.ping"].text)).consume()
+
+
+async def _wait_for_one(works: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Wait until one of several has succeeded; raise the error of the last one if all fail."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        for number, done in enumerate(asyncio.as_completed(tasks), start=1):
+            try:
+                return await done
+            except (Neo4jError, DriverError, OSError):
+                if number == len(tasks):
+                    raise
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _read_database_state(transaction: Transaction) -> tuple[list[Row], list[Row]]:

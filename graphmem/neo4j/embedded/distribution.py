@@ -37,7 +37,7 @@ _JVM_LOCATIONS = (("/usr/lib/jvm", "*/bin/java"), ("/Library/Java/JavaVirtualMac
 
 @dataclass(frozen=True)
 class JavaRuntime:
-    """A Java runtime: its executable and its major version, and whether it has the vector module and archived classes."""
+    """A Java runtime: its executable, its major version, and whether it has the vector module and archived classes."""
 
     executable: Path
     version: int
