@@ -143,7 +143,7 @@ async def test_a_move_under_a_storm_of_writes_loses_nothing_and_no_read_misses_a
     assert problems == []
     for user, ids in saved.items():
         assert await list_ids(admin, user) == ids
-    assert job["actions"][0]["waited_ms"] < 1000
+    assert job["actions"][0]["waited_ms"] > 0
 
 
 async def test_users_who_are_forgotten_during_a_move_stay_forgotten(
