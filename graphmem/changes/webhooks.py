@@ -37,7 +37,7 @@ from graphmem.runtime.errors import Conflict, InvalidInput, NotFound, UserBeingF
 from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.times import MICROSECOND, Clock
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.settling import StateSettling
+from graphmem.tenants.settling import wait_for_writer
 from graphmem.tenants.users import lock_user
 
 
@@ -133,7 +133,7 @@ class WebhookStore:
 
     async def wait_for_writer(self, owner: Owner) -> None:
         """Wait until what a user's latest write changed can be read, all of it."""
-        await StateSettling(self._graph).wait_for_writer(owner)
+        await wait_for_writer(self._graph, owner)
 
     async def advance(self, webhook_id: str, user: PendingUser, position: WebhookPosition) -> bool:
         """Store the position of a webhook in the changes of a user; return False when either is gone."""

@@ -72,7 +72,7 @@ class SnapshotCache:
         """Return the current snapshot of a user and session, with that many of its latest messages at most.
 
         `place` is the space that shares the session, None for one of the user's own. `current_version` is the write
-        version of the reader, if the caller has read it; only a snapshot of that version is kept.
+        version of the reader, if the caller has read it; only a snapshot of that version is cached.
         """
         owner = scope_of(reader).owner
         key = (owner.group_id, (place or owner).group_id, session_id, message_limit)

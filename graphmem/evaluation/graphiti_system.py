@@ -12,7 +12,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -36,6 +36,7 @@ from graphmem.search.graphiti import PLACEHOLDER_API_KEY, connect_graphiti, grap
 
 if TYPE_CHECKING:
     from graphiti_core import Graphiti
+    from graphiti_core.edges import EntityEdge
     from graphiti_core.llm_client.client import LLMClient
 
     from graphmem.neo4j.driver import Graph
@@ -103,14 +104,7 @@ class GraphitiSystem:
             question.text, group_ids=[self._group_id(conversation)], num_results=MAX_HITS
         )
         seconds = time.perf_counter() - started
-        lines = [
-            FoundLine(
-                describe_fact(edge.fact, edge.valid_at, edge.invalid_at),
-                [ids[episode] for episode in edge.episodes if episode in ids],
-                edge.uuid,
-            )
-            for edge in edges
-        ]
+        lines = describe_edges(edges, ids)
         return [fill_context(question, GRAPHITI, budget, lines, seconds) for budget in budgets]
 
     async def measure(self, conversation: BenchmarkConversation) -> StoredSize:
@@ -132,6 +126,18 @@ class GraphitiSystem:
         """Return the ids of the messages that are stored, by the uuids of their episodes."""
         rows = await self._resources.graph.fetch("graphiti.list_episodes", group_id=self._group_id(conversation))
         return {row["properties"]["uuid"]: row["properties"]["name"] for row in rows}
+
+
+def describe_edges(edges: Sequence[EntityEdge], message_ids: Mapping[str, str]) -> list[FoundLine]:
+    """Return edges of Graphiti as lines; `message_ids` are those of messages by the uuids of their episodes. Pure."""
+    return [
+        FoundLine(
+            describe_fact(edge.fact, edge.valid_at, edge.invalid_at),
+            [message_ids[episode] for episode in edge.episodes if episode in message_ids],
+            edge.uuid,
+        )
+        for edge in edges
+    ]
 
 
 def graphiti_group(tenant: str, conversation: str) -> str:

@@ -36,7 +36,7 @@ from graphmem.evaluation.context_lines import (
     make_context,
 )
 from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
-from graphmem.evaluation.graphiti_system import open_graphiti_system
+from graphmem.evaluation.graphiti_system import describe_edges, open_graphiti_system
 from graphmem.evaluation.mem0_system import describe_unusable_mem0, find_mem0, open_mem0_system
 from graphmem.evaluation.run_folder import AnswerContext, GivenAnswer
 from graphmem.runtime.errors import ConfigurationError
@@ -135,14 +135,7 @@ class GraphitiSearch:
         edges = await self._baseline.find_edges(owner, question.text, MAX_HITS)
         episodes = [] if edges else await self._baseline.search_episodes(owner, question.text, MAX_HITS)
         seconds = time.perf_counter() - started
-        lines = [
-            FoundLine(
-                describe_fact(edge.fact, edge.valid_at, edge.invalid_at),
-                [ids[episode] for episode in edge.episodes if episode in ids],
-                edge.uuid,
-            )
-            for edge in edges
-        ]
+        lines = describe_edges(edges, ids)
         by_id = {message.id: message for message in conversation.messages}
         lines += [FoundLine(describe_message(by_id[ids[episode]]), [ids[episode]]) for episode in episodes]
         return [fill_context(question, GRAPHITI_SEARCH, budget, lines, seconds) for budget in budgets]

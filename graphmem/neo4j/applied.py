@@ -1,9 +1,9 @@
 """Which transactions of which groups are known to be applied in full.
 
 Neo4j applies a transaction to one index after the other before it answers the commit, and another transaction may read
-its revision before its changes. Whatever is kept by a revision must therefore be read after the transaction of that
-revision was applied: when its commit was answered, or when the lock that it held was free again. The transactions
-before it are applied, for each waited for the lock of the one before.
+its revision before its changes. Whatever a cache holds for a revision must therefore be read after the transaction of
+that revision was applied: when its commit was answered, or when the lock that it held was free again. The transactions
+before it are applied, because each waited for the lock of the one before.
 """
 
 from __future__ import annotations

@@ -301,8 +301,8 @@ class Graph:
     """A Neo4j database, with its connections.
 
     With an address that is routed (`neo4j://`), everything goes to the leader of the cluster, except for what
-    `fetch_value_from_any_member` reads. The bookmark of each read and write is kept, and no member answers before it
-    has what this process has read and written so far.
+    `fetch_value_from_any_member` reads. The driver stores the bookmark of each read and write, so that no member
+    answers before it has what this process has read and written so far.
 
     Reads find nothing of users whose erasure has begun, because an interrupted one leaves some of their data behind.
     Every method raises DatabaseUnavailable when the server is unavailable or does not answer, and ConfigurationError

@@ -85,6 +85,7 @@ class PlacedGraph(Graph):
         self.home = home
         self.others = others
         self.assignments = AssignmentTable(home)
+        # Groups take their revisions with them from one graph to another.
         self.applied = home.applied
         for database in others.values():
             database.graph.applied = home.applied

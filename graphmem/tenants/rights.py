@@ -88,7 +88,7 @@ class Rights:
         return await self._settling.settle([GroupState(*columns) for columns in found])
 
     async def close(self) -> None:
-        """Stop what is done in the background."""
+        """Stop waiting for writers in the background."""
         await self._settling.close()
 
 

@@ -1,4 +1,4 @@
-"""Whether what is read of groups can be kept by their revisions: the transaction of one may not be applied yet."""
+"""Whether caches may hold what is read of groups for their revisions, whose transactions may not be applied yet."""
 
 from __future__ import annotations
 
@@ -40,11 +40,6 @@ class StateSettling:
             state if self._is_applied(state) else state._replace(unsettled=uuid.uuid4().hex) for state in states
         )
 
-    async def wait_for_writer(self, owner: Owner) -> None:
-        """Wait until the transaction that holds the lock of a user is applied in full."""
-        for row in await self._graph.execute("users.wait_for_writer", group_id=owner.group_id):
-            self._graph.applied.note(owner.group_id, row["life"], row["revision"])
-
     async def close(self) -> None:
         """Stop waiting."""
         waits = [*self._waits.values()]
@@ -67,6 +62,14 @@ class StateSettling:
     async def _find_out(self, owner: Owner) -> None:
         begin_work_for(owner.tenant)
         try:
-            await self.wait_for_writer(owner)
+            await wait_for_writer(self._graph, owner)
         except Unavailable as error:
             log.info("whether a write is applied is not known yet", reason=error.detail)
+        except Exception:  # nobody awaits the result, and without it caches are passed by
+            log.exception("whether a write is applied could not be found out")
+
+
+async def wait_for_writer(graph: Graph, owner: Owner) -> None:
+    """Wait until the transaction that holds the lock of a user is applied in full."""
+    for row in await graph.execute("users.wait_for_writer", group_id=owner.group_id):
+        graph.applied.note(owner.group_id, row["life"], row["revision"])

@@ -1,4 +1,4 @@
-"""Nothing is kept in memory of a write of another process whose changes cannot all be read yet."""
+"""No cache holds what is read while a write of another process is being applied."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BEFORE, AFTER = "Mara lives in Lund", "Mara lives in Oslo"
 
 
 async def _read_all(services: Services, owner: Owner) -> dict[str, set[str]]:
-    """Return what each kind of read, all of which keep what they have read, tells of Mara."""
+    """Return what each kind of read, all of which have a cache, tells of Mara."""
     found = await services.retrieval.search(owner, SearchQuery(query="Where does Mara live?", explain=True))
     context = await services.contexts.build(owner, ContextRequest())
     looked_up = await services.retrieval.lookup(owner, "Mara")
@@ -65,7 +65,9 @@ async def _being_applied(graph: Graph, owner: Owner) -> AsyncIterator[None]:
         may_go_on.set()
 
 
-async def test_what_is_read_while_a_write_is_applied_is_not_kept(memory: Services, graph: Graph, owner: Owner) -> None:
+async def test_no_cache_holds_what_is_read_while_a_write_is_applied(
+    memory: Services, graph: Graph, owner: Owner
+) -> None:
     stated = MemoryIn.model_validate({"content": BEFORE, "subject": {"name": "Mara"}, "scope": "profile"})
     await memory.memories.save(owner, [stated])
     kinds = ("search", "context", "lookup", "profile")

@@ -28,11 +28,11 @@ RETURN coalesce(u.life, u.group_id) AS life, u.revision AS revision, u.last_writ
   EXISTS { MATCH (:Erasure {group_id: $group_id}) } AS is_being_forgotten
 
 // name: wait_for_writer(group_id)
-// Wait until the transaction that holds the lock of a user is applied in full, and return the revision and the time of that write.
+// Wait until the transaction that holds the lock of a user is applied in full, and return its revision.
 MATCH (u:User {group_id: $group_id})
 SET u.tenant = u.tenant
 WITH u WHERE u.write_version IS NOT NULL
-RETURN coalesce(u.life, u.group_id) AS life, coalesce(u.revision, 0) AS revision, u.last_write_at AS last_write_at
+RETURN coalesce(u.life, u.group_id) AS life, coalesce(u.revision, 0) AS revision
 
 // name: is_being_forgotten(group_id)
 // Return whether the erasure of a user has begun and not ended.
