@@ -48,6 +48,8 @@ class Received:
     headers: dict[str, str]
     body: dict[str, Any]
     query: str = ""
+    port: int = 0
+    """The caller's, which stays the same while its connection does."""
 
     @property
     def system(self) -> str:
@@ -84,7 +86,8 @@ class ProviderServer:
     async def answer(self, request: Request, make: Any) -> Response:
         content = await request.body()
         body = json.loads(content) if content else {}
-        received = Received(request.url.path, dict(request.headers), body, request.url.query)
+        port = request.client.port if request.client else 0
+        received = Received(request.url.path, dict(request.headers), body, request.url.query, port)
         self.received.append(received)
         answer = self.answers.pop(0) if self.answers else Answer("Yes.")
         self._count += 1

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 
 import httpx
-from fastapi.responses import StreamingResponse
 
 from graphmem.chats.answer_reader import PassingAnswer
 from graphmem.chats.upstream import CREDENTIAL_HEADERS
 from graphmem_api import headers
+from graphmem_api.streamed_response import StreamedResponse
 
 _HOP_BY_HOP = frozenset(
     {
@@ -48,9 +48,15 @@ def forwarded_request_headers(received: Mapping[str, str]) -> dict[str, str]:
 
 def forward_response(
     response: httpx.Response, passing: PassingAnswer | None, added: Mapping[str, str]
-) -> StreamingResponse:
+) -> StreamedResponse:
     """Return the response of a provider, whose bytes are read while they pass."""
-    forwarded = StreamingResponse(_relay(response, passing), response.status_code)
+
+    async def release() -> None:
+        if passing:
+            passing.end()  # of a caller who left before its first byte, too
+        await response.aclose()
+
+    forwarded = StreamedResponse(_relay(response, passing), release, response.status_code)
     forwarded.raw_headers = [
         (name.encode("latin-1"), value.encode("latin-1"))
         for name, value in (*_response_headers(response.headers.multi_items()), *added.items())
@@ -66,7 +72,7 @@ def _response_headers(received: Iterable[tuple[str, str]]) -> Iterable[tuple[str
             yield name, value
 
 
-async def _relay(response: httpx.Response, passing: PassingAnswer | None) -> AsyncIterator[bytes]:
+async def _relay(response: httpx.Response, passing: PassingAnswer | None) -> AsyncGenerator[bytes]:
     try:
         async for data in response.aiter_raw():
             if passing:
@@ -76,5 +82,4 @@ async def _relay(response: httpx.Response, passing: PassingAnswer | None) -> Asy
         raise BrokenAnswer(str(error) or type(error).__name__) from error
     finally:
         if passing:
-            passing.end()
-        await response.aclose()
+            passing.end()  # before the caller gets the end

@@ -96,14 +96,15 @@ class _MemoryTransport:
 
 
 class PassingStream(httpx.SyncByteStream, httpx2.SyncByteStream):
-    """The bytes of a response, read while they pass."""
+    """The bytes of a response, read while they pass; who stops and reads on gets the rest."""
 
     def __init__(self, response: Any, passing: PassingAnswer | None) -> None:
         self._response = response
+        self._received = response.iter_raw()
         self._passing = passing
 
     def __iter__(self) -> Iterator[bytes]:
-        for data in self._response.iter_raw():
+        for data in self._received:
             if self._passing:
                 self._passing.feed(data)
             yield data
@@ -116,20 +117,23 @@ class PassingStream(httpx.SyncByteStream, httpx2.SyncByteStream):
 
 
 class PassingAsyncStream(httpx.AsyncByteStream, httpx2.AsyncByteStream):
-    """The bytes of an asynchronous response, read while they pass."""
+    """The bytes of an asynchronous response, read while they pass; who stops and reads on gets the rest."""
 
     def __init__(self, response: Any, passing: PassingAnswer | None) -> None:
         self._response = response
+        self._received = response.aiter_raw()
         self._passing = passing
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for data in self._response.aiter_raw():
+        async for data in self._received:
             if self._passing:
                 self._passing.feed(data)
             yield data
 
     async def aclose(self) -> None:
         """Close the response; its answer is complete or has broken off."""
+        if not self._received.ag_running:  # another task reads on, and ends with the response
+            await self._received.aclose()
         await self._response.aclose()
         if self._passing:
             self._passing.end()

@@ -238,7 +238,7 @@ class ExportService:
 
     async def stream(
         self, owner: Owner, format: ExportFormat = "json", *, progress: ProgressCallback = ignore_progress
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         """Yield everything of a user as it is at one moment, history and vectors included, while it is read.
 
         The user's writes wait until all of it has been read, which takes as long for a slow caller as for a fast one.
@@ -264,7 +264,7 @@ class ExportService:
 
     async def stream_records(
         self, owner: Owner, format: ExportFormat = "json", *, progress: ProgressCallback = ignore_progress
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         """Yield the current memories of a user as records, in the order in which they were first written.
 
         The user's writes wait until all of them have been read.
@@ -300,7 +300,7 @@ class ExportService:
         view: ExportView = "full",
         *,
         progress: ProgressCallback = ignore_progress,
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         """Yield one view of a user: see `stream` and `stream_records`."""
         read = self.stream_records if view == "records" else self.stream
         return read(owner, format, progress=progress)

@@ -192,6 +192,20 @@ async def test_a_stream_comes_as_it_is_sent(provider: ProviderServer, client: As
         assert "".join(filter(None, pieces)) == "Slowly it comes."
 
 
+@pytest.mark.parametrize("library", [httpx, httpx2], ids=["httpx", "httpx2"])
+async def test_streamed_calls_keep_their_connection(
+    provider: ProviderServer, client: AsyncClient, library: Any
+) -> None:
+    provider.prepare(*["It comes in pieces."] * 2)
+    own = library.AsyncClient()
+    async with wrap_openai(connect_async(provider, http_client=own), user="mara", memory=client) as chat:
+        for _ in provider.answers.copy():
+            stream = await chat.chat.completions.create(model="m", messages=QUESTION, stream=True)
+            assert [chunk async for chunk in stream]
+    first, second = provider.received
+    assert first.port == second.port
+
+
 async def test_a_program_that_ends_at_once_loses_nothing(
     provider: ProviderServer, client: AsyncClient, address: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 
 from graphmem.user_data.export_document import export_json_schema
 from graphmem.user_data.export_writer import records_json_schema
@@ -15,6 +15,7 @@ from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep
 from graphmem_api.openapi import Responses
+from graphmem_api.streamed_response import StreamedResponse
 
 router = APIRouter(route_class=route_classes.ExportRoute, tags=["user data"])
 
@@ -44,10 +45,10 @@ async def export(
     place = await services.rights.find_place(owner, caller, query.space)
     chunks = services.exports.stream_view(place, query.format, query.view)
     first = await anext(chunks)
-    return StreamingResponse(_prepend_chunk(first, chunks), media_type=f"application/{query.format}")
+    return StreamedResponse(_prepend_chunk(first, chunks), chunks.aclose, media_type=f"application/{query.format}")
 
 
-async def _prepend_chunk(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _prepend_chunk(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     """Yield chunks whose first was read before the status was sent, so that a failure of the database is a 503."""
     yield first
     async for chunk in rest:
