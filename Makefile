@@ -9,8 +9,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
 	typescript site picture constraints bench-retrieval bench-habit bench-facts bench-scale bench-http bench-writes \
 	bench-active bench-spaces bench-first-requests bench-size bench-start bench-growth bench-context bench-model-calls \
-	bench-consolidation eval-extraction eval-consolidation eval-verification eval-precision eval-poison eval-secrets \
-	torture
+	bench-consolidation bench-flames eval-extraction eval-consolidation eval-verification eval-precision eval-poison \
+	eval-secrets torture
 
 help: ## List what there is to make
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -127,6 +127,11 @@ bench-spaces: $(VENV)/.installed-dev ## Measure searches of a user with five spa
 bench-first-requests: OPTIONS ?=
 bench-first-requests: $(VENV)/.installed-dev ## Measure first requests of new users at once, and of users nobody asked for
 	$(BIN)/python -m benches.bench_first_requests $(OPTIONS)
+
+bench-flames: OPTIONS ?=
+bench-flames: $(VENV)/.installed-dev ## Draw what a search, a context and a lookup compute
+	$(PIP) install --quiet -c constraints.txt --group flames
+	$(BIN)/python -m benches.bench_flames $(OPTIONS)
 
 bench-size: OPTIONS ?=
 bench-size: $(VENV)/.installed-dev ## Measure size, memory and the time until graphmem is installed, ready and fast

@@ -131,7 +131,8 @@ async def _reads(server: ActiveServer) -> dict[str, float]:
     return {result: float(count) for result, count in _READS.findall(text)}
 
 
-def _cpu_seconds(pids: dict[str, int]) -> dict[str, float]:
+def cpu_seconds(pids: dict[str, int]) -> dict[str, float]:
+    """Return the seconds of CPU that processes have used, by name."""
     times = {name: psutil.Process(pid).cpu_times() for name, pid in pids.items()}
     return {name: found.user + found.system for name, found in times.items()}
 
@@ -142,9 +143,9 @@ async def _run_size(data_dir: Path, resident_mb: int, given: argparse.Namespace,
     try:
         await _measure(server, given.agents, given.users, given.seconds, data)
         await settle(server.pids.values())
-        before, reads_before, started = _cpu_seconds(server.pids), await _reads(server), time.perf_counter()
+        before, reads_before, started = cpu_seconds(server.pids), await _reads(server), time.perf_counter()
         durations = await _measure(server, given.agents, given.users, given.seconds, data)
-        elapsed, after, reads = time.perf_counter() - started, _cpu_seconds(server.pids), await _reads(server)
+        elapsed, after, reads = time.perf_counter() - started, cpu_seconds(server.pids), await _reads(server)
         hits, misses = (reads.get(name, 0) - reads_before.get(name, 0) for name in ("hit", "miss"))
         return ActiveResult(
             resident_mb=resident_mb,
