@@ -3,7 +3,8 @@
     python -m benches.bench_flames [--facts 10000] [--seconds 15] [--out docs/images]
 
 Starts `graphmem serve` with one user of synthetic facts, has an agent send one request after another, and samples the
-stacks of the API with py-spy. Writes `flame-search.svg`, `flame-context.svg` and `flame-lookup.svg`, and prints the CPU
+stacks of the API with py-spy: of the thread that runs Python's code, not of those that wait or compute in libraries
+such as the embedder. Writes `flame-search.svg`, `flame-context.svg` and `flame-lookup.svg`, and prints the CPU
 time of a request of each kind.
 """
 
@@ -83,9 +84,9 @@ async def send_for(seconds: float, client: httpx.AsyncClient, send: Send) -> int
 
 
 async def draw(pid: int, seconds: float, title: str, file: Path) -> None:
-    """Sample the stacks of a process, those that compute only, and write them as a flame graph."""
+    """Sample the stack that runs Python's code in a process, and write what was found as a flame graph."""
     sampler = await asyncio.create_subprocess_exec(
-        find_py_spy(), "record", "--pid", str(pid), "--duration", f"{seconds:.0f}", "--format", "flamegraph",
+        find_py_spy(), "record", "--gil", "--pid", str(pid), "--duration", f"{seconds:.0f}", "--format", "flamegraph",
         "--rate", str(SAMPLES_PER_SECOND), "--output", str(file),
         stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip

@@ -195,8 +195,8 @@ DEMO_QUEUE = "graphmem-demo-jobs"
 JOB_WORKFLOW, TICK_WORKFLOW = "graphmem.job", "graphmem.tick"
 """DBOS workflows that run a job and that queue the job of a tick."""
 
-POLL_SECONDS = 0.1
-"""Seconds between two polls of a queue by a worker."""
+POLL_SECONDS, TICK_POLL_SECONDS = 0.1, 2.0
+"""Seconds between two polls of a queue by a worker; no schedule is more precise than a minute."""
 
 UNFINISHED = ["ENQUEUED", "DELAYED", "PENDING"]
 """DBOS statuses of jobs that are queued or running."""
@@ -272,7 +272,7 @@ class JobStore:
                 worker_concurrency=concurrency,
                 polling_interval_sec=POLL_SECONDS,
             )
-            self.client.register_queue(TICK_QUEUE, polling_interval_sec=POLL_SECONDS)
+            self.client.register_queue(TICK_QUEUE, polling_interval_sec=TICK_POLL_SECONDS)
 
     @property
     def listened_queues(self) -> list[str]:
