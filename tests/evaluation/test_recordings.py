@@ -14,7 +14,8 @@ from graphmem.models.structured_output import read_answer
 
 FIRST_PERSON = re.compile(r"\b(I|I'm|my|me|we|our|ich|mein|meine|wir|jag|min|vi|yo|mi|je|mon|ma|nous)\b")
 DANGLING_SUBJECT = re.compile(
-    r"(He|She|It(?! (?:is|was)\b.*\bthat\b)|They|This|That|There|Er|Sie|Es|Hon|Han|Ella|Elle|Il(?= (?:a|est|s|ne|n|y)\b))\b"
+    r"(He|She|It(?! (?:is|was)\b.*\bthat\b)|They|This|That|There"
+    r"|Er|Sie|Es|Hon|Han|Ella|Elle|Il(?= (?:a|est|s|ne|n|y)\b))\b"
 )
 
 
