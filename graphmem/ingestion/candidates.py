@@ -301,6 +301,11 @@ def validate_candidates(
     declared types of candidates by their index, `screenings` what the model says of the words that they are taken from.
     """
     user_name_keys = _SELF_NAMES | {name_key(name) for name in (user_entity_name, *user_names)}
+    told_names = [
+        user_name_keys.union(map(name_key, group.others)) if group.is_of_user
+        else frozenset(map(name_key, (group.name, *group.others)))
+        for group in collect_alias_groups(extraction, (user_entity_name, *user_names))
+    ]  # fmt: skip
     catches = find_catches(
         extraction.candidates, lines, screenings, lambda candidate: _is_user(candidate.subject, user_name_keys)
     )
@@ -313,6 +318,7 @@ def validate_candidates(
             continue
         dropped: dict[int, str] = {}
         with dropping_errors("validate", index, dropped):
+            candidate = _without_own_names(candidate, told_names)
             validated = _validate_candidate(candidate, lines, session_id, user_name_keys, labels.get(index))
             if isinstance(validated, Rejection):
                 rejections.append(validated)
@@ -329,6 +335,18 @@ def validate_candidates(
                 candidates.append(replace(validated, memory=memory, catch=catches.get(index)))
         rejections += [Rejection(candidate.type.value, reason) for reason in dropped.values()]
     return _merge_duplicates(candidates), rejections
+
+
+def _without_own_names(candidate: Candidate, told_names: Iterable[Set[str]]) -> Candidate:
+    """Return a candidate without entities that are only other names of its subject, as the answer itself says.
+
+    "Mara's full name is Mara Lindqvist" is about one person; an entity of that name would be a second one.
+    """
+    subject = name_key(candidate.subject.name)
+    own = {key for names in told_names if subject in names for key in names}
+    is_own = candidate.object is not None and name_key(candidate.object.name) in own - {subject}
+    others = [entity for entity in candidate.entities if name_key(entity.name) not in own]
+    return candidate.model_copy(update={"object": None if is_own else candidate.object, "entities": others})
 
 
 def collect_alias_groups(extraction: Extraction, user_names: Iterable[str]) -> list[AliasGroup]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -25,9 +26,9 @@ from tests.ingestion.conftest import candidate, extraction
 
 
 def read(
-    *candidates: dict[str, Any], lines: list[TranscriptLine] | None = None
+    *candidates: dict[str, Any], lines: list[TranscriptLine] | None = None, names: Sequence[dict[str, Any]] = ()
 ) -> tuple[list[ValidatedCandidate], list[Rejection]]:
-    answer = Extraction.model_validate(extraction(*candidates))
+    answer = Extraction.model_validate(extraction(*candidates, names=list(names)))
     return validate_candidates(
         answer, lines or [line(1), line(2, MessageRole.ASSISTANT)], "s1", "user-7", ["Mara"], lambda _: None
     )
@@ -46,6 +47,30 @@ def test_the_user_is_known_by_every_name_and_never_an_entity_of_their_own() -> N
     for name in ("User", "the user", "Mara", "MARA", "user-7"):
         ((validated,), _) = read(candidate("x", subject={"name": name, "type": "Person"}))
         assert validated.memory.subject is None
+
+
+def test_another_name_of_the_subject_is_no_entity_of_its_own() -> None:
+    user, thing = {"name": "User", "type": "Person"}, {"name": "Bathroom thermostat", "type": "Product"}
+    ((of_user, of_thing, of_others), _) = read(
+        candidate("Mara's name is Mara Lindqvist", subject=user, object={"name": "Mara Lindqvist", "type": "Name"}),
+        candidate(
+            "The thermostat is called Bath North", subject=thing, object={"name": "Bath North", "type": "Product"},
+            entities=[{"name": "bath north", "type": ""}, {"name": "Elin", "type": "Person"}],
+        ),
+        candidate(
+            "Jonas Brandt is married to Jonas Okafor",
+            subject={"name": "Jonas Brandt", "type": "Person"}, object={"name": "Jonas Okafor", "type": "Person"},
+        ),
+        names=[
+            {"name": "Mara Lindqvist", "others": ["User", "Mara"]},
+            {"name": "Bath North", "others": ["Bathroom thermostat"]},
+            {"name": "Jonas Brandt", "others": ["Jonas Okafor"]},
+        ],
+    )  # fmt: skip
+    assert of_user.memory.object is None
+    assert of_thing.memory.object is None
+    assert [entity.name for entity in of_thing.memory.entities] == ["Elin"]
+    assert of_others.memory.object is not None, "two names that cannot be one person's"
 
 
 def test_the_user_as_object_gets_the_user_entitys_name() -> None:
