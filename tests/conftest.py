@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
@@ -38,6 +39,11 @@ PROBE_SECONDS = availability.PROBE_SECONDS
 
 PATIENT_PROBE_SECONDS = 60.0
 """Seconds in which the database of a run must answer the question whether it is there."""
+
+
+# How long an example takes says nothing about what is tested: the machine may be busy.
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("patient")
 
 
 class FakeClock:

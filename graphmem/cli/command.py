@@ -391,7 +391,9 @@ class LazyLogHandler(logging.Handler):
     """Configures the log when there is something to log: most commands end without, and start sooner."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log a record as the processes of graphmem do."""
+        """Log a record as graphmem's processes do, but none of the driver, whose errors the command itself reports."""
+        if record.name.startswith("neo4j.") and logging.getLogger().level > logging.INFO:
+            return
         from graphmem.runtime.logs import configure_logs
 
         root = logging.getLogger()

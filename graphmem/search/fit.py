@@ -71,7 +71,7 @@ class WordScores(NamedTuple):
     def of(cls, question: str, facts: Mapping[str, FactCandidate], languages: tuple[str, ...]) -> WordScores:
         """Return the scores of facts for the words of a question, with the statistics of these facts."""
         asked = tokenize(question, languages)
-        texts = [tokenize(fact.text, languages) for fact in facts.values()]
+        texts = [fact_tokens(fact, languages) for fact in facts.values()]
         return cls(dict(zip(facts, bm25_scores(asked, texts), strict=True)), bm25_total(asked, texts))
 
     def share(self, uuid: str) -> float:
@@ -175,7 +175,7 @@ def fit_features(
     named = {mention.id for mention in mentions if not mention.is_user}
     about = Counter(entity_id for fact in facts.values() for entity_id in named.intersection(fact.entity_ids))
     words = _QuestionWords.of(question, mentions, languages)
-    stems = {uuid: frozenset(tokenize(_statement(fact), languages)) for uuid, fact in facts.items()}
+    stems = {uuid: frozenset(statement_tokens(fact, languages)) for uuid, fact in facts.items()}
     weights = words.weights(stems.values())
     total = sum(weights.values())
     return {
@@ -236,9 +236,14 @@ class _QuestionWords(NamedTuple):
         return shared / total if total else 0.0
 
 
-def _statement(fact: FactCandidate) -> str:
-    """Return a statement with its predicate, its names and its tags, without the messages it was taken from."""
-    return f"{fact.content}\n{fact.context.partition(chr(10))[0]}"
+def statement_tokens(fact: FactCandidate, languages: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the stems of a statement with its predicate, its names and its tags, without those of its messages."""
+    return tokenize(f"{fact.content}\n{fact.context.partition(chr(10))[0]}", languages)
+
+
+def fact_tokens(fact: FactCandidate, languages: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the stems of a statement and its context; no word spans two lines, so that each part is read once."""
+    return statement_tokens(fact, languages) + tokenize(fact.context.partition("\n")[2], languages)
 
 
 def _specificity(about: int, facts: int) -> float:

@@ -314,11 +314,6 @@ class FactCandidate(NamedTuple):
     similarity: float | None
     trust_kind: str = "user"
 
-    @property
-    def text(self) -> str:
-        """The statement and its context."""
-        return f"{self.content}\n{self.context}"
-
 
 @dataclass(frozen=True, slots=True)
 class MessageCandidate:

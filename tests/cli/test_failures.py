@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 
+import pytest
+
 from tests.cli.conftest import Cli, CommandResult
 
 
@@ -61,8 +63,9 @@ async def test_invalid_line_is_reported_before_anything_is_stored(cli_without_se
     )
 
 
-async def test_unreachable_neo4j_is_one_line_with_advice(cli_without_settings: Cli) -> None:
-    done = await cli_without_settings("entity", "--user", "mara", "Jonas", **UNREACHABLE_NEO4J)
+@pytest.mark.parametrize("scheme", ["bolt", "neo4j"])
+async def test_unreachable_neo4j_is_one_line_with_advice(cli_without_settings: Cli, scheme: str) -> None:
+    done = await cli_without_settings("entity", "--user", "mara", "Jonas", GRAPHMEM_NEO4J_URI=f"{scheme}://127.0.0.1:1")
     assert_one_line(done, 1, "Neo4j cannot be reached", "try again")
 
 

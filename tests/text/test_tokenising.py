@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graphmem.text.tokenising import UNSPACED_LETTER, split_words, stem, stem_prefix, tokenize
 
@@ -37,3 +39,8 @@ def test_a_stem_prefix_begins_every_form_of_a_word(word: str, prefix: str) -> No
 
 def test_words_are_runs_of_letters_and_digits() -> None:
     assert split_words("Mara's snake_case, 2 dogs") == ["Mara", "s", "snake", "case", "2", "dogs"]
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_no_word_spans_two_lines(first: str, second: str) -> None:
+    assert tokenize(f"{first}\n{second}") == tokenize(first) + tokenize(second)
