@@ -27,16 +27,14 @@ from pathlib import Path
 import httpx
 import numpy as np
 import psutil
-from pydantic import SecretStr
 
 from benches.bench_http import settle
 from benches.bench_scale import load
 from benches.machine import describe_machine
 from benches.metrics import quantile
-from benches.server_process import ServerProcess
+from benches.server_process import ServerProcess, running_neo4j
 from benches.synthetic_data import SyntheticData
 from graphmem.app.components import open_components
-from graphmem.neo4j.embedded.server import EmbeddedNeo4j
 from graphmem.runtime import process
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
@@ -164,17 +162,11 @@ async def _run_size(data_dir: Path, resident_mb: int, given: argparse.Namespace,
 
 async def run(folder: Path, given: argparse.Namespace) -> list[ActiveResult]:
     """Fill the database and measure each size of the memory."""
-    data_dir = folder / "data"
-    settings = Settings(_env_file=None, data_dir=data_dir)
-    async with await EmbeddedNeo4j.start_or_join(
-        settings.data_dir, settings.cache_dir, mirror=settings.jar_mirror
-    ) as database:
-        info = database.info
-        connection = {"neo4j_uri": info.uri, "neo4j_user": info.user, "neo4j_password": SecretStr(info.password)}
-        data = await _fill(settings.model_copy(update=connection), given.users, given.facts)
+    async with running_neo4j(folder / "data") as settings:
+        data = await _fill(settings, given.users, given.facts)
         results = []
         for size in (int(size) for size in given.resident.split(",")):
-            results.append(await _run_size(data_dir, size, given, data))
+            results.append(await _run_size(settings.data_dir, size, given, data))
             print(asdict(results[-1]), flush=True)
         return results
 

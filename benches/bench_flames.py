@@ -22,16 +22,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import httpx
-from pydantic import SecretStr
 
 from benches.bench_active import cpu_seconds
 from benches.bench_http import settle
 from benches.bench_scale import load
 from benches.machine import describe_machine
-from benches.server_process import ServerProcess
+from benches.server_process import ServerProcess, running_neo4j
 from benches.synthetic_data import SyntheticData
 from graphmem.app.components import open_components
-from graphmem.neo4j.embedded.server import EmbeddedNeo4j
 from graphmem.runtime import process
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
@@ -108,15 +106,9 @@ def find_py_spy() -> str:
 
 async def run(folder: Path, facts: int, seconds: float, out: Path) -> None:
     """Fill the database, and draw a flame graph of each kind of request."""
-    data_dir = folder / "data"
-    settings = Settings(_env_file=None, data_dir=data_dir)
-    async with await EmbeddedNeo4j.start_or_join(
-        settings.data_dir, settings.cache_dir, mirror=settings.jar_mirror
-    ) as database:
-        info = database.info
-        connection = {"neo4j_uri": info.uri, "neo4j_user": info.user, "neo4j_password": SecretStr(info.password)}
-        data = await fill(settings.model_copy(update=connection), facts)
-        server = ServerProcess(data_dir)
+    async with running_neo4j(folder / "data") as settings:
+        data = await fill(settings, facts)
+        server = ServerProcess(settings.data_dir)
         await server.start()
         try:
             async with server.open_client() as client:

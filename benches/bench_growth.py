@@ -19,10 +19,9 @@ from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import SecretStr
-
 from benches.bench_scale import BIG, SMALL, load
 from benches.metrics import quantile
+from benches.server_process import running_neo4j
 from benches.synthetic_data import SyntheticData, users
 from graphmem.app.bootstrap import Services
 from graphmem.app.consolidation import ConsolidationComponents
@@ -31,10 +30,8 @@ from graphmem.context.models import ContextRequest
 from graphmem.conversations.session import MessageIn, MessageRole, MessagesIn, SessionListQuery
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import MemoryIn, MemoryPatch
-from graphmem.neo4j.embedded.server import EmbeddedNeo4j
 from graphmem.runtime import process
 from graphmem.runtime.paging import PageQuery
-from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import utc_now
 from graphmem.search.models import EntityGraphQuery, EntityListQuery, EntityMemoriesQuery, SearchQuery
 from graphmem.tenants.owners import Owner
@@ -150,26 +147,18 @@ async def measure(memory: Services, rounds: int, warm_up_rounds: int) -> dict[st
 
 async def run(sizes: Sequence[int], rounds: int, folder: Path) -> dict[int, dict[str, list[float]]]:
     """Fill the graph and measure it, size by size."""
-    settings = Settings()
-    async with await EmbeddedNeo4j.start_or_join(folder, settings.cache_dir, mirror=settings.jar_mirror) as server:
-        connection = {
-            "neo4j_uri": server.info.uri,
-            "neo4j_user": server.info.user,
-            "neo4j_password": SecretStr(server.info.password),
-            "data_dir": folder,
-        }
-        async with Services.open(settings.model_copy(update=connection), worker=False) as memory:
-            data = SyntheticData(7, memory.components.embedder.dimension)
-            found: dict[int, dict[str, list[float]]] = {}
-            total = 0
-            for size in sizes:
-                for owner, count in users(size - total, f"growth{size}", BIG, SMALL):
-                    await load(memory.components, data, owner, count)
-                    total += count
-                await memory.components.graph.fetch("schema.await_indexes")
-                print(f"{total:,} facts", flush=True)
-                found[total] = await measure(memory, rounds, WARM_UP_ROUNDS if found else FIRST_WARM_UP_ROUNDS)
-            return found
+    async with running_neo4j(folder) as settings, Services.open(settings, worker=False) as memory:
+        data = SyntheticData(7, memory.components.embedder.dimension)
+        found: dict[int, dict[str, list[float]]] = {}
+        total = 0
+        for size in sizes:
+            for owner, count in users(size - total, f"growth{size}", BIG, SMALL):
+                await load(memory.components, data, owner, count)
+                total += count
+            await memory.components.graph.fetch("schema.await_indexes")
+            print(f"{total:,} facts", flush=True)
+            found[total] = await measure(memory, rounds, WARM_UP_ROUNDS if found else FIRST_WARM_UP_ROUNDS)
+        return found
 
 
 def table(found: dict[int, dict[str, list[float]]]) -> str:

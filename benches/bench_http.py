@@ -27,7 +27,6 @@ from pathlib import Path
 
 import httpx
 import psutil
-from pydantic import SecretStr
 
 from benches.bench_scale import BIG, SMALL, load, make_questions, sample_fact_texts
 from benches.english_words import load_english_words
@@ -36,13 +35,11 @@ from benches.http_verbs import LoadPlan, PlannedUser, Verb, long_text, make_verb
 from benches.locust_process import run_locust
 from benches.machine import describe_machine
 from benches.previous import read_previous
-from benches.server_process import ServerProcess, clean_environment
+from benches.server_process import ServerProcess, clean_environment, running_neo4j
 from benches.synthetic_data import SyntheticData, users
 from graphmem.app.components import Components, open_components
 from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
-from graphmem.neo4j.embedded.server import EmbeddedNeo4j
 from graphmem.runtime import process
-from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
 
 TENANT = "default"
@@ -108,15 +105,9 @@ class HttpBenchmark:
 
     async def run(self) -> tuple[list[HttpResult], list[str]]:
         """Fill the graph, start the server and measure; return the results and remarks on them."""
-        settings = Settings(_env_file=None, data_dir=self._server.data_dir)
         async with AsyncExitStack() as stack:
-            database = await EmbeddedNeo4j.start_or_join(
-                settings.data_dir, settings.cache_dir, mirror=settings.jar_mirror
-            )
-            stack.push_async_callback(database.stop)
-            info = database.info
-            connection = {"neo4j_uri": info.uri, "neo4j_user": info.user, "neo4j_password": SecretStr(info.password)}
-            components = await stack.enter_async_context(open_components(settings.model_copy(update=connection)))
+            settings = await stack.enter_async_context(running_neo4j(self._server.data_dir))
+            components = await stack.enter_async_context(open_components(settings))
             self._words = await load_english_words(settings)
             planned = await self._fill(components)
             stack.push_async_callback(self._server.stop)

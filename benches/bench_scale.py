@@ -24,18 +24,16 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from pydantic import SecretStr
 
 from benches.metrics import quantile
+from benches.server_process import find_neo4j, running_neo4j
 from benches.synthetic_data import SyntheticData, users
 from graphmem.app.components import Components, RetrievalComponents, open_components
 from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.listing import SortOrder
 from graphmem.models.embedder import Embedder
-from graphmem.neo4j.embedded.server import EmbeddedNeo4j
 from graphmem.runtime import process
-from graphmem.runtime.settings import Settings
 from graphmem.search.candidates import DatabaseSource
 from graphmem.search.hybrid_search import MIN_CANDIDATES_PER_CHANNEL
 from graphmem.search.models import SearchQuery
@@ -245,15 +243,9 @@ async def index_recall(
 
 async def run(sizes: Sequence[int], folder: Path, with_baseline: bool) -> list[ScaleResult]:
     """Fill the graph and measure it, size by size."""
-    settings = Settings()
     async with AsyncExitStack() as stack:
-        server = await EmbeddedNeo4j.start_or_join(folder, settings.cache_dir, mirror=settings.jar_mirror)
-        stack.push_async_callback(server.stop)
-        info = server.info
-        connection = {"neo4j_uri": info.uri, "neo4j_user": info.user, "neo4j_password": SecretStr(info.password)}
-        components = await stack.enter_async_context(
-            open_components(settings.model_copy(update={**connection, "data_dir": folder}))
-        )
+        settings = await stack.enter_async_context(running_neo4j(folder))
+        components = await stack.enter_async_context(open_components(settings))
         real = components.embedder
         data = SyntheticData(7, real.dimension)
         embedder = SyntheticEmbedder(data, real.dimension)
@@ -282,7 +274,7 @@ async def run(sizes: Sequence[int], folder: Path, with_baseline: bool) -> list[S
                 if members:
                     chosen = data.rng.sample(members, min(10, len(members)))
                     await measure(components, data, embedder, real, baseline, chosen, count, step)
-            step.memory_mb = psutil.Process(info.pid).memory_info().rss / 1e6
+            step.memory_mb = psutil.Process(find_neo4j(folder)).memory_info().rss / 1e6
             step.disk_mb = disk_mb(folder)
             steps.append(step)
             print(table(steps), flush=True)

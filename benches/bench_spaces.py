@@ -22,17 +22,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import httpx
-from pydantic import SecretStr
 
 from benches.bench_http import settle
 from benches.bench_scale import load, make_questions, sample_fact_texts
 from benches.english_words import load_english_words
 from benches.machine import describe_machine
 from benches.metrics import quantile
-from benches.server_process import ServerProcess
+from benches.server_process import ServerProcess, running_neo4j
 from benches.synthetic_data import SyntheticData
 from graphmem.app.components import open_components
-from graphmem.neo4j.embedded.server import EmbeddedNeo4j
 from graphmem.runtime import process
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
@@ -168,13 +166,8 @@ async def _ask(client: httpx.AsyncClient, questions: Sequence[str], durations: d
 
 async def run(folder: Path, given: argparse.Namespace) -> list[SpacesResult]:
     """Fill the database and measure with each size of the memory for active users."""
-    settings = Settings(_env_file=None, data_dir=folder / "data")
-    async with await EmbeddedNeo4j.start_or_join(
-        settings.data_dir, settings.cache_dir, mirror=settings.jar_mirror
-    ) as database:
-        info = database.info
-        connection = {"neo4j_uri": info.uri, "neo4j_user": info.user, "neo4j_password": SecretStr(info.password)}
-        questions = await _fill(settings.model_copy(update=connection), given)
+    async with running_neo4j(folder / "data") as settings:
+        questions = await _fill(settings, given)
         results = []
         for size in (int(size) for size in given.resident.split(",")):
             results.append(await _measure(settings.data_dir, size, questions))

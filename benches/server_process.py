@@ -9,14 +9,17 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import httpx
 import psutil
+from pydantic import SecretStr
 
 from graphmem.neo4j.embedded.home import Neo4jHome
+from graphmem.neo4j.embedded.server import EmbeddedNeo4j
+from graphmem.runtime.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 
@@ -78,9 +81,7 @@ class ServerProcess:
     def pids(self) -> dict[str, int]:
         """The process ids of the API and of Neo4j."""
         assert self._process is not None, "the server is not started"
-        state = Neo4jHome.in_data_dir(self.data_dir).run_files.read_state()
-        assert state is not None, "the embedded Neo4j is not running"
-        return {"API": self._process.pid, "Neo4j": state.pid}
+        return {"API": self._process.pid, "Neo4j": find_neo4j(self.data_dir)}
 
     async def start(self) -> float:
         """Start the API, and Neo4j unless it runs; return the seconds until it was ready."""
@@ -128,6 +129,23 @@ class ServerProcess:
     def memory_mb(self) -> dict[str, float]:
         """Return the resident memory of the API and of Neo4j in MB."""
         return {name: psutil.Process(pid).memory_info().rss / 1e6 for name, pid in self.pids.items()}
+
+
+def find_neo4j(data_dir: Path) -> int:
+    """Return the process id of the embedded Neo4j of a data folder, which runs."""
+    state = Neo4jHome.in_data_dir(data_dir).run_files.read_state()
+    assert state is not None, "the embedded Neo4j is not running"
+    return state.pid
+
+
+@asynccontextmanager
+async def running_neo4j(data_dir: Path) -> AsyncIterator[Settings]:
+    """Run the embedded Neo4j of a data folder during the block; yield settings that connect to it."""
+    settings = Settings(_env_file=None, data_dir=data_dir)
+    async with await EmbeddedNeo4j.start_or_join(data_dir, settings.cache_dir, mirror=settings.jar_mirror) as server:
+        info = server.info
+        connection = {"neo4j_uri": info.uri, "neo4j_user": info.user, "neo4j_password": SecretStr(info.password)}
+        yield settings.model_copy(update=connection)
 
 
 def clean_environment(root: Path = ROOT) -> dict[str, str]:
