@@ -143,7 +143,7 @@ class Services:
             consolidation.discovery, runs, consolidation.executor, rollbacks, jobs, self.waiting, clock
         )
         self.maintenance = MaintenanceService(jobs, self.waiting)
-        self.reembedding = ReembeddingService(VectorStore(graph), jobs, settings)
+        self.reembedding = ReembeddingService(VectorStore(graph), jobs, settings, components.placed)
         self.exports = ExportService(ExportStore(graph), components.embedder, clock)
         import_store = ImportStore(graph, facts)
         self.file_imports = FileImporter(import_store, components.embedder)

@@ -202,7 +202,8 @@ async def _open_placed_graph(
     async def prepare(graph: Graph) -> None:
         await migrate(graph, model)
         state, of_home = await graph.vector_state(refresh=True), await home.vector_state()
-        if state is None or of_home is None or state.searched_model != of_home.searched_model:
+        # While a re-embedding is under way, one of both may be of the model that the other will be of.
+        if state is None or of_home is None or state.models.isdisjoint(of_home.models):
             raise ConfigurationError(
                 f"its vectors are of {state.searched_model.name if state else 'no model'}, those of the home graph of "
                 f"{of_home.searched_model.name if of_home else 'no model'}."

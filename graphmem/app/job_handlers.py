@@ -88,7 +88,7 @@ def build_job_handlers(services: Services, consolidation: ConsolidationComponent
     maintenance = build_maintenance_job(components, jobs, consolidation.runs, services.learner, services.context_usage)
     embedder = components.embedder
     reembedding = (
-        [JobHandler(REEMBEDDING_JOB, ReembeddingJob(VectorStore(components.graph), embedder).handle)]
+        [JobHandler(REEMBEDDING_JOB, ReembeddingJob(VectorStore(components.graph), embedder, components.placed).handle)]
         if isinstance(embedder, RecordedEmbedder)
         else []
     )

@@ -4,12 +4,16 @@ Its progress is in the database, so a job that is killed goes on where it was. T
 `ReembeddingPhase`: vectors of the next model are written beside the current ones; then searches read those, while the
 current ones are replaced; then searches read the replaced ones, and the copies are removed. Before a phase that
 removes what the former one reads, the job waits until every process has seen the change.
+
+Where tenants live in several graphs, all of them get the next model before the first vector is computed, and one is
+replaced after the other. No tenant moves meanwhile: a move that has begun is waited for, and none begins.
 """
 
 from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Sequence
 from typing import Literal
 
 from graphmem.jobs.job import Job, JobAction, JobOutcome, JobStatus
@@ -17,11 +21,14 @@ from graphmem.jobs.kinds import JobKind, JobPayload, Steps
 from graphmem.jobs.runner import JobRunner
 from graphmem.memories.vectors import VectorStore
 from graphmem.models.embedder import RecordedEmbedder, create_embedder, describe_model
-from graphmem.models.embedding_models import EmbeddingModel, EmbeddingStatus, ReembeddingPhase
+from graphmem.models.embedding_models import EmbeddingModel, EmbeddingStatus, ReembeddingPhase, VectorState
 from graphmem.models.receipt import Receipt
+from graphmem.neo4j.assignments import MoveState
 from graphmem.neo4j.driver import NONE_HIDDEN_SECONDS
-from graphmem.runtime.errors import ConfigurationError, Conflict, InvalidInput, NotConfigured
-from graphmem.runtime.settings import Settings
+from graphmem.neo4j.placed_graph import PlacedGraph
+from graphmem.neo4j.work import working_in
+from graphmem.runtime.errors import ConfigurationError, Conflict, InvalidInput
+from graphmem.runtime.settings import HOME_GRAPH, Settings
 from graphmem.tenants.owners import Owner
 
 BATCH_SIZE = 128
@@ -29,6 +36,10 @@ BATCH_SIZE = 128
 
 SWITCH_SECONDS = 2 * NONE_HIDDEN_SECONDS
 """Seconds after which every process has seen a change of phase, and finished the request that it was answering."""
+
+
+MOVE_PAUSE = 1.0
+"""Seconds between two questions whether a move is over."""
 
 
 class ReembeddingPayload(JobPayload):
@@ -62,12 +73,14 @@ class ReembeddingJob:
         self,
         vectors: VectorStore,
         embedder: RecordedEmbedder,
+        placed: PlacedGraph | None = None,
         pause: float = SWITCH_SECONDS,
         batch_size: int = BATCH_SIZE,
     ) -> None:
         """Create the handler; `pause` is the time in seconds that a change of phase takes to reach every process."""
         self._vectors = vectors
         self._embedder = embedder
+        self._placed = placed
         self._pause = pause
         self._batch_size = batch_size
 
@@ -80,8 +93,27 @@ class ReembeddingJob:
         )
 
     async def _replace_all(self, model: EmbeddingModel, job_id: str) -> int:
-        state = await self._vectors.begin(model, job_id)
-        if state.job_id != job_id:
+        for name in _graph_names(self._placed):
+            with working_in(name):
+                await self._vectors.begin(model, job_id)
+        await self._await_moves()
+        count = 0
+        for name in _graph_names(self._placed):
+            with working_in(name):
+                count += await self._replace_in_graph(model, job_id)
+        return count
+
+    async def _await_moves(self) -> None:
+        """Wait until the moves that had begun before all graphs had a next model are over; later ones are refused."""
+        while self._placed is not None:
+            assignments = await self._placed.assignments.list_all()
+            if all(assignment.state is MoveState.SETTLED for assignment in assignments):
+                return
+            await asyncio.sleep(MOVE_PAUSE)
+
+    async def _replace_in_graph(self, model: EmbeddingModel, job_id: str) -> int:
+        state = await self._vectors.get_state()
+        if state is None or state.job_id != job_id:
             return 0
         count, phase = 0, state.phase
         if phase is ReembeddingPhase.FILLING:
@@ -131,32 +163,32 @@ class ReembeddingJob:
                 await self._vectors.store_image_vectors(images, vectors, model.name)
 
 
+def _graph_names(placed: PlacedGraph | None) -> list[str]:
+    return placed.names if placed else [HOME_GRAPH]
+
+
 class ReembeddingService:
     """Has a worker replace all vectors by those of another model."""
 
-    def __init__(self, vectors: VectorStore, jobs: JobRunner, settings: Settings) -> None:
+    def __init__(
+        self, vectors: VectorStore, jobs: JobRunner, settings: Settings, placed: PlacedGraph | None = None
+    ) -> None:
         self._vectors = vectors
         self._jobs = jobs
         self._settings = settings
+        self._placed = placed
 
     async def start(self, tenant: str, model: str | None) -> Job:
         """Queue the replacement and return its job; absent a model, that of the settings is taken.
-
-        Where tenants live in several graphs, it is refused: all of them have vectors of one model.
 
         A replacement by the same model that was interrupted or failed goes on under its own job. Raises InvalidInput
         for a model that the embedder cannot use, ConfigurationError for one of the settings, and Conflict while another
         replacement is under way or if the vectors are those of the model already.
         """
-        if self._settings.placements:
-            raise NotConfigured(
-                "Tenants live in several graphs, whose vectors must be of one model: move all of them home by "
-                "`graphmem placement drain`, remove GRAPHMEM_PLACEMENTS, and re-embed then."
-            )
         wanted = await self._describe(model)
-        state = await self._vectors.get_state()
-        assert state is not None
-        if state.next is not None and state.job_id is not None:
+        states = await self._list_states()
+        state = _under_way(states)
+        if state is not None and state.next is not None and state.job_id is not None:
             if state.next.name != wanted.name:
                 raise Conflict(
                     f"A re-embedding with {state.next.name} is under way: wait for job {state.job_id} to end, then "
@@ -169,34 +201,50 @@ class ReembeddingService:
                 return job
             job_id = state.job_id
         else:
-            if state.model.name == wanted.name:
+            if all(state.model.name == wanted.name for state in states):
                 raise Conflict(
                     f"All vectors are of {wanted.name} already: name another model, or set GRAPHMEM_EMBEDDER and "
                     "GRAPHMEM_EMBEDDING_MODEL to the model that is wanted."
                 )
             job_id = str(uuid.uuid4())
-            state = await self._vectors.begin(wanted, job_id)
-            if state.job_id != job_id:
+        for name in _graph_names(self._placed):
+            with working_in(name):
+                state = await self._vectors.begin(wanted, job_id)
+            if state.job_id not in (None, job_id):
                 raise Conflict(f"A re-embedding has just begun: wait for job {state.job_id} to end.")
         await self._jobs.enqueue(REEMBEDDING_JOB, ReembeddingPayload(tenant=tenant, model=wanted), job_id)
         return await self._jobs.get(job_id)
 
     async def status(self) -> EmbeddingStatus:
-        """Return the model of the vectors, and how far a re-embedding has come."""
-        state = await self._vectors.get_state()
-        assert state is not None
+        """Return the model of the vectors, and how far a re-embedding has come, in all graphs together."""
+        states = await self._list_states()
+        state = _under_way(states) or states[0]
         status = EmbeddingStatus(model=state.model.name, dimension=state.model.dimension)
         if state.next is None:
             return status
+        total = 0
+        for name in _graph_names(self._placed):
+            with working_in(name):
+                total += await self._vectors.count()
         return status.model_copy(
             update={
                 "next_model": state.next.name,
                 "phase": state.phase,
                 "job_id": state.job_id,
-                "done": state.done,
-                "total": await self._vectors.count(),
+                "done": sum(state.done for state in states),
+                "total": total,
             }
         )
+
+    async def _list_states(self) -> list[VectorState]:
+        """Return the state of the vectors in each graph, the home first."""
+        states = []
+        for name in _graph_names(self._placed):
+            with working_in(name):
+                state = await self._vectors.get_state()
+            assert state is not None, f"the graph {name!r} has no schema"
+            states.append(state)
+        return states
 
     async def _describe(self, model: str | None) -> EmbeddingModel:
         """Return a model of the configured embedder, which is loaded to see that it works."""
@@ -212,3 +260,8 @@ class ReembeddingService:
             if model is None:
                 raise
             raise InvalidInput(error.detail, errors=[{"loc": ["model"], "msg": "cannot be used"}]) from error
+
+
+def _under_way(states: Sequence[VectorState]) -> VectorState | None:
+    """Return the state of the first graph whose vectors are being replaced."""
+    return next((state for state in states if state.next is not None), None)

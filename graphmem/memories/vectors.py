@@ -33,7 +33,9 @@ VectorKind = Literal["facts", "messages"]
 
 _QUERIES: Mapping[VectorKind, str] = {"facts": "vectors.load_facts", "messages": "vectors.load_messages"}
 
-_Key = tuple[str, VectorKind, str]
+_Key = tuple[str, VectorKind, str, str]
+"""The group, the kind and id of what a vector is of, and the name of its model."""
+
 _Array = NDArray[np.float32]
 
 
@@ -43,7 +45,6 @@ class StoredVectors:
     def __init__(self, graph: Graph, max_vectors: int = MAX_VECTORS) -> None:
         self._graph = graph
         self._vectors: LRUCache[_Key, _Array] = LRUCache(max_vectors)
-        self._model: EmbeddingModel | None = None
         self._hit_rate = HitRate("stored_vectors")
 
     async def similarities(
@@ -72,17 +73,22 @@ class StoredVectors:
         return sum(key[0] == owner.group_id for key in self._vectors)
 
     async def _load(self, scope: ReadScope, kind: VectorKind, ids: Sequence[str]) -> dict[str, _Array]:
-        await self._forget_other_model()
+        state = await self._graph.vector_state()
+        model = state.searched_model.name if state else ""
         found: dict[str, _Array] = {}
         missing: list[str] = []
         for item_id in ids:
-            if (vector := self._vectors.get((scope.owner.group_id, kind, item_id))) is not None:
+            if (vector := self._vectors.get((scope.owner.group_id, kind, item_id, model))) is not None:
                 found[item_id] = vector
             else:
                 missing.append(item_id)
         self._hit_rate.count_many(hits=len(found), misses=len(missing))
         if missing:
-            found |= await self._fetch(scope, kind, missing)
+            fetched = await self._fetch(scope, kind, missing)
+            self._vectors.update(
+                {(scope.owner.group_id, kind, item_id, model): vector for item_id, vector in fetched.items()}
+            )
+            found |= fetched
         return found
 
     async def _fetch(self, scope: ReadScope, kind: VectorKind, ids: Sequence[str]) -> dict[str, _Array]:
@@ -90,18 +96,7 @@ class StoredVectors:
             await self._graph.fetch_value(_QUERIES[kind], group_ids=scope.group_ids, ids=message_ids_of(ids))
         )
         wanted = frozenset(ids)
-        fetched = {key: _normalise(vector) for key, vector in rows.items() if vector is not None and key in wanted}
-        for item_id, vector in fetched.items():
-            self._vectors[scope.owner.group_id, kind, item_id] = vector
-        return fetched
-
-    async def _forget_other_model(self) -> None:
-        """Drop all vectors when the database has changed to those of another model."""
-        state = await self._graph.vector_state()
-        model = (state.next if state.reads_next else state.model) if state else None
-        if self._model != model:
-            self._vectors.clear()
-            self._model = model
+        return {key: _normalise(vector) for key, vector in rows.items() if vector is not None and key in wanted}
 
 
 def _normalise(vector: Any) -> _Array:

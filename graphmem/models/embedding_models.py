@@ -57,6 +57,11 @@ class VectorState(BaseModel):
         )
 
     @property
+    def models(self) -> frozenset[EmbeddingModel]:
+        """The model of the vectors, and during a re-embedding the next one."""
+        return frozenset({self.model} if self.next is None else {self.model, self.next})
+
+    @property
     def reads_next(self) -> bool:
         """Whether searches read the vectors of the next model beside the former ones."""
         return self.phase is ReembeddingPhase.SERVING

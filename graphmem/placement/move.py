@@ -159,6 +159,8 @@ class Move:
             self._has_left = True
             return
         await target.execute("placements.take_gate", state="copying", attempt=self._attempt, **self._of_job)
+        # Again: a re-embedding that has begun meanwhile waits for the moves that it sees, and has not seen this one.
+        await self._check_models(source, target)
         await asyncio.gather(self._await_writers(source), self._await_writers(target))
 
     async def copy(self) -> None:

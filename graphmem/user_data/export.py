@@ -36,6 +36,7 @@ from graphmem.user_data.export_entries import (
 from graphmem.user_data.export_writer import ExportWriter, RecordsWriter
 from graphmem.user_data.models import ExportFormat, ExportView
 from graphmem.user_data.records import record_from_fact
+from graphmem.user_data.stored_embedding import find_embedding
 
 BATCH_SIZE = 500
 """Records read in one query. All records of a large user, with their vectors, would not fit into memory."""
@@ -70,6 +71,10 @@ class ExportStore:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+
+    async def find_embedding(self, embedder: Embedder) -> EmbeddingInfo:
+        """Return which model the vectors are of."""
+        return await find_embedding(self._graph, embedder)
 
     @asynccontextmanager
     async def open(self, owner: Owner) -> AsyncIterator[StoredUser]:
@@ -249,7 +254,7 @@ class ExportService:
                 yield part
 
     async def _read(self, owner: Owner, format: ExportFormat, progress: ProgressCallback) -> AsyncGenerator[bytes]:
-        embedding = EmbeddingInfo(model=self._embedder.model, dimension=self._embedder.dimension)
+        embedding = await self._store.find_embedding(self._embedder)
         async with self._store.open(owner) as stored:
             counter = ProgressCounter(progress, await stored.count_entries())
             head = UserExport(user_id=owner.entity_name, embedding=embedding, user=await stored.get_properties())

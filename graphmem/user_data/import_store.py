@@ -17,13 +17,20 @@ from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.saving import FactLoader
 from graphmem.memories.versioning import describe_rival, find_rival
+from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph, Row, Transaction, to_json
 from graphmem.neo4j.schema import RecordLabel
 from graphmem.runtime.errors import Conflict, InvalidInput
 from graphmem.runtime.field_types import deduplicate, name_key
 from graphmem.runtime.progress import ProgressCounter
 from graphmem.tenants.owners import Owner
-from graphmem.user_data.export_document import MAX_REPORTED_PROBLEMS, UserExport, find_self_entity, refuse_problems
+from graphmem.user_data.export_document import (
+    MAX_REPORTED_PROBLEMS,
+    EmbeddingInfo,
+    UserExport,
+    find_self_entity,
+    refuse_problems,
+)
 from graphmem.user_data.export_entries import (
     ExportedEntity,
     ExportedEpisode,
@@ -53,6 +60,7 @@ from graphmem.user_data.import_rows import (
     version_row,
 )
 from graphmem.user_data.models import ImportResult
+from graphmem.user_data.stored_embedding import find_embedding
 
 
 async def load_existing(transaction: Transaction, owner: Owner, export: UserExport) -> ExistingData:
@@ -144,6 +152,10 @@ class ImportStore:
         self._graph = graph
         self._facts = facts
         self._entities = EntityStore(graph)
+
+    async def find_embedding(self, embedder: Embedder) -> EmbeddingInfo:
+        """Return which model the vectors are of."""
+        return await find_embedding(self._graph, embedder)
 
     async def import_export(
         self, owner: Owner, export: UserExport, *, vectors_remade: bool, progress: ProgressCounter

@@ -21,7 +21,6 @@ from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import StatedKind
 from graphmem.user_data.export_document import (
-    EmbeddingInfo,
     UserExport,
     parse_current_export,
     parse_export,
@@ -129,7 +128,7 @@ class ImportService:
         if export.user_id != owner.entity_name:
             [vector] = await self._embedder.embed([owner.entity_name])
             export = rename_self_entity(export, owner.entity_name, vector)
-        embedding = EmbeddingInfo(model=self._embedder.model, dimension=self._embedder.dimension)
+        embedding = await self._store.find_embedding(self._embedder)
         vectors_remade = export.embedding != embedding
         texts = export.embedded_texts if vectors_remade else []
         counter = ProgressCounter(progress, export.entry_count + len(texts))

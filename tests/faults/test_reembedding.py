@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from graphmem.app.bootstrap import Services
 from graphmem.conversations.session import MessagesIn
@@ -18,8 +19,10 @@ from graphmem.jobs.job import JobStatus
 from graphmem.memories.memory import MemoryIn
 from graphmem.models.embedder import create_embedder
 from graphmem.models.embedding_models import ReembeddingPhase
+from graphmem.neo4j.embedded.server import EmbeddedNeo4j
+from graphmem.neo4j.work import working_for, working_in
 from graphmem.runtime.errors import Conflict
-from graphmem.runtime.settings import Settings
+from graphmem.runtime.settings import HOME_GRAPH, GraphAddress, Settings
 from graphmem.search.models import MessageSearchQuery, SearchQuery
 from graphmem.tenants.owners import Owner
 from tests.models.embeddings_server import EmbeddingsServer, serve_embeddings
@@ -27,7 +30,7 @@ from tests.models.embeddings_server import EmbeddingsServer, serve_embeddings
 WORKER = Path(__file__).with_name("reembedding_worker.py")
 ROOT = Path(__file__).parents[2]
 NEXT_MODEL = "bge-small-en-v1.5"
-MARA = Owner("default", "mara")
+MARA, FAR_MARA = Owner("default", "mara"), Owner("far", "mara")
 
 STATEMENTS = [
     "Mara works as a nurse in a children's hospital",
@@ -56,8 +59,6 @@ def worker(settings: Settings, *death: str) -> Iterator[subprocess.Popen[bytes]]
 @pytest.fixture(scope="module")
 async def own_database(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Settings]:
     """A database of its own, since a re-embedding is one of all users."""
-    from graphmem.neo4j.embedded.server import EmbeddedNeo4j
-
     data_dir = tmp_path_factory.mktemp("data")
     settings = Settings(data_dir=data_dir, _env_file=None)
     async with await EmbeddedNeo4j.start_or_join(data_dir, settings.cache_dir, mirror=settings.jar_mirror) as server:
@@ -66,30 +67,40 @@ async def own_database(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
         )
 
 
-async def fill(services: Services) -> None:
-    await services.memories.save(MARA, [MemoryIn(content=statement) for statement in STATEMENTS])
+@pytest.fixture(scope="module")
+async def second_database(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[GraphAddress]:
+    """Another one, in which a tenant lives."""
+    cache = Settings(_env_file=None)
+    folder = tmp_path_factory.mktemp("second")
+    async with await EmbeddedNeo4j.start_or_join(folder, cache.cache_dir, mirror=cache.jar_mirror) as server:
+        yield GraphAddress(uri=server.info.uri, user=server.info.user, password=SecretStr(server.info.password))
+
+
+async def fill(services: Services, owner: Owner = MARA) -> None:
+    await services.memories.save(owner, [MemoryIn(content=statement) for statement in STATEMENTS])
     turn = {"id": "m1", "role": "user", "content": "My shift at the clinic was long", "name": "Mara"}
     await services.messages.add(
-        MARA, MessagesIn.model_validate({"session_id": "s", "messages": [turn], "extract": False})
+        owner, MessagesIn.model_validate({"session_id": "s", "messages": [turn], "extract": False})
     )
 
 
-async def best_answers(services: Services) -> tuple[str, str]:
+async def best_answers(services: Services, owner: Owner = MARA) -> tuple[str, str]:
     """Return the memory and the message that vectors alone find first."""
     by_meaning = SearchQuery(query=QUESTION, keyword=False, graph=False, limit=1, reinforce=False)
-    [hit] = (await services.retrieval.search(MARA, by_meaning)).results
-    [message] = (await services.retrieval.search_messages(MARA, MessageSearchQuery(query=QUESTION, limit=1))).results
+    [hit] = (await services.retrieval.search(owner, by_meaning)).results
+    [message] = (await services.retrieval.search_messages(owner, MessageSearchQuery(query=QUESTION, limit=1))).results
     return hit.memory.content, message.message.id
 
 
 @asynccontextmanager
-async def searching(services: Services) -> AsyncIterator[list[tuple[str, str]]]:
+async def searching(services: Services, owner: Owner = MARA) -> AsyncIterator[list[tuple[str, str]]]:
     """Search again and again; the list holds the answers."""
     answers: list[tuple[str, str]] = []
 
     async def search() -> None:
         while True:
-            answers.append(await best_answers(services))
+            with working_for(owner.tenant):
+                answers.append(await best_answers(services, owner))
             await asyncio.sleep(0.1)
 
     task = asyncio.create_task(search())
@@ -151,6 +162,40 @@ async def test_re_embedding_that_is_killed_twice_ends_and_searches_go_on(own_dat
         await embedder.aclose()
     for vector, new in zip(stored.values(), expected, strict=True):
         assert vector == pytest.approx(new, abs=1e-6)
+
+
+@pytest.mark.timeout(240)
+async def test_the_vectors_of_all_graphs_are_replaced_while_tenants_of_each_search(
+    own_database: Settings, second_database: GraphAddress
+) -> None:
+    settings = own_database.model_copy(update={"placements": {"second": second_database}, "nightly": False})
+    model = "all-MiniLM-L6-v2"
+    async with Services.open(settings) as services:
+        for owner in (MARA, FAR_MARA):
+            with working_for(owner.tenant):
+                await fill(services, owner)
+        moved = await services.jobs.wait((await services.placements.move("far", "second")).id, 60)
+        assert moved.status is JobStatus.SUCCEEDED, moved.error
+        async with searching(services) as at_home, searching(services, FAR_MARA) as far:
+            job = await services.reembedding.start("default", model)
+            refused = await services.jobs.wait((await services.placements.move("far", HOME_GRAPH)).id, 60)
+            assert refused.status is JobStatus.FAILED
+            assert "no re-embedding under way" in str(refused.error)
+            assert (await services.reembedding.status()).job_id == job.id
+            ended = await services.jobs.wait(job.id, 120)
+        assert ended.status is JobStatus.SUCCEEDED, ended.error
+        assert {*at_home} == {*far} == {(ANSWER, "m1")}
+        after = await services.reembedding.status()
+        assert (after.model, after.phase) == (f"{model}-int8", None)
+        for name in (HOME_GRAPH, "second"):
+            with working_in(name):
+                stored = await vectors_in(services)
+                assert {*STATEMENTS} <= stored.keys()
+                expected = await services.components.embedder.embed(list(stored))
+            for vector, new in zip(stored.values(), expected, strict=True):
+                assert vector == pytest.approx(new, abs=1e-6)
+        back = await services.jobs.wait((await services.placements.move("far", HOME_GRAPH)).id, 60)
+        assert back.status is JobStatus.SUCCEEDED, back.error
 
 
 @pytest.mark.timeout(120)
