@@ -4,7 +4,7 @@
 
 Starts `graphmem serve` with one user of synthetic facts, has an agent send one request after another, and samples the
 stacks of the API with py-spy: of the thread that runs Python's code, not of those that wait or compute in libraries
-such as the embedder. Writes `flame-search.svg`, `flame-context.svg` and `flame-lookup.svg`, and prints the CPU
+such as the embedder. Writes `flame-search.png`, `flame-context.png` and `flame-lookup.png`, and prints the CPU
 time of a request of each kind.
 """
 
@@ -18,7 +18,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 import httpx
@@ -39,6 +40,12 @@ OWNER = Owner("default", "flames")
 
 SAMPLES_PER_SECOND = 200
 """How often the stacks are read."""
+
+LEAST_SHARE = 0.004
+"""Least share of the samples of a function that is drawn."""
+
+CHARACTERS, SHORTEST_LABEL = 330, 3
+"""Characters that fit into the width of the picture, and those of a label too short to be read."""
 
 Send = Callable[[httpx.AsyncClient], Awaitable[httpx.Response]]
 
@@ -81,22 +88,68 @@ async def send_for(seconds: float, client: httpx.AsyncClient, send: Send) -> int
     return count
 
 
-async def draw(pid: int, seconds: float, title: str, file: Path) -> None:
-    """Sample the stack that runs Python's code in a process, and write what was found as a flame graph."""
-    sampler = await asyncio.create_subprocess_exec(
-        find_py_spy(), "record", "--gil", "--pid", str(pid), "--duration", f"{seconds:.0f}", "--format", "flamegraph",
-        "--rate", str(SAMPLES_PER_SECOND), "--output", str(file),
-        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    _, errors = await sampler.communicate()
-    if sampler.returncode:
-        raise RuntimeError(f"py-spy could not draw {title}: {errors.decode()[-500:]}")
-    set_title(file, title)
+async def sample(pid: int, seconds: float) -> Counter[tuple[str, ...]]:
+    """Return how often each stack, the outermost function first, ran Python's code in a process."""
+    with tempfile.NamedTemporaryFile() as file:
+        sampler = await asyncio.create_subprocess_exec(
+            find_py_spy(), "record", "--gil", "--pid", str(pid), "--duration", f"{seconds:.0f}", "--format", "raw",
+            "--rate", str(SAMPLES_PER_SECOND), "--output", file.name,
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        _, errors = await sampler.communicate()
+        if sampler.returncode:
+            raise RuntimeError(f"py-spy could not read the stacks: {errors.decode()[-500:]}")
+        return parse_stacks(await asyncio.to_thread(Path(file.name).read_text, "utf-8"))
 
 
-def set_title(file: Path, title: str) -> None:
-    """Give a flame graph a title of its own."""
-    file.write_text(file.read_text("utf-8").replace(">py-spy<", f">{title}<"), "utf-8")
+def parse_stacks(text: str) -> Counter[tuple[str, ...]]:
+    """Return the stacks of py-spy's raw format, a line each: functions with semicolons between them, and a count."""
+    stacks: Counter[tuple[str, ...]] = Counter()
+    for line in text.splitlines():
+        stack, _, count = line.rpartition(" ")
+        stacks[tuple(stack.split(";"))] += int(count)
+    return stacks
+
+
+def draw(stacks: Counter[tuple[str, ...]], title: str, file: Path) -> None:
+    """Draw each function as wide as its share of the samples, below it the one that calls it."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    boxes = list(lay_out(stacks))
+    height = 1 + max(depth for depth, *_ in boxes)
+    figure, axes = plt.subplots(figsize=(14, 0.16 * height + 0.6))
+    for depth, left, width, name in boxes:
+        colour = "#f2a65a" if "graphmem" in name else "#d9d9d9"
+        axes.barh(depth, width, left=left, height=1, align="edge", color=colour, edgecolor="white", linewidth=0.3)
+        label = name.partition(" (")[0][: int(width * CHARACTERS)]
+        if len(label) > SHORTEST_LABEL:
+            axes.text(left + 0.001, depth + 0.5, label, fontsize=4.5, va="center", clip_on=True)
+    axes.set(xlim=(0, 1), ylim=(0, height), xticks=[], yticks=[], title=title)
+    axes.set_frame_on(False)
+    figure.tight_layout()
+    figure.savefig(file, dpi=130)
+    plt.close(figure)
+
+
+def lay_out(stacks: Counter[tuple[str, ...]]) -> Iterator[tuple[int, float, float, str]]:
+    """Yield depth, left edge, width and name of each function that has at least `LEAST_SHARE` of the samples."""
+    total = sum(stacks.values())
+    pending = [(0, 0.0, stacks)]
+    while pending:
+        depth, left, found = pending.pop()
+        callees: dict[str, Counter[tuple[str, ...]]] = {}
+        for stack, count in found.items():
+            if stack:
+                callees.setdefault(stack[0], Counter())[stack[1:]] += count
+        for name, inner in sorted(callees.items()):
+            width = sum(inner.values()) / total
+            if width >= LEAST_SHARE:
+                yield depth, left, width, name
+                pending.append((depth + 1, left, inner))
+                left += width
 
 
 def find_py_spy() -> str:
@@ -120,10 +173,10 @@ async def run(folder: Path, facts: int, seconds: float, out: Path) -> None:
                     after = cpu_seconds(server.pids)
                     used = {process: (after[process] - before[process]) * 1000 / count for process in after}
                     print(f"{name}: CPU {used['API']:.1f} ms of the API, {used['Neo4j']:.1f} of Neo4j", flush=True)
-                    await asyncio.gather(
-                        draw(server.pids["API"], seconds, f"{name} over HTTP", out / f"flame-{name}.svg"),
-                        send_for(seconds + 1, client, send),
+                    stacks, _ = await asyncio.gather(
+                        sample(server.pids["API"], seconds), send_for(seconds + 1, client, send)
                     )
+                    draw(stacks, f"{name} over HTTP", out / f"flame-{name}.png")
         finally:
             await server.stop()
 
