@@ -144,7 +144,7 @@ class Services:
         )
         self.maintenance = MaintenanceService(jobs, self.waiting)
         self.reembedding = ReembeddingService(VectorStore(graph), jobs, settings, components.placed)
-        self.exports = ExportService(ExportStore(graph), components.embedder, clock)
+        self.exports = ExportService(ExportStore(graph), clock)
         import_store = ImportStore(graph, facts)
         self.file_imports = FileImporter(import_store, components.embedder)
         self.imports = ImportService(

@@ -301,11 +301,7 @@ def validate_candidates(
     declared types of candidates by their index, `screenings` what the model says of the words that they are taken from.
     """
     user_name_keys = _SELF_NAMES | {name_key(name) for name in (user_entity_name, *user_names)}
-    told_names = [
-        user_name_keys.union(map(name_key, group.others)) if group.is_of_user
-        else frozenset(map(name_key, (group.name, *group.others)))
-        for group in collect_alias_groups(extraction, (user_entity_name, *user_names))
-    ]  # fmt: skip
+    told_names = _told_names(collect_alias_groups(extraction, (user_entity_name, *user_names)), user_name_keys)
     catches = find_catches(
         extraction.candidates, lines, screenings, lambda candidate: _is_user(candidate.subject, user_name_keys)
     )
@@ -335,6 +331,14 @@ def validate_candidates(
                 candidates.append(replace(validated, memory=memory, catch=catches.get(index)))
         rejections += [Rejection(candidate.type.value, reason) for reason in dropped.values()]
     return _merge_duplicates(candidates), rejections
+
+
+def _told_names(groups: Iterable[AliasGroup], user_name_keys: Set[str]) -> list[Set[str]]:
+    """Return the keys of the names that are one entity's, for each entity that has several."""
+    return [
+        (user_name_keys if group.is_of_user else {name_key(group.name)}) | set(map(name_key, group.others))
+        for group in groups
+    ]
 
 
 def _without_own_names(candidate: Candidate, told_names: Iterable[Set[str]]) -> Candidate:

@@ -25,10 +25,9 @@ from graphmem.models.embedding_models import EmbeddingModel, EmbeddingStatus, Re
 from graphmem.models.receipt import Receipt
 from graphmem.neo4j.assignments import MoveState
 from graphmem.neo4j.driver import NONE_HIDDEN_SECONDS
-from graphmem.neo4j.placed_graph import PlacedGraph
-from graphmem.neo4j.work import working_in
+from graphmem.neo4j.placed_graph import PlacedGraph, run_in_each_graph
 from graphmem.runtime.errors import ConfigurationError, Conflict, InvalidInput
-from graphmem.runtime.settings import HOME_GRAPH, Settings
+from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
 
 BATCH_SIZE = 128
@@ -36,7 +35,6 @@ BATCH_SIZE = 128
 
 SWITCH_SECONDS = 2 * NONE_HIDDEN_SECONDS
 """Seconds after which every process has seen a change of phase, and finished the request that it was answering."""
-
 
 MOVE_PAUSE = 1.0
 """Seconds between two questions whether a move is over."""
@@ -93,15 +91,9 @@ class ReembeddingJob:
         )
 
     async def _replace_all(self, model: EmbeddingModel, job_id: str) -> int:
-        for name in _graph_names(self._placed):
-            with working_in(name):
-                await self._vectors.begin(model, job_id)
+        await run_in_each_graph(self._placed, lambda: self._vectors.begin(model, job_id))
         await self._await_moves()
-        count = 0
-        for name in _graph_names(self._placed):
-            with working_in(name):
-                count += await self._replace_in_graph(model, job_id)
-        return count
+        return sum(await run_in_each_graph(self._placed, lambda: self._replace_in_graph(model, job_id)))
 
     async def _await_moves(self) -> None:
         """Wait until the moves that had begun before all graphs had a next model are over; later ones are refused."""
@@ -163,10 +155,6 @@ class ReembeddingJob:
                 await self._vectors.store_image_vectors(images, vectors, model.name)
 
 
-def _graph_names(placed: PlacedGraph | None) -> list[str]:
-    return placed.names if placed else [HOME_GRAPH]
-
-
 class ReembeddingService:
     """Has a worker replace all vectors by those of another model."""
 
@@ -207,11 +195,9 @@ class ReembeddingService:
                     "GRAPHMEM_EMBEDDING_MODEL to the model that is wanted."
                 )
             job_id = str(uuid.uuid4())
-        for name in _graph_names(self._placed):
-            with working_in(name):
-                state = await self._vectors.begin(wanted, job_id)
-            if state.job_id not in (None, job_id):
-                raise Conflict(f"A re-embedding has just begun: wait for job {state.job_id} to end.")
+        for begun in await run_in_each_graph(self._placed, lambda: self._vectors.begin(wanted, job_id)):
+            if begun.job_id not in (None, job_id):
+                raise Conflict(f"A re-embedding has just begun: wait for job {begun.job_id} to end.")
         await self._jobs.enqueue(REEMBEDDING_JOB, ReembeddingPayload(tenant=tenant, model=wanted), job_id)
         return await self._jobs.get(job_id)
 
@@ -222,29 +208,22 @@ class ReembeddingService:
         status = EmbeddingStatus(model=state.model.name, dimension=state.model.dimension)
         if state.next is None:
             return status
-        total = 0
-        for name in _graph_names(self._placed):
-            with working_in(name):
-                total += await self._vectors.count()
+        counts = await run_in_each_graph(self._placed, self._vectors.count)
         return status.model_copy(
             update={
                 "next_model": state.next.name,
                 "phase": state.phase,
                 "job_id": state.job_id,
                 "done": sum(state.done for state in states),
-                "total": total,
+                "total": sum(counts),
             }
         )
 
     async def _list_states(self) -> list[VectorState]:
         """Return the state of the vectors in each graph, the home first."""
-        states = []
-        for name in _graph_names(self._placed):
-            with working_in(name):
-                state = await self._vectors.get_state()
-            assert state is not None, f"the graph {name!r} has no schema"
-            states.append(state)
-        return states
+        found = await run_in_each_graph(self._placed, self._vectors.get_state)
+        assert None not in found, "a graph is prepared before it is used"
+        return [state for state in found if state is not None]
 
     async def _describe(self, model: str | None) -> EmbeddingModel:
         """Return a model of the configured embedder, which is loaded to see that it works."""

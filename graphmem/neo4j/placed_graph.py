@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from graphmem.models.embedding_models import VectorState
 from graphmem.neo4j.assignments import AssignmentTable
 from graphmem.neo4j.driver import Graph, Row, StreamTransaction, Transaction
-from graphmem.neo4j.work import graph_of_work, tenant_of_work
+from graphmem.neo4j.work import graph_of_work, tenant_of_work, working_in
 from graphmem.runtime.errors import ConfigurationError, DatabaseUnavailable, Unavailable
 from graphmem.runtime.settings import HOME_GRAPH
 
@@ -235,6 +235,20 @@ class PlacedGraph(Graph):
 
     def _all(self) -> list[Graph]:
         return [self.home, *(database.graph for database in self.others.values())]
+
+
+def graph_names(placed: PlacedGraph | None) -> list[str]:
+    """Return the names of all graphs, the home first; where tenants live in one only, that of the home."""
+    return placed.names if placed else [HOME_GRAPH]
+
+
+async def run_in_each_graph(placed: PlacedGraph | None, work: Callable[[], Awaitable[T]]) -> list[T]:
+    """Do work on one graph after the other, the home first, and return its results; the first error ends it."""
+    results = []
+    for name in graph_names(placed):
+        with working_in(name):
+            results.append(await work())
+    return results
 
 
 async def _pass_gate(transaction: Transaction, tenant: str, work: Callable[[Transaction], Awaitable[T]]) -> T:

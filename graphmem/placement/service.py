@@ -10,7 +10,7 @@ from graphmem.jobs.job import Job, JobStatus
 from graphmem.jobs.runner import JobRunner
 from graphmem.neo4j.assignments import Assignment, MoveState
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.placed_graph import PlacedGraph
+from graphmem.neo4j.placed_graph import PlacedGraph, graph_names
 from graphmem.neo4j.work import working_in
 from graphmem.placement.models import GraphStatus, PlacementList, TenantPlacement
 from graphmem.placement.move import MOVE_JOB, MovePayload
@@ -35,7 +35,7 @@ class PlacementService:
     @property
     def names(self) -> list[str]:
         """The names of all graphs, the home first."""
-        return self._placed.names if self._placed else [HOME_GRAPH]
+        return graph_names(self._placed)
 
     async def run_everywhere(self, task: Callable[[], Awaitable[int]]) -> int:
         """Run a task that is about all tenants in every graph, and return the sum of its results.

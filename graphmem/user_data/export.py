@@ -15,7 +15,6 @@ from pydantic import TypeAdapter
 from graphmem.memories.entity import EntityRef
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_mapping import NEXT_VECTOR_PROPERTY, SHADOW_PROPERTIES, VECTOR_PROPERTY, fact_from_row
-from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph, Row, StreamTransaction
 from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
@@ -36,7 +35,6 @@ from graphmem.user_data.export_entries import (
 from graphmem.user_data.export_writer import ExportWriter, RecordsWriter
 from graphmem.user_data.models import ExportFormat, ExportView
 from graphmem.user_data.records import record_from_fact
-from graphmem.user_data.stored_embedding import find_embedding
 
 BATCH_SIZE = 500
 """Records read in one query. All records of a large user, with their vectors, would not fit into memory."""
@@ -72,10 +70,6 @@ class ExportStore:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    async def find_embedding(self, embedder: Embedder) -> EmbeddingInfo:
-        """Return which model the vectors are of."""
-        return await find_embedding(self._graph, embedder)
-
     @asynccontextmanager
     async def open(self, owner: Owner) -> AsyncIterator[StoredUser]:
         """Open a user for reading, under their lock: no write changes anything until they are closed.
@@ -84,20 +78,22 @@ class ExportStore:
         Unavailable while vectors of two models are stored in the same place.
         """
         vectors = await self._graph.vector_state()
-        if vectors is not None and vectors.reads_next:
+        assert vectors is not None, "a graph is prepared before it is used"
+        if vectors.reads_next:
             raise Unavailable(
                 "The vectors are being replaced by those of another model: export when that has ended.",
                 retry_after=60,
             )
         async with self._graph.discarded_transaction(MAX_SECONDS) as transaction:
             await transaction.run("export.lock_user", group_id=owner.group_id)
-            yield StoredUser(transaction, owner)
+            yield StoredUser(transaction, owner, EmbeddingInfo.of(vectors))
 
 
 class StoredUser:
-    """The data of one user in the graph."""
+    """The data of one user in the graph; `embedding` says which model the vectors are of."""
 
-    def __init__(self, transaction: StreamTransaction, owner: Owner) -> None:
+    def __init__(self, transaction: StreamTransaction, owner: Owner, embedding: EmbeddingInfo) -> None:
+        self.embedding = embedding
         self._transaction = transaction
         self._group_id = owner.group_id
 
@@ -236,9 +232,8 @@ CHUNK_CHARS = 64 * 1024
 class ExportService:
     """Exports users."""
 
-    def __init__(self, store: ExportStore, embedder: Embedder, clock: Clock) -> None:
+    def __init__(self, store: ExportStore, clock: Clock) -> None:
         self._store = store
-        self._embedder = embedder
         self._clock = clock
 
     async def stream(
@@ -254,10 +249,9 @@ class ExportService:
                 yield part
 
     async def _read(self, owner: Owner, format: ExportFormat, progress: ProgressCallback) -> AsyncGenerator[bytes]:
-        embedding = await self._store.find_embedding(self._embedder)
         async with self._store.open(owner) as stored:
             counter = ProgressCounter(progress, await stored.count_entries())
-            head = UserExport(user_id=owner.entity_name, embedding=embedding, user=await stored.get_properties())
+            head = UserExport(user_id=owner.entity_name, embedding=stored.embedding, user=await stored.get_properties())
             writer = ExportWriter(format, head)
             async for entry in stored.entries():
                 writer.add(entry)

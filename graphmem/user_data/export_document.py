@@ -7,12 +7,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError
 
 from graphmem.memories.fact import Fact
-from graphmem.models.embedding_models import embedding_text
+from graphmem.models.embedding_models import VectorState, embedding_text
 from graphmem.neo4j.schema import LinkType
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import JsonPath, Vector, name_key
@@ -162,6 +162,11 @@ class EmbeddingInfo(ExportModel):
 
     model: str
     dimension: int
+
+    @classmethod
+    def of(cls, vectors: VectorState) -> Self:
+        """Return the model that a graph in this state is searched with."""
+        return cls(model=vectors.searched_model.name, dimension=vectors.searched_model.dimension)
 
 
 class UserExport(ExportModel):

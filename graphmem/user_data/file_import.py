@@ -70,7 +70,7 @@ class FileImporter:
         """
         reader = await asyncio.to_thread(ExportReader, path)
         outline, count = await asyncio.to_thread(read_outline, owner, reader, on_read)
-        embedding = await self._store.find_embedding(self._embedder)
+        embedding = await self._store.find_embedding()
         own_vector = None
         if outline.user_id != owner.user_id:
             [own_vector] = await self._embedder.embed([owner.user_id])

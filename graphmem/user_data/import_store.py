@@ -17,7 +17,6 @@ from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.saving import FactLoader
 from graphmem.memories.versioning import describe_rival, find_rival
-from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph, Row, Transaction, to_json
 from graphmem.neo4j.schema import RecordLabel
 from graphmem.runtime.errors import Conflict, InvalidInput
@@ -60,7 +59,6 @@ from graphmem.user_data.import_rows import (
     version_row,
 )
 from graphmem.user_data.models import ImportResult
-from graphmem.user_data.stored_embedding import find_embedding
 
 
 async def load_existing(transaction: Transaction, owner: Owner, export: UserExport) -> ExistingData:
@@ -153,9 +151,11 @@ class ImportStore:
         self._facts = facts
         self._entities = EntityStore(graph)
 
-    async def find_embedding(self, embedder: Embedder) -> EmbeddingInfo:
+    async def find_embedding(self) -> EmbeddingInfo:
         """Return which model the vectors are of."""
-        return await find_embedding(self._graph, embedder)
+        vectors = await self._graph.vector_state()
+        assert vectors is not None, "a graph is prepared before it is used"
+        return EmbeddingInfo.of(vectors)
 
     async def import_export(
         self, owner: Owner, export: UserExport, *, vectors_remade: bool, progress: ProgressCounter

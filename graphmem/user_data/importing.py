@@ -128,7 +128,7 @@ class ImportService:
         if export.user_id != owner.entity_name:
             [vector] = await self._embedder.embed([owner.entity_name])
             export = rename_self_entity(export, owner.entity_name, vector)
-        embedding = await self._store.find_embedding(self._embedder)
+        embedding = await self._store.find_embedding()
         vectors_remade = export.embedding != embedding
         texts = export.embedded_texts if vectors_remade else []
         counter = ProgressCounter(progress, export.entry_count + len(texts))
