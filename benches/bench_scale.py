@@ -233,7 +233,7 @@ async def index_recall(
             group_ids=scope_of(owner).group_ids,
             vector=vector,
             limit=20,
-            **filters.as_of_params,
+            **filters.readable_params,
             **filters.attribute_params,
         )
         exact = {uuid for uuid, *_ in nearest}

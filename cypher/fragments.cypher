@@ -143,7 +143,7 @@ CASE WHEN split(m.group_id, ':')[1] STARTS WITH ' ' THEN m.group_id + '\u0000' +
 CASE WHEN split(r.group_id, ':')[1] STARTS WITH ' ' THEN [id IN r.message_ids | r.group_id + '\u0000' + id] ELSE r.message_ids END
 
 // fragment: fact_candidate
-// What ranking needs of a version `r` that a channel found with a `score`, in the order of `FactCandidate`.
+// What ranking needs of a version `r` that a channel found with a `score`, as `FactCandidate.from_columns` takes it.
 [r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
  r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.valid_to.epochMillis,
  {{keys_of_messages}}, r.entity_ids, similarity, coalesce(r.trusted_as, r.source_kind)]

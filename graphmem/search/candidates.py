@@ -86,7 +86,7 @@ class DatabaseSource:
             found = await self._graph.fetch_value_from_any_member(
                 "search.scan_facts_by_vector", **params, **filters.readable_params, **filters.attribute_params
             )
-            return list(map(FactCandidate._make, found))
+            return list(map(FactCandidate.from_columns, found))
         params |= filters.as_of_params
         params["ann_limit"] = max(ANN_CANDIDATES, limit)
         if filters.attributes.domain is None:
@@ -95,7 +95,7 @@ class DatabaseSource:
             found = await self._graph.fetch_value_from_any_member(
                 "search.find_domain_facts_by_vector", **params, domain=filters.attributes.domain
             )
-        return list(map(FactCandidate._make, found))
+        return list(map(FactCandidate.from_columns, found))
 
     async def find_facts_by_text(self, words: Sequence[str], filters: FactFilters, limit: int) -> list[FactCandidate]:
         """Return the facts that a full-text query finds, best first, without their similarity."""
@@ -107,7 +107,7 @@ class DatabaseSource:
             **filters.readable_params,
             **filters.attribute_params,
         )
-        return list(map(FactCandidate._make, found))
+        return list(map(FactCandidate.from_columns, found))
 
     async def find_facts_around_entities(
         self,
@@ -132,7 +132,7 @@ class DatabaseSource:
             **filters.readable_params,
             **filters.attribute_params,
         )
-        return list(map(FactCandidate._make, found))
+        return list(map(FactCandidate.from_columns, found))
 
     async def find_messages_by_vector(self, vector: Vector, filters: FactFilters, limit: int) -> list[MessageCandidate]:
         """Return the messages nearest to a vector, best first."""

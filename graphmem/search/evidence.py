@@ -19,7 +19,7 @@ from functools import cache
 from operator import mul
 
 from graphmem.conversations.session import MessageRole
-from graphmem.search.fit import bm25_scores, fact_tokens
+from graphmem.search.fit import bm25_scores
 from graphmem.search.models import Evidence, FactCandidate, MessageContent
 from graphmem.tenants.owners import split_message_key
 from graphmem.text.names import name_words
@@ -137,7 +137,8 @@ def _message_features(
     """Return the features of all messages, by the names of `FEATURE_WEIGHTS`."""
     question_tokens = tokenize(question, languages)
     indexes = {message.message_id: index for index, message in enumerate(messages)}
-    by_words = _share_of_max(bm25_scores(question_tokens, [fact_tokens(support.fact, languages) for support in facts]))
+    fact_tokens = [support.fact.text.tokens(languages).all for support in facts]
+    by_words = _share_of_max(bm25_scores(question_tokens, fact_tokens))
     weights = [LATER_SUPPORT if support.is_later else 1.0 for support in facts]
     fact_words, fact_meaning, fact_focus = (
         _best_fact_scores(list(map(mul, weights, scores)), facts, indexes)

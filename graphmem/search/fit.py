@@ -31,38 +31,44 @@ B = 0.75
 """Share of the length normalisation, from 0 to 1; the usual value."""
 
 
+class _TermCounts(NamedTuple):
+    """How often each token of a query is in each of some tokenised documents, and the weights of these tokens."""
+
+    counts: Sequence[Mapping[str, int]]
+    lengths: Sequence[int]
+    weights: Mapping[str, float]
+
+    @classmethod
+    def of(cls, query: Sequence[str], documents: Sequence[Sequence[str]]) -> _TermCounts:
+        wanted = set(query)
+        counts = [{token: document.count(token) for token in wanted.intersection(document)} for document in documents]
+        containing = Counter(token for count in counts for token in count)
+        weights = {token: _weight(len(documents), containing[token]) for token in wanted}
+        return cls(counts, [*map(len, documents)], weights)
+
+    def scores(self) -> list[float]:
+        average = sum(self.lengths) / max(1, len(self.lengths)) or 1.0
+        scores = []
+        for count, length in zip(self.counts, self.lengths, strict=True):
+            saturation = K1 * (1 - B + B * length / average)
+            scores.append(sum(self.weights[token] * n * (K1 + 1) / (n + saturation) for token, n in count.items()))
+        return scores
+
+
 def bm25_scores(query: Sequence[str], documents: Sequence[Sequence[str]]) -> list[float]:
     """Return the BM25 score of each tokenised document for the tokens of a query.
 
     Robertson and Zaragoza, The Probabilistic Relevance Framework (2009).
     """
-    wanted = set(query)
-    counts = [{token: document.count(token) for token in wanted.intersection(document)} for document in documents]
-    number = len(documents)
-    document_counts = Counter(token for count in counts for token in count)
-    weights = {token: _weight(number, n) for token, n in document_counts.items()}
-    average = sum(map(len, documents)) / max(1, number) or 1.0
-    scores = []
-    for count, document in zip(counts, documents, strict=True):
-        length = K1 * (1 - B + B * len(document) / average)
-        scores.append(sum(weights[token] * n * (K1 + 1) / (n + length) for token, n in count.items()))
-    return scores
-
-
-def bm25_total(query: Sequence[str], documents: Sequence[Sequence[str]]) -> float:
-    """Return the sum of the weights of the query's tokens, which makes a share of the BM25 score of a document.
-
-    A document of average length that contains every token once has a share of 1; one that is short or repeats them has
-    more, up to `1 + K1`. Tokens that no document contains weigh most, so that the share does not depend on the best
-    document.
-    """
-    wanted = set(query)
-    counts = Counter(token for document in documents for token in wanted.intersection(document))
-    return sum(_weight(len(documents), counts[token]) for token in wanted)
+    return _TermCounts.of(query, documents).scores()
 
 
 class WordScores(NamedTuple):
-    """The BM25 scores of the facts found, by uuid, and the score that is a share of 1."""
+    """The BM25 scores of the facts found, by uuid, and the score that is a share of 1: all weights of the question.
+
+    A fact of average length that contains every token once has a share of 1; one that is short or repeats them has
+    more, up to `1 + K1`. Tokens that no fact contains weigh most, so that the share does not depend on the best fact.
+    """
 
     by_uuid: Mapping[str, float]
     total: float
@@ -70,12 +76,12 @@ class WordScores(NamedTuple):
     @classmethod
     def of(cls, question: str, facts: Mapping[str, FactCandidate], languages: tuple[str, ...]) -> WordScores:
         """Return the scores of facts for the words of a question, with the statistics of these facts."""
-        asked = tokenize(question, languages)
-        texts = [fact_tokens(fact, languages) for fact in facts.values()]
-        return cls(dict(zip(facts, bm25_scores(asked, texts), strict=True)), bm25_total(asked, texts))
+        texts = [fact.text.tokens(languages).all for fact in facts.values()]
+        counts = _TermCounts.of(tokenize(question, languages), texts)
+        return cls(dict(zip(facts, counts.scores(), strict=True)), sum(counts.weights.values()))
 
     def share(self, uuid: str) -> float:
-        """Return the score of a fact as a share; see `bm25_total`."""
+        """Return the score of a fact as a share."""
         return self.by_uuid[uuid] / self.total if self.total else 0.0
 
 
@@ -175,7 +181,7 @@ def fit_features(
     named = {mention.id for mention in mentions if not mention.is_user}
     about = Counter(entity_id for fact in facts.values() for entity_id in named.intersection(fact.entity_ids))
     words = _QuestionWords.of(question, mentions, languages)
-    stems = {uuid: frozenset(statement_tokens(fact, languages)) for uuid, fact in facts.items()}
+    stems = {uuid: frozenset(fact.text.tokens(languages).statement) for uuid, fact in facts.items()}
     weights = words.weights(stems.values())
     total = sum(weights.values())
     return {
@@ -234,16 +240,6 @@ class _QuestionWords(NamedTuple):
             if stem in text or (entities and not entities.isdisjoint(entity_ids))
         )
         return shared / total if total else 0.0
-
-
-def statement_tokens(fact: FactCandidate, languages: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the stems of a statement with its predicate, its names and its tags, without those of its messages."""
-    return tokenize(f"{fact.content}\n{fact.context.partition(chr(10))[0]}", languages)
-
-
-def fact_tokens(fact: FactCandidate, languages: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the stems of a statement and its context; no word spans two lines, so that each part is read once."""
-    return statement_tokens(fact, languages) + tokenize(fact.context.partition("\n")[2], languages)
 
 
 def _specificity(about: int, facts: int) -> float:

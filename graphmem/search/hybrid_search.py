@@ -403,7 +403,7 @@ class HybridSearch:
         """Return the best facts in the order of the cross-encoder; the facts that it does not read are dropped."""
         assert self._reranker
         read = ranked[: max(MIN_RERANKED, 3 * limit)]
-        scores = await self._reranker.score(text, [scored.fact.content for scored in read])
+        scores = await self._reranker.score(text, [scored.fact.text.content for scored in read])
         return apply_rerank_scores(read, scores)
 
     async def _rank_messages(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
     AfterValidator,
@@ -27,6 +28,7 @@ from graphmem.runtime.paging import PageLimit, PageQuery
 from graphmem.runtime.times import Instant
 from graphmem.tenants.spaces import SPACES_FIELD, SpaceSelection, SpacesInQueryString
 from graphmem.text.normalising import remove_unstorable
+from graphmem.text.tokenising import tokenize
 
 MAX_QUERY_LENGTH = 10_000
 """Longest part of a query that is read, in characters; the rest is ignored."""
@@ -288,19 +290,46 @@ class EntityGraph(BaseModel):
     edges: list[Memory]
 
 
+class FactTokens(NamedTuple):
+    """The stems of a fact: of its statement, predicate, names and tags, and `all` with those of its messages."""
+
+    languages: tuple[str, ...]
+    statement: tuple[str, ...]
+    all: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class FactText:
+    """What is read of a fact: its statement, and the lines of its context, the first of which has no messages.
+
+    Its stems are computed when they are first asked for, and kept as long as it is.
+    """
+
+    content: str
+    context: str
+    _tokens: FactTokens | None = field(default=None, compare=False, repr=False)
+
+    def tokens(self, languages: tuple[str, ...]) -> FactTokens:
+        """Return the stems; no word spans two lines, so that each part is read once."""
+        if self._tokens is None or self._tokens.languages != languages:
+            names, _, messages = self.context.partition("\n")
+            statement = tuple(map(sys.intern, tokenize(f"{self.content}\n{names}", languages)))
+            of_messages = map(sys.intern, tokenize(messages, languages))
+            self._tokens = FactTokens(languages, statement, (*statement, *of_messages))
+        return self._tokens
+
+
 class FactCandidate(NamedTuple):
     """A fact that a channel found, with what ranking needs; times are in milliseconds since 1970.
 
-    `context` holds the names, the tags and the messages that belong to the statement. `similarity` is
-    the cosine of its vector and the question's, None where the channel did not compute it; `trust_kind` is the kind of
-    source that it is trusted as. The fields are in the order of the fragment `fact_candidate`.
+    `similarity` is the cosine of its vector and the question's, None where the channel did not compute it; `trust_kind`
+    is the kind of source that it is trusted as.
     """
 
     uuid: str
     memory_id: str
     score: float
-    content: str
-    context: str
+    text: FactText
     type: str
     tags: Sequence[str]
     importance: float
@@ -313,6 +342,12 @@ class FactCandidate(NamedTuple):
     entity_ids: Sequence[str]
     similarity: float | None
     trust_kind: str = "user"
+
+    @classmethod
+    def from_columns(cls, columns: Sequence[Any]) -> FactCandidate:
+        """Return the candidate that the fragment `fact_candidate` describes."""
+        uuid, memory_id, score, content, context, *others = columns
+        return cls(uuid, memory_id, score, FactText(content, context), *others)
 
 
 @dataclass(frozen=True, slots=True)

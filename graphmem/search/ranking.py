@@ -106,7 +106,7 @@ def score_factors(
     persona: Mapping[str, float],
     time_ranges: Sequence[TimeRange],
     now: int,
-    order: TrustOrder,
+    trust: float,
 ) -> ScoreFactors:
     """Return the multipliers of the odds of a fact's fit at `now`, in milliseconds since 1970."""
     return ScoreFactors(
@@ -114,7 +114,7 @@ def score_factors(
         decay=decay_factor(fact.strength, fact.decay_rate, fact.last_accessed_ms, now),
         importance=importance_factor(fact.importance),
         time=time_factor(fact.valid_from, fact.valid_to, time_ranges, now) if time_ranges else 1.0,
-        trust=trust_factor(fact.trust_kind, order),
+        trust=trust,
     )
 
 
@@ -191,10 +191,11 @@ def rank_facts(
     max_score = max_rrf_score(rankings, channel_weights, rrf_k)
     weights = FitWeights.for_channels(channel_weights)
     now_ms = int(now.timestamp() * 1000)
+    trust = {kind: trust_factor(kind, order) for kind in {fact.trust_kind for fact in pool.values()}}
     scored = []
     for uuid, fused in reciprocal_rank_fusion(rankings, channel_weights, rrf_k).items():
         fact, found_fit = pool[uuid], fit(features[uuid], weights)
-        factors = score_factors(fact, persona, time_ranges, now_ms, order)
+        factors = score_factors(fact, persona, time_ranges, now_ms, trust[fact.trust_kind])
         score = factors.apply(found_fit)
         scored.append(ScoredFact(fact, fused / max_score, found_fit, factors, score, features[uuid]))
     return sorted(scored, key=_by_score, reverse=True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from graphmem.memories.decay import apply_reinforcement
 from graphmem.search.fit import CHANNEL_WEIGHTS, FitFeatures, fit
-from graphmem.search.models import FactCandidate
+from graphmem.search.models import FactCandidate, FactText
 from graphmem.search.ranking import rank_facts
 from graphmem.tenants.trust import DEFAULT_ORDER
 
@@ -29,8 +29,7 @@ def facts(draw: st.DrawFn) -> tuple[FactCandidate, FitFeatures]:
         uuid=str(draw(st.uuids())),
         memory_id="m",
         score=draw(share),
-        content="",
-        context="",
+        text=FactText("", ""),
         type=draw(st.sampled_from(["fact", "preference", "feeling"])),
         tags=draw(st.lists(st.sampled_from(TAGS), unique=True)),
         importance=draw(share),

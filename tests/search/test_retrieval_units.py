@@ -20,7 +20,7 @@ from graphmem.search.fit import (
     bm25_scores,
     fit,
 )
-from graphmem.search.models import FactCandidate
+from graphmem.search.models import FactCandidate, FactText
 from graphmem.search.ranking import (
     decay_factor,
     importance_factor,
@@ -28,7 +28,6 @@ from graphmem.search.ranking import (
     score_factors,
     time_factor,
 )
-from graphmem.tenants.trust import DEFAULT_ORDER
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import split_words, tokenize
 from graphmem.text.word_lists import LANGUAGES, load_words
@@ -116,9 +115,9 @@ def test_a_text_without_a_word_of_the_question_scores_nothing(texts: list[str], 
         assert (score > 0) == bool(set(asked) & set(tokenize(text)))
 
 
-def fact(**changes: object) -> FactCandidate:
+def fact(content: str = "c", **changes: object) -> FactCandidate:
     same = {
-        "uuid": "f", "memory_id": "m", "score": 1.0, "content": "c", "context": "", "type": "fact", "tags": ["tea"],
+        "uuid": "f", "memory_id": "m", "score": 1.0, "text": FactText(content, ""), "type": "fact", "tags": ["tea"],
         "importance": 0.5, "strength": 1.0, "decay_rate": 0.01, "last_accessed_ms": 0, "valid_from": 0,
         "valid_to": 2, "message_ids": [], "entity_ids": [], "similarity": None,
     }  # fmt: skip
@@ -146,7 +145,7 @@ def test_importance_persona_and_time_multiply_the_odds_within_bounds() -> None:
     assert time_factor(5, 99, may, 50) > time_factor(10, 99, may, 50) == 1.0, "it starts then, or later"
     assert time_factor(0, 7, may, 50) > time_factor(0, 99, may, 50) == 1.0, "it has ended since, or still holds"
     assert time_factor(0, 5, may, 50) == 1.0, "it has ended before"
-    whole = score_factors(fact(importance=1.0), {"tea": 100.0}, [TimeRange(0, 1)], 0, DEFAULT_ORDER)
+    whole = score_factors(fact(importance=1.0), {"tea": 100.0}, [TimeRange(0, 1)], 0, trust=1.0)
     assert whole.apply(0.99) > 0.99
     assert 0.04 < whole.apply(0.5) - 0.5 < 0.05
     assert (whole.apply(0.0), whole.apply(1.0)) == (0.0, 1.0)
@@ -168,8 +167,8 @@ def message(key: str, text: str, **changes: object) -> MessageText:
 
 def test_evidence_lists_the_messages_behind_the_best_facts() -> None:
     facts = [
-        FactSupport(fact(memory_id="likes", content="Bob likes the harbour", message_ids=["m1", "m2"]), 0.9, 0.9),
-        FactSupport(fact(memory_id="owns", content="Bob owns a dog", message_ids=["m3"]), 0.1, 0.1),
+        FactSupport(fact("Bob likes the harbour", memory_id="likes", message_ids=["m1", "m2"]), 0.9, 0.9),
+        FactSupport(fact("Bob owns a dog", memory_id="owns", message_ids=["m3"]), 0.1, 0.1),
     ]
     messages = [
         message("m3", "a dog", similarity=0.1),

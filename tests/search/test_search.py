@@ -72,7 +72,7 @@ async def test_a_vector_of_integers_is_accepted(memory: Services, owner: Owner) 
         MemoryFilters(min_importance=0.0).resolve(None, datetime.now(UTC), DEFAULT_ORDER),
     ):
         near = await source.find_facts_by_vector(vector, filters, 10)
-        assert {fact.content for fact in near} == {memory["content"] for memory in GARDEN}
+        assert {fact.text.content for fact in near} == {memory["content"] for memory in GARDEN}
 
 
 @pytest.mark.req("GO-05", "QUINN-28", "QUINN-30", "QUINN-31", "UMB-07")

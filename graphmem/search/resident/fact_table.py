@@ -19,14 +19,14 @@ from graphmem.memories.fact_mapping import TIME_FIELDS, fact_from_row, memory_at
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory, MemoryStatus, MemoryType
 from graphmem.runtime.times import MAX_TIME, to_micros
-from graphmem.search.models import FactCandidate
+from graphmem.search.models import FactCandidate, FactText
 from graphmem.search.resident.columns import Column, Members, Words, cosines, unit_vector
 from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
 from graphmem.tenants.owners import message_key
 from graphmem.tenants.trust import parse_source_kind
 
-FACT_BYTES = 3_700
-"""Memory of a version beside its vector, its texts and its postings, measured over conversations."""
+FACT_BYTES = 4_300
+"""Memory of a version beside its vector, its texts and its postings, with its stems; measured over conversations."""
 
 MAX_CONTEXT = 1_500
 """Characters of the context of a candidate."""
@@ -443,8 +443,7 @@ def _to_candidate(
         uuid=properties["uuid"],
         memory_id=properties["memory_id"],
         score=0.0,
-        content=properties["fact"],
-        context=search_text[:MAX_CONTEXT],
+        text=FactText(properties["fact"], search_text[:MAX_CONTEXT]),
         type=properties["type"],
         tags=properties["tags"],
         importance=properties["importance"],
