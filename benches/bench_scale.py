@@ -36,6 +36,7 @@ from graphmem.models.embedder import Embedder
 from graphmem.runtime import process
 from graphmem.search.candidates import DatabaseSource
 from graphmem.search.hybrid_search import MIN_CANDIDATES_PER_CHANNEL
+from graphmem.search.lookup import EntityLookup, EntityNameCache
 from graphmem.search.models import SearchQuery
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import scope_of
@@ -192,9 +193,10 @@ async def measure(
         with embedder.as_slow_as(real):
             await timed(step, f"search with embedding {size}", retrieval.search.search(owner, query))
         name = " ".join(data.rng.choice(facts).split()[-2:])
-        fresh = RetrievalComponents.build(components)
-        await timed(step, f"lookup cold {size}", fresh.lookup.lookup(owner, name, reinforce=False))
-        await timed(step, f"lookup warm {size}", fresh.lookup.lookup(owner, name, reinforce=False))
+        names = EntityNameCache(components.clock)
+        lookup = EntityLookup(retrieval.sources, components.entities, names, retrieval.reinforcement, components.clock)
+        await timed(step, f"lookup cold {size}", lookup.lookup(owner, name, reinforce=False))
+        await timed(step, f"lookup warm {size}", lookup.lookup(owner, name, reinforce=False))
         if baseline:
             await timed(step, f"Graphiti search {size}", baseline.search(owner, question, 10))
     await retrieval.reinforcement.close()

@@ -1,4 +1,21 @@
-// What a copy of a group in memory consists of. A copy is loaded by ids, some at a time, and then by revision.
+// What a copy of a group in memory consists of. A small one is loaded at once, another one by ids, some at a time; then by
+// revision.
+
+// name: load_first(group_id, limit)
+// Fetch up to `limit` elements of each kind of a group.
+CALL () {
+  MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() WITH r LIMIT $limit
+  RETURN collect({{resident_fact}}) AS facts
+}
+CALL () {
+  MATCH (e:Entity {group_id: $group_id}) WITH e LIMIT $limit
+  RETURN collect({{resident_entity}}) AS entities
+}
+CALL () {
+  MATCH (m:Episodic {group_id: $group_id}) WITH m LIMIT $limit
+  RETURN collect({{resident_message}}) AS messages
+}
+RETURN [facts, entities, messages] AS found
 
 // name: list_ids(group_id)
 // List the ids of a group's versions of memories, entities and messages.

@@ -1,8 +1,9 @@
 """Which users are in memory: copies are loaded in the background, brought up to date by reads, and dropped by size.
 
-A group becomes resident at its second read within ten minutes, or at the first one within ten minutes of a write.
-A read brings its copy up to the revision of the group, again until that is settled; one from which something may have
-been removed is loaded anew.
+A group becomes resident at its second read within ten minutes, or at the first one within ten minutes of a write. That
+read waits for the copy of a small group, which one query returns; of a larger one it asks the database. A read brings
+its copy up to the revision of the group, again until that is settled; one from which something may have been removed is
+loaded anew.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from contextvars import Context
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -37,6 +39,9 @@ ACTIVE_SECONDS = 600
 IDLE_SECONDS = 3_600
 """Seconds after which a copy is dropped, so that no process keeps what another has erased."""
 
+KEPT_SECONDS = 60
+"""Seconds after a read in which a copy is not dropped to make room, and after which room is looked for again."""
+
 MAX_TRACKED_GROUPS = 20_000
 """Groups whose latest reads are remembered."""
 
@@ -46,10 +51,24 @@ MAX_SHARE = 0.25
 PAGE = 200
 """Elements that are fetched at once while a copy is loaded: requests wait for no more than decoding these."""
 
+SMALL = 100
+"""Elements of each kind that a small group has less than; one query returns them sooner than the database searches."""
+
+SMALL_LOAD_SECONDS = 5.0
+"""Longest time that a read waits for the copy of a small group, in seconds; then it asks the database."""
+
 MAX_CHANGES = 1_000
 """Changes of one kind that a read waits for; a copy that lacks more is loaded anew."""
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """A copy that is being loaded, and whether it is that of a small group, which is loaded by then."""
+
+    task: asyncio.Task[None]
+    small: asyncio.Future[GroupCopy | None]
 
 
 class ResidentCopies:
@@ -63,11 +82,18 @@ class ResidentCopies:
         self._max_bytes = max_bytes
         self._copies: TTLCache[str, GroupCopy] = TTLCache(max_bytes, IDLE_SECONDS, getsizeof=lambda copy: copy.nbytes)
         self._read: TTLCache[str, bool] = TTLCache(MAX_TRACKED_GROUPS, ACTIVE_SECONDS)
+        self._read_lately: TTLCache[str, int] = TTLCache(MAX_TRACKED_GROUPS, KEPT_SECONDS)
         self._too_large: TTLCache[str, bool] = TTLCache(MAX_TRACKED_GROUPS, IDLE_SECONDS)
-        self._loads: dict[str, asyncio.Task[None]] = {}
+        self._without_room: TTLCache[str, bool] = TTLCache(MAX_TRACKED_GROUPS, KEPT_SECONDS)
+        self._loads: dict[str, _Load] = {}
         self._one_load = asyncio.Lock()
         self._updates: dict[str, asyncio.Lock] = {}
         self._hit_rate = HitRate("resident")
+
+    @property
+    def nbytes(self) -> int:
+        """An estimate of the memory that all copies take."""
+        return int(self._copies.currsize)
 
     async def open(self, reader: Reader) -> CandidateSource:
         """Return a source that has everything written to the groups of a reader before they were read."""
@@ -82,8 +108,8 @@ class ResidentCopies:
     async def discard_user(self, owner: Owner) -> None:
         """Remove everything that is held of a user."""
         if load := self._loads.pop(owner.group_id, None):
-            load.cancel()
-            await asyncio.gather(load, return_exceptions=True)
+            load.task.cancel()
+            await asyncio.gather(load.task, return_exceptions=True)
         self._drop(owner.group_id)
 
     async def count_user(self, owner: Owner) -> int:
@@ -92,11 +118,11 @@ class ResidentCopies:
 
     async def finish_loading(self) -> None:
         """Wait for the copies that are being loaded."""
-        await asyncio.gather(*self._loads.values(), return_exceptions=True)
+        await asyncio.gather(*(load.task for load in self._loads.values()), return_exceptions=True)
 
     async def close(self) -> None:
         """Stop loading and drop all copies."""
-        loads = [*self._loads.values()]
+        loads = [load.task for load in self._loads.values()]
         for load in loads:
             load.cancel()
         await asyncio.gather(*loads, return_exceptions=True)
@@ -108,22 +134,26 @@ class ResidentCopies:
         vectors = await self._graph.vector_state()
         if vectors is None or vectors.next is not None:
             return None
-        found = [self._find_copy(group, vectors.model) for group in groups]
+        found = [await self._find_copy(group, vectors.model) for group in groups]
         self._hit_rate.count(is_hit=None not in found)
         copies = [copy for copy in found if copy is not None]
         if len(copies) < len(groups):
             return None
         return copies if await self._update([*zip(copies, groups, strict=True)]) else None
 
-    def _find_copy(self, group: GroupState, model: EmbeddingModel) -> GroupCopy | None:
+    async def _find_copy(self, group: GroupState, model: EmbeddingModel) -> GroupCopy | None:
         """Return the copy of a group that can be brought up to its state; load one for a group that is active."""
         copy = self._copies.get(group.group_id)
-        if copy and copy.life == group.life and copy.model == model and copy.revision >= group.removal_revision:
+        if copy and _can_be_updated(copy, group, model):
+            self._read_lately[group.group_id] = copy.nbytes
             return copy
         self._drop(group.group_id)
-        if self._is_active(group) and group.unsettled is None:
-            self._load(group, model)
-        return None
+        if not self._is_active(group) or group.unsettled is not None:
+            return None
+        load = self._loads.get(group.group_id) or self._load(group, model)
+        await asyncio.wait([load.small], timeout=SMALL_LOAD_SECONDS)
+        loaded = load.small.result() if load.small.done() else None
+        return loaded if loaded and _can_be_updated(loaded, group, model) else None
 
     def _is_active(self, group: GroupState) -> bool:
         """Return whether a group was read or written lately, and remember that it is read now."""
@@ -131,46 +161,77 @@ class ResidentCopies:
         self._read[group.group_id] = True
         since = to_micros(self._clock()) - ACTIVE_SECONDS * 1_000_000
         was_written = group.last_write_at is not None and group.last_write_at >= since
-        return (was_read or was_written) and group.group_id not in self._too_large
+        can_be_held = group.group_id not in self._too_large and group.group_id not in self._without_room
+        return (was_read or was_written) and can_be_held
 
     # Loading
 
-    def _load(self, group: GroupState, model: EmbeddingModel) -> None:
-        """Load a copy in the background, unless that is under way."""
-        if group.group_id in self._loads:
-            return
+    def _load(self, group: GroupState, model: EmbeddingModel) -> _Load:
+        """Begin to load a copy in the background."""
+        copy, small = GroupCopy(group, model), asyncio.get_running_loop().create_future()
         # Not in the context of a request, whose limits end with it.
-        load = asyncio.create_task(self._load_copy(GroupCopy(group, model)), context=Context())
-        self._loads[group.group_id] = load
-        load.add_done_callback(lambda done: self._end_load(group.group_id, done))
+        task = asyncio.create_task(self._load_copy(copy, small), context=Context())
+        load = self._loads[group.group_id] = _Load(task, small)
+        task.add_done_callback(lambda _: self._end_load(group.group_id, load))
+        return load
 
-    def _end_load(self, group_id: str, load: asyncio.Task[None]) -> None:
+    def _end_load(self, group_id: str, load: _Load) -> None:
         if self._loads.get(group_id) is load:
             del self._loads[group_id]
-        if load.cancelled() or (error := load.exception()) is None:
+        if not load.small.done():
+            load.small.set_result(None)
+        if load.task.cancelled() or (error := load.task.exception()) is None:
             return
         if isinstance(error, Unavailable):
             log.info("a user is not loaded into memory", reason=error.detail)
         else:
             log.error("a user could not be loaded into memory", exc_info=error)
 
-    async def _load_copy(self, copy: GroupCopy) -> None:
-        async with self._one_load:
-            begin_work_for(Owner.from_group_id(copy.group_id).tenant)
-            ids = await self._graph.fetch_value_from_any_member("resident.list_ids", group_id=copy.group_id)
-            copy.facts.reserve(len(ids[0]))
-            copy.messages.reserve(len(ids[2]))
-            for kind, found in zip(("facts", "entities", "messages"), ids, strict=True):
-                for start in range(0, len(found), PAGE):
-                    parts = {"facts": [], "entities": [], "messages": [], kind: found[start : start + PAGE]}
-                    _apply(
-                        copy,
-                        await self._graph.fetch_value_from_any_member("resident.load", group_id=copy.group_id, **parts),
-                    )
-                    if copy.nbytes > self._max_bytes * MAX_SHARE:
-                        self._too_large[copy.group_id] = True
-                        return
+    async def _load_copy(self, copy: GroupCopy, small: asyncio.Future[GroupCopy | None]) -> None:
+        begin_work_for(Owner.from_group_id(copy.group_id).tenant)
+        first = await self._graph.fetch_value_from_any_member(
+            "resident.load_first", group_id=copy.group_id, limit=SMALL
+        )
+        if all(len(found) < SMALL for found in first):
+            _apply(copy, first)
             self._keep(copy)
+            small.set_result(copy)
+            return
+        small.set_result(None)
+        async with self._one_load:
+            await self._load_pages(copy)
+
+    async def _load_pages(self, copy: GroupCopy) -> None:
+        """Load a copy some elements at a time, if there is room for it."""
+        ids = await self._graph.fetch_value_from_any_member("resident.list_ids", group_id=copy.group_id)
+        if not self._has_room(copy.group_id, copy.reserve(*map(len, ids))):
+            return
+        for kind, found in zip(("facts", "entities", "messages"), ids, strict=True):
+            for start in range(0, len(found), PAGE):
+                parts = {"facts": [], "entities": [], "messages": [], kind: found[start : start + PAGE]}
+                _apply(
+                    copy,
+                    await self._graph.fetch_value_from_any_member("resident.load", group_id=copy.group_id, **parts),
+                )
+                if copy.nbytes > self._max_bytes * MAX_SHARE:
+                    self._too_large[copy.group_id] = True
+                    return
+        self._keep(copy)
+
+    def _has_room(self, group_id: str, nbytes: int) -> bool:
+        """Return whether a copy of such a size can be held, and remember it where it cannot.
+
+        A copy that was read lately is not dropped for another one: groups that do not fit together would be loaded in
+        turns, again and again.
+        """
+        if nbytes > self._max_bytes * MAX_SHARE:
+            self._too_large[group_id] = True
+            return False
+        kept = sum(size for held, size in self._read_lately.items() if held in self._copies)
+        if kept + nbytes > self._max_bytes:
+            self._without_room[group_id] = True
+            return False
+        return True
 
     # Updating
 
@@ -209,6 +270,7 @@ class ResidentCopies:
         self._drop(copy.group_id)
         if copy.nbytes <= self._max_bytes * MAX_SHARE:
             self._copies[copy.group_id] = copy
+            self._read_lately[copy.group_id] = copy.nbytes
         else:
             self._too_large[copy.group_id] = True
         self._count()
@@ -221,7 +283,12 @@ class ResidentCopies:
 
     def _count(self) -> None:
         RESIDENT_GROUPS.set(len(self._copies))
-        RESIDENT_BYTES.set(self._copies.currsize)
+        RESIDENT_BYTES.set(self.nbytes)
+
+
+def _can_be_updated(copy: GroupCopy, group: GroupState, model: EmbeddingModel) -> bool:
+    """Return whether changes bring a copy up to the state of its group: nothing was removed, nor other vectors made."""
+    return copy.life == group.life and copy.model == model and copy.revision >= group.removal_revision
 
 
 def _behind(pairs: Sequence[tuple[GroupCopy, GroupState]]) -> list[tuple[GroupCopy, GroupState]]:

@@ -8,8 +8,8 @@ from typing import Any
 from graphmem.memories.entity import Entity, EntityRef, NamedEntity
 from graphmem.memories.entity_store import entity_from_columns
 from graphmem.models.embedding_models import EmbeddingModel
-from graphmem.search.resident.fact_table import FactTable
-from graphmem.search.resident.message_table import MessageTable
+from graphmem.search.resident.fact_table import FACT_BYTES, FactTable
+from graphmem.search.resident.message_table import MESSAGE_BYTES, MessageTable
 from graphmem.tenants.scopes import GroupState
 
 ENTITY_BYTES = 1_500
@@ -34,6 +34,15 @@ class GroupCopy:
     def nbytes(self) -> int:
         """An estimate of the memory that the copy takes."""
         return self.facts.nbytes + self.messages.nbytes + len(self._entities) * ENTITY_BYTES
+
+    def reserve(self, facts: int, entities: int, messages: int) -> int:
+        """Make room for so many elements, and return an estimate of the memory that the copy takes with them.
+
+        The texts are not in the estimate.
+        """
+        self.facts.reserve(facts)
+        self.messages.reserve(messages)
+        return self.nbytes + facts * FACT_BYTES + messages * MESSAGE_BYTES + entities * ENTITY_BYTES
 
     @property
     def refs(self) -> Mapping[str, EntityRef]:

@@ -1,0 +1,78 @@
+"""Which users are held in memory, and which are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphmem.app.bootstrap import Services
+from graphmem.memories.filters import FactFilters
+from graphmem.memories.memory import MemoryIn
+from graphmem.memories.vectors import StoredVectors
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.times import utc_now
+from graphmem.search.resident.copies import SMALL, ResidentCopies
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.rights import Rights
+
+pytestmark = pytest.mark.integration
+
+
+def limited_copies(graph: Graph, max_bytes: int) -> ResidentCopies:
+    return ResidentCopies(graph, StoredVectors(graph), Rights(graph), utc_now, max_bytes)
+
+
+async def save_counted(memory: Services, owner: Owner, count: int) -> None:
+    for start in range(0, count, 100):
+        numbers = range(start, min(start + 100, count))
+        await memory.memories.save(owner, [MemoryIn(content=f"Ticket {number} was sold") for number in numbers])
+
+
+async def test_a_small_user_is_in_memory_at_the_first_read_after_a_write(
+    memory: Services, graph: Graph, owner: Owner
+) -> None:
+    await memory.memories.save(owner, [MemoryIn(content="Ada lives in Turin")])
+    copies = limited_copies(graph, 400_000_000)
+    source = await copies.open(owner)
+    assert source.name == "memory"
+    assert [entity.name for entity in await source.list_entity_names(10)] == ["mara"]
+    await memory.memories.save(owner, [MemoryIn(content="Ada rows on Sundays")])
+    found = await (await copies.open(owner)).find_facts_by_text(["rows"], FactFilters(valid_at=utc_now()), 10)
+    assert [fact.text.content for fact in found] == ["Ada rows on Sundays"], "a later write is read too"
+    await copies.close()
+
+
+async def test_the_database_answers_for_a_larger_user_until_the_copy_is_loaded(
+    memory: Services, graph: Graph, owner: Owner
+) -> None:
+    await save_counted(memory, owner, SMALL + 1)
+    copies = limited_copies(graph, 400_000_000)
+    assert (await copies.open(owner)).name == "database"
+    await copies.finish_loading()
+    source = await copies.open(owner)
+    assert source.name == "memory"
+    assert len(await source.find_facts_by_text(["ticket"], FactFilters(valid_at=utc_now()), 1_000)) == SMALL + 1
+    await copies.close()
+
+
+async def test_users_who_do_not_fit_together_are_not_loaded_in_turns(
+    memory: Services, graph: Graph, tenant: str
+) -> None:
+    owners = [Owner(tenant, f"user-{number}") for number in range(6)]
+    for owner in owners:
+        await save_counted(memory, owner, 2 * SMALL)
+    one = limited_copies(graph, 400_000_000)
+    await one.open(owners[0])
+    await one.finish_loading()
+    needed = one.nbytes
+    await one.close()
+    copies = limited_copies(graph, int(4.5 * needed))  # one user may take a quarter
+    sources = []
+    for _ in range(3):
+        names = []
+        for owner in owners:
+            names.append((await copies.open(owner)).name)
+            await copies.finish_loading()
+        sources.append(names)
+    in_memory = ["memory"] * 4 + ["database"] * 2
+    assert sources == [["database"] * 6, in_memory, in_memory], "who is in memory and read stays there"
+    await copies.close()
