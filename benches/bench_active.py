@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -87,7 +88,7 @@ class Agents:
         self._data = data
 
     async def run(self, seconds: float) -> list[float]:
-        """Send searches for a time; return how long each took, in milliseconds."""
+        """Send searches for a time; return how long each took with the waits for capacity, in milliseconds."""
         end = time.perf_counter() + seconds
         found = await asyncio.gather(*(self._search(client, end) for client in self._clients))
         return [duration for durations in found for duration in durations]
@@ -97,9 +98,19 @@ class Agents:
         while (started := time.perf_counter()) < end:
             (number,) = random.choices(self._users, self._odds)
             body = {"query": " ".join(self._data.sentence(5)), "limit": 10}
-            (await client.post(f"/v1/users/active{number}/search", json=body)).raise_for_status()
+            await _post_patiently(client, f"/v1/users/active{number}/search", body)
             durations.append((time.perf_counter() - started) * 1000)
         return durations
+
+
+async def _post_patiently(client: httpx.AsyncClient, path: str, body: dict[str, Any]) -> None:
+    """Send a request, again as often as the server has no capacity for it: one just started plans its queries."""
+    answer = await client.post(path, json=body)
+    if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+        await asyncio.sleep(float(answer.headers["Retry-After"]))
+        await _post_patiently(client, path, body)
+    else:
+        answer.raise_for_status()
 
 
 async def _fill(settings: Settings, users: int, facts: int) -> SyntheticData:

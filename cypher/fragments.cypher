@@ -142,6 +142,27 @@ CASE WHEN split(m.group_id, ':')[1] STARTS WITH ' ' THEN m.group_id + '\u0000' +
 // The keys of the messages that a version `r` was taken from.
 CASE WHEN split(r.group_id, ':')[1] STARTS WITH ' ' THEN [id IN r.message_ids | r.group_id + '\u0000' + id] ELSE r.message_ids END
 
+// fragment: pack_fact_vector
+// Store the vector of a version `r` with 4 bytes a number: a list of numbers that comes as a parameter takes 8.
+CALL (r) {
+  WITH r WHERE r.fact_embedding IS NOT NULL
+  CALL db.create.setRelationshipVectorProperty(r, 'fact_embedding', r.fact_embedding)
+}
+
+// fragment: pack_entity_vector
+// Store the vector of an entity `e` with 4 bytes a number.
+CALL (e) {
+  WITH e WHERE e.name_embedding IS NOT NULL
+  CALL db.create.setNodeVectorProperty(e, 'name_embedding', e.name_embedding)
+}
+
+// fragment: pack_message_vector
+// Store the vector of a message `m` with 4 bytes a number.
+CALL (m) {
+  WITH m WHERE m.content_embedding IS NOT NULL
+  CALL db.create.setNodeVectorProperty(m, 'content_embedding', m.content_embedding)
+}
+
 // fragment: fact_candidate
 // What ranking needs of a version `r` that a channel found with a `score`, as `FactCandidate.from_columns` takes it.
 [r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,

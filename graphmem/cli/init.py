@@ -154,10 +154,9 @@ def _commands(
     commands = [f"pip install {' '.join(missing)}"] if missing else []
     if place is MemoryPlace.LOCAL:
         bound = f" --user {shlex.quote(user)}" if user else ""
-        commands += [
-            "graphmem serve    # in a terminal of its own",
-            f"graphmem keys create my-program --role agent{bound}",
-        ]
+        create_key = f"graphmem keys create my-program --role agent{bound} --only-key"
+        commands += ["graphmem serve    # in a terminal of its own"]
+        settings = {**settings, "GRAPHMEM_API_KEY": f"$({create_key})"}
     needed = {name: value for name, value in settings.items() if value != DEFAULT_SERVER_URL and name not in os.environ}
     return [*commands, *(f"export {name}={value}" for name, value in needed.items()), run_command(starter, user, file)]
 

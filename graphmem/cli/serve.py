@@ -68,12 +68,12 @@ async def serve(
             listener.listen()
             output.note(f"graphmem serves {_base_url(listener)} (explorer at /ui, documentation at /docs)")
             if settings.api_key is None:
-                output.note("Create a key with `graphmem keys create NAME --role admin`, or set GRAPHMEM_API_KEY.")
+                output.note("Create a key with `graphmem keys create NAME`, or set GRAPHMEM_API_KEY.")
             secret = new_secret()
             served = create_app(services, settings, secret)
             async with mount(served, services, settings):
                 with _recorded(settings, listener, secret):
-                    async with _in_background(_warm_up(services)):
+                    async with _in_background(_warm_up(services, output)):
                         await _serve(served, listener)
 
 
@@ -141,12 +141,14 @@ async def run_worker(
                 await _serve(create_worker_app(services, settings), listener)
 
 
-async def _warm_up(services: Services) -> None:
+async def _warm_up(services: Services, output: Output) -> None:
     """Build the first contexts, and return the memory that only loading the embedding model needed."""
     from graphmem.app.health import attempt
 
+    output.note("Warming up: the first requests take longer.")
     await attempt(services.warm_up.run)
     settle()
+    output.note("Warmed up.")
 
 
 @asynccontextmanager

@@ -53,6 +53,7 @@ async def create_key(
         str, typer.Option("--as", help="Whose word it is what the key saves, such as assistant or tool.")
     ] = "user",
     tenant: KeyTenant = "default",
+    only_key: Annotated[bool, typer.Option("--only-key", help="Print the key and nothing else.")] = False,
 ) -> None:
     """Create an API key; it is shown once."""
     from rich.text import Text
@@ -63,7 +64,10 @@ async def create_key(
         key = await operations.create_key(
             name, role=role, users=user or None, spaces=space or None, source_kind=source_kind
         )
-    output.show(key, render_admin.keys([key]), Text(f"Key: {key.key}\nIt is not shown again.", no_wrap=True))
+    if only_key:
+        output.show(key, Text(key.key, no_wrap=True))
+    else:
+        output.show(key, render_admin.keys([key]), Text(f"Key: {key.key}\nIt is not shown again.", no_wrap=True))
 
 
 @command(keys_app, "list")

@@ -195,6 +195,10 @@ def _connection_error(request: httpx.Request, error: httpx.HTTPError) -> Graphme
     """Return the error of a request that got no response."""
     address = f"{request.url.scheme}://{request.url.netloc.decode()}"
     reason = str(error) or type(error).__name__
+    if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
+        seconds = f"{request.extensions['timeout']['read']:g}"
+        why = "it is busy, or was just started and makes its first requests"
+        return Unavailable(f"graphmem at {address} has not answered within {seconds} s: {why}.", retry_after=None)
     if isinstance(error, httpx.NetworkError | httpx.TimeoutException | httpx.RemoteProtocolError):
         return Unavailable(f"graphmem at {address} cannot be reached ({reason}).", retry_after=None)
     return GraphmemError(f"graphmem at {address} cannot be called ({reason}): check the address.")

@@ -139,8 +139,7 @@ async def test_the_framework_of_the_project_is_taken_and_nothing_is_overwritten(
     }
     assert done.json["commands"] == [
         "graphmem serve    # in a terminal of its own",
-        "graphmem keys create my-program --role agent",
-        "export GRAPHMEM_API_KEY=gm_…",
+        "export GRAPHMEM_API_KEY=$(graphmem keys create my-program --role agent --only-key)",
         'python memory_langgraph.py mara "I live in Lund."',
     ]
     written = (folder / "memory_langgraph.py").read_text()

@@ -63,6 +63,8 @@ async def test_key_is_shown_once_listed_without_secret_and_revoked(cli_with_mode
     assert made["key"] not in listed.out
     assert (await cli_with_models("keys", "revoke", made["id"], "--tenant", tenant)).code == 0
     assert (await cli_with_models("keys", "list", "--tenant", tenant, "--json")).json == {"items": []}
+    alone = await cli_with_models("keys", "create", *arguments, "--only-key")
+    assert re.fullmatch(r"gm_[\w-]+\n", alone.out), "a terminal takes it as $(graphmem keys create …)"
 
 
 async def test_export_forget_and_import_round_trip(cli_with_models: Cli, user: str) -> None:

@@ -23,6 +23,9 @@ STARTED_BEFORE = ("pip install", "graphmem serve", "graphmem open")
 SHOWN_DAY = "2026-11-26"
 """The day on which pages show what was said; when a test runs, it is today."""
 
+SUBSTITUTED = re.compile(r"\$\((graphmem [^)]*)\)")
+"""A command of which a terminal takes what it prints."""
+
 PRINTED_KEY = re.compile(r"gm_[\w.-]+")
 
 
@@ -60,6 +63,9 @@ class Reader:
         command = line.partition("   #")[0].strip()
         if command.startswith(STARTED_BEFORE):
             return ""
+        if substituted := SUBSTITUTED.search(command):
+            printed = await self.run(substituted[1])
+            return await self.run(command.replace(substituted[0], printed.strip()))
         words = shlex.split(self._as_typed(command))
         if words[0] == "export":
             self.environment.update({name: value for name, _, value in (word.partition("=") for word in words[1:])})

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 
 from graphmem.app.bootstrap import Services
@@ -124,6 +125,26 @@ async def test_vectors_of_another_model_are_recomputed(memory: Services, owner: 
     again = await export_document(memory, owner)
     assert [len(version["vector"]) for version in again["memories"]] == [384] * len(before["memories"])
     assert all(len(node["properties"]["name_embedding"]) == 384 for node in again["entities"])
+
+
+async def test_vectors_are_stored_with_four_bytes_a_number(memory: Services, owner: Owner) -> None:
+    await fill_user(memory, owner)
+    given = await export_document(memory, owner)
+    for version in given["memories"]:
+        version["vector"] = [0.1] * 384
+    nodes = [*given["entities"], *(node for node in given["records"] if node["labels"] == ["Episodic"])]
+    for node in nodes:
+        name = "content_embedding" if "content_embedding" in node["properties"] else "name_embedding"
+        node["properties"][name] = [0.1] * 384
+    await memory.forgetting.forget(owner)
+    assert not (await memory.imports.import_(owner, json.dumps(given).encode())).vectors_remade
+    stored = await export_document(memory, owner)
+    rounded = [float(np.float32(0.1))] * 384
+    assert [version["vector"] for version in stored["memories"]] == [rounded] * len(given["memories"])
+    assert [node["properties"]["name_embedding"] for node in stored["entities"]] == [rounded] * len(given["entities"])
+    messages = [node["properties"] for node in stored["records"] if node["labels"] == ["Episodic"]]
+    assert [message["content_embedding"] for message in messages] == [rounded] * len(messages)
+    assert messages
 
 
 async def test_exports_beside_writers_are_consistent(memory: Services, owner: Owner) -> None:

@@ -35,6 +35,8 @@ CALL (s) {
   UNWIND $rows AS row
   CREATE (m:Episodic) SET m = row, m.revision = u.revision
   CREATE (s)-[:HAS_EPISODE {uuid: randomUUID(), group_id: $group_id, created_at: $now}]->(m)
+  WITH m
+  {{pack_message_vector}}
   RETURN count(*) AS stored
 }
 CALL () {
@@ -52,6 +54,8 @@ MATCH (u:User {group_id: $group_id})
 UNWIND $rows AS row
 MATCH (m:Episodic {group_id: $group_id, message_id: row.message_id})
 SET m.content_embedding = row.vector, m.revision = u.revision
+WITH m
+{{pack_message_vector}}
 
 // name: load_messages(group_id, message_ids)
 // Fetch messages by id, in the order of their session.

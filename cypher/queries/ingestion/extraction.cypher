@@ -108,6 +108,8 @@ WITH u, e, [at IN range(0, size(e.alias_keys) - 1) WHERE e.alias_keys[at] <> $na
 SET e.aliases = [at IN kept | e.aliases[at]], e.alias_keys = [at IN kept | e.alias_keys[at]]
 SET e.name = $canonical_name, e.name_key = $name_key, e.name_embedding = $vector, e.next_vector = null,
     e.updated_at = $now, e.revision = u.revision
+WITH e
+{{pack_entity_vector}}
 
 // name: record_interest(group_id, key, topic, message_ids, now)
 // Add messages to an interest candidate, creating it if needed, and return all its messages.

@@ -48,6 +48,8 @@ CALL () {
   UNWIND $entities AS properties
   CREATE (e:Entity)
   SET e = properties, e:$(properties.type), e.revision = u.revision
+  WITH e
+  {{pack_entity_vector}}
 }
 CALL () {
   MATCH (u:User {group_id: $group_id})
@@ -63,6 +65,8 @@ CALL () {
   OPTIONAL MATCH ()-[earlier:RELATES_TO {uuid: row.vector_source_uuid}]->()
   CREATE (s)-[r:RELATES_TO]->(o)
   SET r = row.properties, r.fact_embedding = coalesce(row.vector, earlier.fact_embedding), r.revision = u.revision
+  WITH r
+  {{pack_fact_vector}}
 }
 CALL () {
   UNWIND $episodes AS row

@@ -62,17 +62,17 @@ RETURN kind, id, text, speaker LIMIT $limit
 CALL () {
   UNWIND $facts AS row
   MATCH ()-[r:RELATES_TO {uuid: row.id}]->() WHERE r.group_id = $group_id AND r.fact = row.text
-  SET r.next_vector = row.vector
+  CALL db.create.setRelationshipVectorProperty(r, 'next_vector', row.vector)
 }
 CALL () {
   UNWIND $entities AS row
   MATCH (e:Entity {uuid: row.id}) WHERE e.group_id = $group_id AND e.name = row.text
-  SET e.next_vector = row.vector
+  CALL db.create.setNodeVectorProperty(e, 'next_vector', row.vector)
 }
 CALL () {
   UNWIND $messages AS row
   MATCH (m:Episodic {uuid: row.id}) WHERE m.group_id = $group_id AND m.content = row.text
-  SET m.next_vector = row.vector
+  CALL db.create.setNodeVectorProperty(m, 'next_vector', row.vector)
 }
 RETURN true AS stored
 

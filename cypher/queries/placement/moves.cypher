@@ -125,12 +125,18 @@ UNWIND $rows AS row
 MATCH (n) WHERE elementId(n) = row.id
 REMOVE n:$(row.obsolete)
 SET n:$(row.labels), n = row.properties
+WITH n AS e, n AS m
+{{pack_entity_vector}}
+{{pack_message_vector}}
 
 // name: create_nodes(rows)
 // Create nodes and return their ids.
 UNWIND $rows AS row
 CREATE (n:$(row.labels))
 SET n = row.properties
+WITH row, n, n AS e, n AS m
+{{pack_entity_vector}}
+{{pack_message_vector}}
 RETURN row.key AS key, elementId(n) AS id
 
 // name: delete_relationships(ids)
@@ -146,6 +152,8 @@ MATCH (a:Entity {uuid: row.start})
 MATCH (b:Entity {uuid: row.end})
 CREATE (a)-[r:RELATES_TO]->(b)
 SET r = row.properties
+WITH r
+{{pack_fact_vector}}
 RETURN count(r) AS created
 
 // name: create_links(rows)

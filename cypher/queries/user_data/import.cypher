@@ -37,7 +37,9 @@ RETURN id
 MATCH (u:User {group_id: $group_id})
 UNWIND $rows AS row
 CREATE (e:$(row.labels)) SET e = row.properties, e.revision = u.revision
-WITH row, e
+WITH row, e, e AS m
+{{pack_entity_vector}}
+{{pack_message_vector}}
 {{link_aliases}}
 RETURN row.key AS key, elementId(e) AS element_id
 
@@ -49,6 +51,8 @@ MATCH (s:Entity {uuid: row.subject_id})
 MATCH (o:Entity {uuid: row.object_id})
 CREATE (s)-[r:RELATES_TO]->(o)
 SET r = row.properties, r.revision = u.revision
+WITH r
+{{pack_fact_vector}}
 
 // name: create_links(rows)
 // Create relationships unless they exist.
