@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import tempfile
 import threading
 import time
@@ -105,7 +106,7 @@ async def measure(folder: Path, facts: int, users: int) -> None:
     """Write exports, import them and print what each phase took."""
     settings = Settings().model_copy(update={"neo4j_uri": None, "data_dir": folder / "data"})
     embedder = create_embedder(settings)
-    exports = folder / "exports"
+    exports, load_before = folder / "exports", os.getloadavg()[0]
     exports.mkdir(parents=True)
     random = np.random.default_rng(1)
     began = time.monotonic()
@@ -117,7 +118,7 @@ async def measure(folder: Path, facts: int, users: int) -> None:
     )
     with sampled_memory() as memory:
         result = await import_offline(settings, "bench", exports)
-    print(f"\n{describe_machine()}\n\n| phase | seconds | facts a second |\n|---|---:|---:|")
+    print(f"\n{describe_machine(load_before)}\n\n| phase | seconds | facts a second |\n|---|---:|---:|")
     for phase, seconds in result.seconds.items():
         print(f"| {phase} | {seconds:,.1f} | {facts / max(seconds, 0.1):,.0f} |")
     print(f"| all | {sum(result.seconds.values()):,.1f} | {result.facts_per_second:,} |")

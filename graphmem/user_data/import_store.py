@@ -52,7 +52,9 @@ from graphmem.user_data.import_rows import (
     ExportedNode,
     link_row,
     mentions_others,
+    new_facts,
     node_row,
+    refuse_contradictions,
     version_row,
 )
 from graphmem.user_data.models import ImportResult

@@ -144,8 +144,8 @@ def _free_data_folder(settings: Settings) -> Path:
     """Return the data folder; raise ConfigurationError or InvalidInput unless a new database can be made in it."""
     if settings.neo4j_uri:
         raise ConfigurationError(
-            "An offline import makes a new embedded database, but GRAPHMEM_NEO4J_URI names a server: unset it, or import "
-            "without --offline."
+            "An offline import makes a new embedded database, but GRAPHMEM_NEO4J_URI names a server: unset it, or "
+            "import without --offline."
         )
     home = Neo4jHome.in_data_dir(settings.data_dir)
     if home.info() is not None:
