@@ -106,7 +106,7 @@ async def measure(folder: Path, facts: int, users: int) -> None:
     """Write exports, import them and print what each phase took."""
     settings = Settings().model_copy(update={"neo4j_uri": None, "data_dir": folder / "data"})
     embedder = create_embedder(settings)
-    exports, load_before = folder / "exports", os.getloadavg()[0]
+    exports, load_before = folder / "exports", os.getloadavg()
     exports.mkdir(parents=True)
     random = np.random.default_rng(1)
     began = time.monotonic()
