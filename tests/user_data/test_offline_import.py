@@ -136,7 +136,7 @@ async def test_an_offline_import_makes_the_graph_that_an_import_makes(
         [saved] = await services.memories.save(
             owner, [MemoryIn(content="Mara lives in Oslo", predicate="LIVES_IN", single_valued=True)]
         )
-        assert saved.action == "added"
+        assert saved.action == "supersede"  # of the home that was imported
 
     with pytest.raises(InvalidInput, match="has a database already"):
         await import_offline(new_installation, tenant, exports)
