@@ -116,6 +116,10 @@ bench-writes: OPTIONS ?=
 bench-writes: $(VENV)/.installed-dev ## Measure writes, in turns with OPTIONS="--before FOLDER", a checkout of another commit
 	$(BIN)/python -m benches.bench_writes $(OPTIONS)
 
+bench-import: OPTIONS ?=
+bench-import: $(VENV)/.installed-dev ## Measure an offline import of 100,000 facts, each phase apart
+	$(BIN)/python -m benches.bench_import $(OPTIONS)
+
 bench-active: OPTIONS ?=
 bench-active: $(VENV)/.installed-dev ## Measure searches of many users, by the memory for those who are active
 	$(BIN)/python -m benches.bench_active $(OPTIONS)

@@ -25,7 +25,7 @@ from graphmem.cli.command import (
     show_erasure,
     write_atomically,
 )
-from graphmem.cli.progress import progress_bar
+from graphmem.cli.progress import progress_bar, start_progress
 from graphmem.cli.startup import open_operations, open_services
 from graphmem.client.waiting import failed_jobs, wait_for_job
 from graphmem.runtime.errors import InvalidInput
@@ -124,12 +124,18 @@ async def import_(
     ] = "",
     source_database: Annotated[str, typer.Option(help="With --from-neo4j: its database.")] = "neo4j",
     space: Space = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Make a new embedded database of exports with Neo4j's own import tool.")
+    ] = False,
 ) -> None:
     """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log.
 
     Without a user, each export of a folder is imported for the user whose it is. An export of 64 MB or more is checked,
     then imported part by part: run the command again to go on after an interruption. Memories are extracted from the
     messages of a chat log in this process, as with `graphmem ingest`.
+
+    With --offline, an export or a folder of exports becomes the database of a data folder that has none, for millions
+    of facts. It is complete or not there: after an interruption, run the command again from the start.
     """
     from graphmem.cli import render_admin
     from graphmem.tenants.owners import make_owner
@@ -137,6 +143,13 @@ async def import_(
     from graphmem.user_data.export_reader import is_large_export
 
     path = Path(file)
+    if offline:
+        if user is not None or space is not None or from_neo4j or format not in ("auto", "graphmem"):
+            raise InvalidInput(
+                "--offline imports exports of graphmem for the users whose they are: give no other option."
+            )
+        await _import_offline(output, tenant, path)
+        return
     if user is None:
         if not await asyncio.to_thread(path.is_dir):
             raise InvalidInput("Say with --user whose memory it is, or give a folder of exports.")
@@ -182,6 +195,22 @@ async def import_(
         output.note(f"not imported: {'.'.join(map(str, entry.loc))}: {entry.reason}")
     if failed_jobs(jobs):
         exit_with_error("Extraction failed for some of the messages: run the same command again to retry.")
+
+
+async def _import_offline(output: Output, tenant: str, path: Path) -> None:
+    """Make a new database of an export or of a folder of exports, and say how long each phase took."""
+    from graphmem.cli import render_admin
+    from graphmem.user_data.offline_import import OfflineProgress, import_offline
+
+    with (
+        start_progress(output) as start,
+        progress_bar(output, "Reading", unit="users") as on_written,
+        progress_bar(output, "Importing", unit="percent of 4 phases") as on_imported,
+        progress_bar(output, "Indexing", unit="percent of all indexes") as on_populated,
+    ):
+        progress = OfflineProgress(on_written, on_imported, on_populated, start)
+        imported = await import_offline(read_settings(), tenant, path, progress)
+    output.show(imported, render_admin.offline_import(imported))
 
 
 @command(app, "backup")

@@ -8,6 +8,7 @@ Therefore only what two runs of a check find violates an invariant.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -19,9 +20,18 @@ from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.queries import Query, load_checks
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.files import cypher_root
+from graphmem.runtime.progress import ProgressCallback, ignore_progress
 
 _FILE_NAME = re.compile(r"^V(?P<version>\d{4})__(?P<title>[a-z0-9_]+)\.cypher$")
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
+
+_POLL_SECONDS = 1.0
+"""Seconds between two looks at how far indexes are populated."""
+
+
+def split_statements(text: str) -> list[str]:
+    """Return the statements of a Cypher file without its comments."""
+    return [statement.strip() for statement in _COMMENT.sub("", text).split(";") if statement.strip()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +45,7 @@ class Migration:
 
     def statements(self, dimension: int) -> list[str]:
         """Return the statements for an embedding dimension."""
-        filled = _COMMENT.sub("", self.text).replace("{{dimension}}", str(dimension))
-        return [statement.strip() for statement in filled.split(";") if statement.strip()]
+        return split_statements(self.text.replace("{{dimension}}", str(dimension)))
 
 
 def load_migrations(folder: Path | None = None) -> list[Migration]:
@@ -71,8 +80,17 @@ def pending_migrations(known: Sequence[Migration], applied: dict[int, str]) -> l
     return [migration for migration in known if migration.version not in applied]
 
 
-async def migrate(graph: Graph, model: EmbeddingModel, folder: Path | None = None) -> list[int]:
-    """Run the pending migrations and return their versions; the vectors of a new database are those of `model`."""
+async def migrate(
+    graph: Graph,
+    model: EmbeddingModel,
+    folder: Path | None = None,
+    *,
+    on_populated: ProgressCallback = ignore_progress,
+) -> list[int]:
+    """Run the pending migrations and return their versions; the vectors of a new database are those of `model`.
+
+    `on_populated` gets how far the new indexes are populated, in percent of all of them.
+    """
     applied = await graph.read(_list_applied)
     recorded = await graph.vector_state(refresh=True)
     dimension = recorded.model.dimension if recorded else model.dimension
@@ -89,8 +107,19 @@ async def migrate(graph: Graph, model: EmbeddingModel, folder: Path | None = Non
             "schema.record_embedding_model", model=model.name, dimension=model.dimension, embedder=model.embedder
         )
     if versions:
+        await _await_population(graph, on_populated)
         await graph.fetch("schema.await_indexes")
     return versions
+
+
+async def _await_population(graph: Graph, on_populated: ProgressCallback) -> None:
+    """Wait as long as indexes are being populated, which takes hours for many facts."""
+    while True:
+        [row] = await graph.fetch("schema.get_population")
+        on_populated(int(row["percent"]), 100 * row["indexes"])
+        if not row["populating"]:
+            return
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 async def _list_applied(transaction: Transaction) -> dict[int, str]:

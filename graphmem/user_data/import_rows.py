@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_mapping import FACT_FIELDS, fact_from_row, fact_to_properties
+from graphmem.memories.versioning import describe_rival, find_rival
 from graphmem.neo4j.driver import Row
 from graphmem.neo4j.schema import LinkType
+from graphmem.runtime.errors import Conflict
 from graphmem.tenants.owners import Owner
-from graphmem.user_data.export_document import AnyVersion, VersionOutline
+from graphmem.user_data.export_document import MAX_REPORTED_PROBLEMS, AnyVersion, UserExport, VersionOutline
 from graphmem.user_data.export_entries import (
     ExportedEntity,
     ExportedEpisode,
@@ -23,6 +26,7 @@ from graphmem.user_data.export_entries import (
     FactProperties,
     replace_ids,
 )
+from graphmem.user_data.import_plan import ImportPlan
 
 ExportedNode = ExportedEntity | ExportedRecord
 
@@ -102,3 +106,40 @@ def link_row(owner: Owner, link: ExportedLink, element_ids: Mapping[str, str]) -
         "end": element_ids[link.end],
         "properties": properties,
     }
+
+
+def new_facts(owner: Owner, export: UserExport, plan: ImportPlan, now: datetime) -> dict[int, Fact]:
+    """Return the versions that an import creates as facts, by their places, current at `now` or not."""
+    return {
+        index: imported_fact(owner, version, plan.ids).with_active_hash(now)
+        for index, version in enumerate(export.memories)
+        if plan.is_new_version(version)
+    }
+
+
+def refuse_contradictions(new: Mapping[int, Fact], stored: Mapping[tuple[str, str], Sequence[Fact]]) -> None:
+    """Raise Conflict for new facts, by their places, that cannot be valid together with others.
+
+    `stored` are the believed facts of the user by subject and predicate, of those that are single-valued.
+    """
+    current: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+    for fact in new.values():
+        if fact.single_valued and fact.active_hash:
+            current[fact.subject_id, fact.predicate].append(fact)
+    statements = Counter(fact.active_hash for fact in new.values() if fact.active_hash)
+    errors: list[dict[str, object]] = []
+    for index, fact in new.items():
+        if fact.single_valued:
+            pair = (fact.subject_id, fact.predicate)
+            known = stored.get(pair, ())
+            if rival := find_rival(fact, [*known, *current[pair]] if fact.active_hash else known):
+                errors.append({"loc": ["memories", index], "msg": f"would be {describe_rival(fact, rival)}"})
+                continue
+        if fact.active_hash and statements[fact.active_hash] > 1:
+            errors.append({"loc": ["memories", index], "msg": "states the same as another memory of the import"})
+    if errors:
+        raise Conflict(
+            f"{len(errors)} statements contradict what the user has, or one another: see the list of errors, or "
+            "import into another user.",
+            errors=errors[:MAX_REPORTED_PROBLEMS],
+        )

@@ -16,7 +16,6 @@ from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.saving import FactLoader
-from graphmem.memories.versioning import describe_rival, find_rival
 from graphmem.neo4j.driver import Graph, Row, Transaction, to_json
 from graphmem.neo4j.schema import RecordLabel
 from graphmem.runtime.errors import Conflict, InvalidInput
@@ -24,7 +23,6 @@ from graphmem.runtime.field_types import deduplicate, name_key
 from graphmem.runtime.progress import ProgressCounter
 from graphmem.tenants.owners import Owner
 from graphmem.user_data.export_document import (
-    MAX_REPORTED_PROBLEMS,
     EmbeddingInfo,
     UserExport,
     find_self_entity,
@@ -52,10 +50,11 @@ from graphmem.user_data.import_plan import (
 )
 from graphmem.user_data.import_rows import (
     ExportedNode,
-    imported_fact,
     link_row,
     mentions_others,
+    new_facts,
     node_row,
+    refuse_contradictions,
     version_row,
 )
 from graphmem.user_data.models import ImportResult
@@ -274,40 +273,12 @@ class ImportStore:
         self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan, now: datetime
     ) -> None:
         """Raise Conflict for new facts that cannot be valid together with others, of the user or of the import."""
-        new = {index: version for index, version in enumerate(export.memories) if plan.is_new_version(version)}
-        single_valued: dict[int, Fact] = {}
-        states: dict[int, str] = {}
-        for index, version in new.items():
-            fact = imported_fact(owner, version, plan.ids).with_active_hash(now)
-            if fact.active_hash:
-                states[index] = fact.active_hash
-            if fact.single_valued:
-                single_valued[index] = fact
-        values: dict[tuple[str, str], list[Fact]] = defaultdict(list)
-        pairs = [(fact.subject_id, fact.predicate) for fact in single_valued.values()]
+        new = new_facts(owner, export, plan, now)
+        stored: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+        pairs = [(fact.subject_id, fact.predicate) for fact in new.values() if fact.single_valued]
         for fact in (await FactLoader(transaction, owner).fetch(pairs=pairs)).values():
-            values[fact.subject_id, fact.predicate].append(fact)
-        current: dict[tuple[str, str], list[Fact]] = defaultdict(list)
-        for fact in single_valued.values():
-            if fact.active_hash:
-                current[fact.subject_id, fact.predicate].append(fact)
-        statements = Counter(states.values())
-        errors: list[dict[str, object]] = []
-        for index in new:
-            if value := single_valued.get(index):
-                pair = (value.subject_id, value.predicate)
-                rivals = [*values[pair], *current[pair]] if value.active_hash else values[pair]
-                if rival := find_rival(value, rivals):
-                    errors.append({"loc": ["memories", index], "msg": f"would be {describe_rival(value, rival)}"})
-                    continue
-            if index in states and statements[states[index]] > 1:
-                errors.append({"loc": ["memories", index], "msg": "states the same as another memory of the import"})
-        if errors:
-            raise Conflict(
-                f"{len(errors)} statements contradict what the user has, or one another: see the list of errors, or "
-                "import into another user.",
-                errors=errors[:MAX_REPORTED_PROBLEMS],
-            )
+            stored[fact.subject_id, fact.predicate].append(fact)
+        refuse_contradictions(new, stored)
 
 
 class _PlannedWrite:

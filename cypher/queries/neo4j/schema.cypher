@@ -27,6 +27,11 @@ CALL db.awaitIndexes(3600)
 {{await_fulltext}}
 RETURN true AS ready
 
+// name: get_population()
+// Return how many indexes there are, the sum of the percentages to which they are populated, and how many still are.
+SHOW INDEXES YIELD state, populationPercent
+RETURN count(*) AS indexes, coalesce(sum(populationPercent), 0) AS percent, count(CASE state WHEN 'POPULATING' THEN 1 END) AS populating
+
 // name: list_unusable_indexes()
 // List the indexes that do not work, with their states.
 SHOW INDEXES YIELD name, state WHERE state <> 'ONLINE'

@@ -28,8 +28,15 @@ _VECTOR_MODULE = "jdk.incubator.vector"
 """Java module with which Lucene computes on vectors with SIMD instructions."""
 
 _MAIN_CLASS = "org.neo4j.server.Neo4jCommunity"
+_ADMIN_CLASS = "org.neo4j.cli.AdminTool"
 _OPENED_PACKAGES = ("java.nio", "java.io", "sun.nio.ch", "java.lang.invoke")
 """Packages of `java.base` that Neo4j accesses by reflection."""
+
+_ACCESS_OPTIONS = (
+    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES),
+    "--enable-native-access=ALL-UNNAMED",
+)
+"""What Neo4j may access of Java."""
 
 _JVM_LOCATIONS = (("/usr/lib/jvm", "*/bin/java"), ("/Library/Java/JavaVirtualMachines", "*/Contents/Home/bin/java"))
 """Folders of installed runtimes on Linux and macOS, with the pattern of their executables."""
@@ -61,19 +68,21 @@ def find_java() -> JavaRuntime:
 
 def server_arguments(java: JavaRuntime, home: Path, jars: Iterable[Path], cache_dir: Path) -> list[str]:
     """Return the arguments of `java` that run the server of a home folder."""
-    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES]
     vector = [f"--add-modules={_VECTOR_MODULE}"] if java.has_vector_module else []
     memory = ["-Xms512m", "-Xmx1g", *_garbage_collector_arguments()]
-    class_path = ["-cp", os.pathsep.join(str(jar) for jar in jars)]
     folders = [f"--home-dir={home}", f"--config-dir={home / 'conf'}"]
-    options = [
-        *opened,
-        "--enable-native-access=ALL-UNNAMED",
-        *vector,
-        *memory,
-        *_class_archive_arguments(java, cache_dir),
-    ]
-    return [*options, *class_path, _MAIN_CLASS, *folders]
+    options = [*_ACCESS_OPTIONS, *vector, *memory, *_class_archive_arguments(java, cache_dir)]
+    return [*options, *_class_path(jars), _MAIN_CLASS, *folders]
+
+
+def import_arguments(jars: Iterable[Path], options: Iterable[str]) -> list[str]:
+    """Return the arguments of `java` that import tables into a new database with Neo4j's tool."""
+    command = ["database", "import", "full", "neo4j", *options]  # options with several values come last
+    return [*_ACCESS_OPTIONS, "-Xmx1g", *_class_path(jars), _ADMIN_CLASS, *command]
+
+
+def _class_path(jars: Iterable[Path]) -> list[str]:
+    return ["-cp", os.pathsep.join(str(jar) for jar in jars)]
 
 
 def argument_file(arguments: Iterable[str]) -> str:

@@ -1,0 +1,184 @@
+"""Importing exports offline, by Neo4j's import tool: the graph is the one that an import through the API makes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphmem.app.bootstrap import Services
+from graphmem.memories.fact_mapping import FACT_FIELDS
+from graphmem.memories.memory import MemoryIn
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.driver import Graph
+from graphmem.placement.copying import Side
+from graphmem.runtime.errors import ConfigurationError, InvalidInput
+from graphmem.runtime.files import cypher_root
+from graphmem.runtime.settings import Settings
+from graphmem.search.models import SearchQuery
+from graphmem.tenants.owners import Owner
+from graphmem.user_data.offline_import import SIDE_FOLDER, OfflineProgress, import_offline
+from graphmem.user_data.offline_tables import ENTITIES, RECORDS
+from tests.user_data.complete_user import fill_user
+
+NODES = """
+MATCH (n) WHERE n.group_id STARTS WITH $prefix
+RETURN labels(n) AS labels, properties(n) AS properties,
+       [name IN keys(n) | [name, valueType(n[name])]] AS types
+"""
+RELATIONSHIPS = """
+MATCH (a)-[r]->(b) WHERE a.group_id STARTS WITH $prefix
+RETURN type(r) AS type, properties(r) AS properties, [name IN keys(r) | [name, valueType(r[name])]] AS types,
+       [n IN [a, b] | [labels(n)[0], n.group_id, coalesce(n.uuid, n.id, n.key, n.session_id)]] AS ends
+"""
+SCHEMA = (
+    "SHOW INDEXES YIELD name, type, labelsOrTypes, properties, options "
+    "RETURN name, type, labelsOrTypes, properties, options"
+)
+CONSTRAINTS = (
+    "SHOW CONSTRAINTS YIELD name, type, labelsOrTypes, properties RETURN name, type, labelsOrTypes, properties"
+)
+
+RANDOM = {"life", "last_write_at"}
+"""What differs between two imports of one user: the random id of a life, and when the user was imported."""
+
+
+async def rows(graph: Graph, text: str, **parameters: Any) -> list[dict[str, Any]]:
+    return await graph.read(lambda transaction: transaction.run_text(text, parameters))
+
+
+async def describe(graph: Graph, tenant: str) -> Side:
+    """Return the numbers and the digest of everything of a tenant: with types, without what is random."""
+    side = Side()
+    for row in await rows(graph, NODES, prefix=f"{tenant}:"):
+        properties = {name: value for name, value in row["properties"].items() if name not in RANDOM}
+        types = sorted(entry for entry in row["types"] if entry[0] not in RANDOM)
+        side.add("/".join(sorted(row["labels"])), properties, types)
+    for row in await rows(graph, RELATIONSHIPS, prefix=f"{tenant}:"):
+        side.add(row["type"], row["properties"], sorted(row["types"]), row["ends"])
+    return side
+
+
+async def describe_schema(graph: Graph) -> set[str]:
+    found = [*await rows(graph, SCHEMA), *await rows(graph, CONSTRAINTS)]
+    return {json.dumps(row, sort_keys=True) for row in found}
+
+
+@pytest.fixture
+async def exports(memory: Services, tenant: str, tmp_path: Path) -> Path:
+    """Return a folder with the exports of two users, who were forgotten since."""
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    for name in ("mara", "jo"):
+        owner = Owner(tenant, name)
+        if name == "mara":
+            await fill_user(memory, owner)
+        else:
+            lines = 'Jo said "no;\nyes", twice, \\ and left'
+            await memory.memories.save(owner, [MemoryIn(content=lines, object={"name": 'Café "Sun"; \\x, y'})])
+        (folder / f"{name}.json").write_bytes(await memory.exports.export(owner))
+        await memory.forgetting.forget(owner)
+    return folder
+
+
+@pytest.fixture
+def new_installation(database: Settings, tmp_path: Path) -> Settings:
+    """Return the settings of a data folder without a database."""
+    return database.model_copy(
+        update={
+            "neo4j_uri": None,
+            "neo4j_password": None,
+            "data_dir": tmp_path / "data",
+            "bolt_port": 0,
+            "http_port": 0,
+        }
+    )
+
+
+async def test_an_offline_import_makes_the_graph_that_an_import_makes(
+    memory: Services, tenant: str, exports: Path, new_installation: Settings, embedder: Embedder
+) -> None:
+    for name in ("mara", "jo"):
+        await memory.imports.import_(Owner(tenant, name), (exports / f"{name}.json").read_bytes())
+    expected = await describe(memory.components.graph, tenant)
+    seen: dict[str, list[tuple[int, int]]] = {"written": [], "imported": [], "populated": []}
+    progress = OfflineProgress(
+        *(lambda done, total, kind=kind: seen[kind].append((done, total)) for kind in seen)  # type: ignore[misc]
+    )
+    result = await import_offline(new_installation, tenant, exports, progress)
+    assert result.users == 2
+    assert result.imported["versions"] == expected.counts["RELATES_TO"]
+    assert all(reports[-1][0] == reports[-1][1] for reports in seen.values())
+    assert not (new_installation.data_dir / SIDE_FOLDER).exists()
+
+    async with Services.open(new_installation, worker=False, embedder=embedder) as services:
+        graph, owner = services.components.graph, Owner(tenant, "mara")
+        made = await describe(graph, tenant)
+        assert made.counts == expected.counts
+        assert made.digest == expected.digest
+        assert await describe_schema(graph) == await describe_schema(memory.components.graph)
+        for name in ("mara", "jo"):
+            exported = await services.exports.export(Owner(tenant, name))
+            assert exported == (exports / f"{name}.json").read_bytes()
+
+        found = await services.retrieval.search(owner, SearchQuery(query="Which drink does Mara love?"))
+        assert found.results[0].memory.content == "Mara loves tea"
+        before = await services.retrieval.search(
+            owner, SearchQuery(query="Where does Mara live?", valid_as_of=datetime(2022, 1, 1, tzinfo=UTC))
+        )
+        assert "Mara lives in Lund" in [hit.memory.content for hit in before.results]
+        history = await services.memories.history(owner, found.results[0].memory.id)
+        assert len(history) == 2
+        [saved] = await services.memories.save(
+            owner, [MemoryIn(content="Mara lives in Oslo", predicate="LIVES_IN", single_valued=True)]
+        )
+        assert saved.action == "supersede"  # of the home that was imported
+
+    with pytest.raises(InvalidInput, match="has a database already"):
+        await import_offline(new_installation, tenant, exports)
+
+
+async def test_what_cannot_be_imported_leaves_no_database(
+    tenant: str, exports: Path, new_installation: Settings, database: Settings
+) -> None:
+    folder, path = new_installation.data_dir, exports / "jo.json"
+    with pytest.raises(ConfigurationError, match="GRAPHMEM_NEO4J_URI"):
+        await import_offline(database.model_copy(update={"neo4j_uri": "bolt://localhost:1"}), tenant, exports)
+    (exports / "copy.json").write_text(path.read_text().replace('"user_id":"jo"', '"user_id":"kim"'))
+    with pytest.raises(InvalidInput, match="share ids"):
+        await import_offline(new_installation, tenant, exports)
+    (exports / "copy.json").unlink()
+    complete = path.read_text()
+    for broken, message in broken_exports(json.loads(complete)):
+        path.write_text(json.dumps(broken))
+        with pytest.raises(InvalidInput, match=message):
+            await import_offline(new_installation, tenant, path)
+    path.write_text(complete[:-20])
+    with pytest.raises(InvalidInput, match="complete export"):
+        await import_offline(new_installation, tenant, path)
+    assert not (folder / SIDE_FOLDER).exists()
+    assert not (folder / "neo4j" / "data").exists()
+
+
+def broken_exports(export: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield exports that are refused, and the reason."""
+    yield {**export, "embedding": {"model": "other", "dimension": 3}}, "jo.json: its vectors are of other"
+    yield {**export, "memories": [{**export["memories"][0], "vector": None}]}, "do not fit together"
+    yield {"format": "other"}, "jo.json"
+    memory = export["memories"][0]
+    tags = {**memory["properties"], "tags": ["a\x1eb"]}
+    yield {**export, "memories": [{**memory, "properties": tags}]}, "cannot read"
+
+
+def test_every_list_that_may_be_empty_is_filled() -> None:
+    text = (cypher_root() / "admin" / "fill_empty_lists.cypher").read_text("utf-8")
+    names = {field.property_name for field in FACT_FIELDS if field.type == tuple[str, ...]}
+    for table in (ENTITIES, *RECORDS.values()):
+        names |= {name for name, kind in table.columns.items() if kind == "string[]"}
+    never_empty = {"labels", "mentioned_in", "memory_ids"}
+    for name in names - never_empty:
+        assert f"{name} = " in text, name
