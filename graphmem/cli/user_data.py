@@ -134,8 +134,8 @@ async def import_(
     then imported part by part: run the command again to go on after an interruption. Memories are extracted from the
     messages of a chat log in this process, as with `graphmem ingest`.
 
-    With --offline, an export or a folder of exports becomes the database of a data folder that has none, for millions
-    of facts. It is complete or not there: after an interruption, run the command again from the start.
+    With --offline, an export or a folder of exports becomes the database of a data folder that has none. It is complete
+    or not there: after an interruption, run the command again from the start.
     """
     from graphmem.cli import render_admin
     from graphmem.tenants.owners import make_owner

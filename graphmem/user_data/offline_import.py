@@ -1,4 +1,4 @@
-"""Importing exports offline: Neo4j's import tool makes a new database of them, much faster than transactions do.
+"""Importing exports offline: Neo4j's import tool makes a new database of them, without transactions.
 
 Everything happens in a folder beside the database to be: the exports become tables, the tool makes a database of the
 tables, a server makes the indexes. Only a complete database is moved to its place.

@@ -49,6 +49,8 @@ _FIRST_REVISION = 1
 _BITS_PER_USER = 32
 """Bits of a node's number that count the nodes of one user; those before it are the number of the user."""
 
+_VECTOR_TYPE = "float[]"
+
 _SCALAR_TYPES: dict[type, str] = {bool: "boolean", int: "long", float: "double", datetime: "datetime"}
 
 
@@ -131,7 +133,9 @@ def _column_type(annotation: Any) -> str:
 
 
 def _columns(model: type[Properties]) -> dict[str, str]:
-    return {name: _column_type(field.annotation) for name, field in model.model_fields.items()}
+    """Return the types of the fields of a model; the only numbers in lists are vectors, which have 4 bytes a number."""
+    types_of_fields = {name: _column_type(field.annotation) for name, field in model.model_fields.items()}
+    return {name: _VECTOR_TYPE if kind == "double[]" else kind for name, kind in types_of_fields.items()}
 
 
 _TEXT, _TIME, _NUMBER = "string", "datetime", "long"
@@ -184,7 +188,7 @@ FACTS = Table(
         "profile_of": _TEXT,
         "group_key": _TEXT,
         "revision": _NUMBER,
-        VECTOR_PROPERTY: "double[]",
+        VECTOR_PROPERTY: _VECTOR_TYPE,
     },
 )
 REFERENCES = Table("REFERS_TO", _ENDS, {"group_id": _TEXT, "memory_id": _TEXT})
