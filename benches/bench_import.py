@@ -44,17 +44,19 @@ def write_export(path: Path, user: str, facts: int, model: str, vectors: np.rand
     at = {"$time": "2026-05-01T12:00:00+00:00"}
     names = [user, *(f"Place {number} of {user}" for number in range(max(1, facts // FACTS_PER_ENTITY)))]
     ids = [str(uuid.uuid4()) for _ in names]
-    head = {"format": "graphmem-export", "schema_version": "1.1", "user_id": user}
-    head |= {"embedding": {"model": model, "dimension": dimension}, "user": {"created_at": at}}  # type: ignore[dict-item]
+    head = {
+        "format": "graphmem-export", "schema_version": "1.1", "user_id": user,
+        "embedding": {"model": model, "dimension": dimension}, "user": {"created_at": at},
+    }  # fmt: skip
     with path.open("w", encoding="utf-8") as file:
         file.write(json.dumps(head)[:-1] + ',"entities":[')
         for number, (name, key) in enumerate(zip(names, ids, strict=True)):
-            properties = {
+            properties: dict[str, object] = {
                 "uuid": key, "name": name, "name_key": name.lower(), "type": "Thing", "labels": ["Entity", "Thing"],
                 "summary": "", "aliases": [], "alias_keys": [], "alias_text": "", "attributes": "{}",
                 "is_user": number == 0, "name_embedding": vector(), "created_at": at, "updated_at": at,
             }  # fmt: skip
-            entry = {"key": key, "labels": ["Entity", "Thing"], "properties": properties}
+            entry: dict[str, object] = {"key": key, "labels": ["Entity", "Thing"], "properties": properties}
             file.write(("," if number else "") + json.dumps(entry))
         file.write('],"memories":[')
         for number in range(facts):

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Protocol
 
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.schema import LinkType
@@ -156,7 +157,24 @@ class FileImporter:
             loading.cancel()
 
 
-def read_outline(owner: Owner, reader: ExportReader, on_read: ProgressCallback) -> tuple[UserExport, int]:
+class EntrySource(Protocol):
+    """What yields the entries of an export in their order, as `ExportReader` does."""
+
+    head: UserExport
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+
+    @property
+    def bytes_read(self) -> int:
+        """How far the file has been read."""
+
+    def entries(self) -> Iterator[tuple[int, ExportEntry]]:
+        """Yield every entry with its place in its section."""
+
+
+def read_outline(owner: Owner, reader: EntrySource, on_read: ProgressCallback) -> tuple[UserExport, int]:
     """Read a whole export; return it without texts, vectors and most links, and the number of its entries.
 
     Raises InvalidInput for what is wrong in and between entries.

@@ -95,15 +95,15 @@ def mentions_others(version: Row) -> bool:
     return bool({*version["properties"]["entity_ids"]} - {version["subject_id"], version["object_id"]})
 
 
-def link_row(owner: Owner, link: ExportedLink, element_ids: Mapping[str, str]) -> Row:
-    """Return the row that creates a relationship between nodes, whose element ids are given by their keys."""
+def link_row(owner: Owner, link: ExportedLink, node_ids: Mapping[str, str | int]) -> Row:
+    """Return the row that creates a relationship between nodes, whose ids are given by their keys."""
     properties = link.properties.to_graph()
     if link.type in _OWNED_LINKS:
         properties["group_id"] = owner.group_id
     return {
         "type": link.type.value,
-        "start": element_ids[link.start],
-        "end": element_ids[link.end],
+        "start": node_ids[link.start],
+        "end": node_ids[link.end],
         "properties": properties,
     }
 

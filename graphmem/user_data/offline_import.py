@@ -262,7 +262,7 @@ def _write_user(
         owner = make_owner(tenant, reader.head.user_id)
         with _TableWriter(folder, str(os.getpid())) as writer:
             writing = _WritingReader(reader, UserRows(owner, number, reader.head, now), writer)
-            outline, _ = read_outline(owner, writing, ignore_progress)  # type: ignore[arg-type]
+            outline, _ = read_outline(owner, writing, ignore_progress)
             writing.finish()
         _check_outline(owner, outline, now)
     except GraphmemError as error:

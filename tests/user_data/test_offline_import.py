@@ -107,7 +107,9 @@ async def test_an_offline_import_makes_the_graph_that_an_import_makes(
     expected = await describe(memory.components.graph, tenant)
     seen: dict[str, list[tuple[int, int]]] = {"written": [], "imported": [], "populated": []}
     progress = OfflineProgress(
-        *(lambda done, total, kind=kind: seen[kind].append((done, total)) for kind in seen)  # type: ignore[misc]
+        on_written=lambda done, total: seen["written"].append((done, total)),
+        on_imported=lambda done, total: seen["imported"].append((done, total)),
+        on_populated=lambda done, total: seen["populated"].append((done, total)),
     )
     result = await import_offline(new_installation, tenant, exports, progress)
     assert result.users == 2
