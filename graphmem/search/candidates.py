@@ -23,14 +23,8 @@ from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, MESSAGE_TEXT_FIELDS, NAME_TEXT_FIELDS
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import MICROSECOND, from_micros, to_epoch_pair
-from graphmem.search.models import (
-    EntityGraph,
-    EntityMemories,
-    FactCandidate,
-    MessageCandidate,
-    MessageContent,
-    SourceName,
-)
+from graphmem.search.fact_candidate import FactCandidate
+from graphmem.search.models import EntityGraph, EntityMemories, MessageCandidate, MessageContent, SourceName
 from graphmem.tenants.owners import MessageName, message_ids_of, message_name
 from graphmem.tenants.scopes import Reader, ReadState, scope_of
 from graphmem.text.lucene import build_lucene_query

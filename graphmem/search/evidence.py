@@ -19,8 +19,9 @@ from functools import cache
 from operator import mul
 
 from graphmem.conversations.session import MessageRole
+from graphmem.search.fact_candidate import FactCandidate
 from graphmem.search.fit import bm25_scores
-from graphmem.search.models import Evidence, FactCandidate, MessageContent
+from graphmem.search.models import Evidence, MessageContent
 from graphmem.tenants.owners import split_message_key
 from graphmem.text.names import name_words
 from graphmem.text.time_expressions import TimeRange

@@ -19,7 +19,7 @@ from operator import mul
 from typing import NamedTuple, TypeVar
 
 from graphmem.memories.entity_names import EntityMention
-from graphmem.search.models import FactCandidate
+from graphmem.search.fact_candidate import FactCandidate
 from graphmem.text.names import name_words
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import tokenize

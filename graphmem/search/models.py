@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -28,7 +27,6 @@ from graphmem.runtime.paging import PageLimit, PageQuery
 from graphmem.runtime.times import Instant
 from graphmem.tenants.spaces import SPACES_FIELD, SpaceSelection, SpacesInQueryString
 from graphmem.text.normalising import remove_unstorable
-from graphmem.text.tokenising import tokenize
 
 MAX_QUERY_LENGTH = 10_000
 """Longest part of a query that is read, in characters; the rest is ignored."""
@@ -288,66 +286,6 @@ class EntityGraph(BaseModel):
 
     nodes: list[Entity]
     edges: list[Memory]
-
-
-class FactTokens(NamedTuple):
-    """The stems of a fact: of its statement, predicate, names and tags, and `all` with those of its messages."""
-
-    languages: tuple[str, ...]
-    statement: tuple[str, ...]
-    all: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class FactText:
-    """What is read of a fact: its statement, and the lines of its context, the first of which has no messages.
-
-    Its stems are computed when they are first asked for, and kept as long as it is.
-    """
-
-    content: str
-    context: str
-    _tokens: FactTokens | None = field(default=None, compare=False, repr=False)
-
-    def tokens(self, languages: tuple[str, ...]) -> FactTokens:
-        """Return the stems; no word spans two lines, so that each part is read once."""
-        if self._tokens is None or self._tokens.languages != languages:
-            names, _, messages = self.context.partition("\n")
-            statement = tuple(map(sys.intern, tokenize(f"{self.content}\n{names}", languages)))
-            of_messages = map(sys.intern, tokenize(messages, languages))
-            self._tokens = FactTokens(languages, statement, (*statement, *of_messages))
-        return self._tokens
-
-
-class FactCandidate(NamedTuple):
-    """A fact that a channel found, with what ranking needs; times are in milliseconds since 1970.
-
-    `similarity` is the cosine of its vector and the question's, None where the channel did not compute it; `trust_kind`
-    is the kind of source that it is trusted as.
-    """
-
-    uuid: str
-    memory_id: str
-    score: float
-    text: FactText
-    type: str
-    tags: Sequence[str]
-    importance: float
-    strength: float
-    decay_rate: float
-    last_accessed_ms: int
-    valid_from: int
-    valid_to: int
-    message_ids: Sequence[str]
-    entity_ids: Sequence[str]
-    similarity: float | None
-    trust_kind: str = "user"
-
-    @classmethod
-    def from_columns(cls, columns: Sequence[Any]) -> FactCandidate:
-        """Return the candidate that the fragment `fact_candidate` describes."""
-        uuid, memory_id, score, content, context, *others = columns
-        return cls(uuid, memory_id, score, FactText(content, context), *others)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from graphmem.memories.decay import INITIAL_STRENGTH, decayed_strength
+from graphmem.search.fact_candidate import FactCandidate
 from graphmem.search.fit import FitFeatures, FitWeights, WordScores, fit, max_rrf_score, reciprocal_rank_fusion
-from graphmem.search.models import FIT_SCORE, ChannelRank, Explanation, FactCandidate, SourceName
+from graphmem.search.models import FIT_SCORE, ChannelRank, Explanation, SourceName
 from graphmem.tenants.trust import TrustOrder, parse_source_kind
 from graphmem.text.time_expressions import TimeRange
 

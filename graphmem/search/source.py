@@ -12,7 +12,8 @@ from graphmem.memories.entity_profile import EntityProfile
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
 from graphmem.runtime.field_types import Vector
-from graphmem.search.models import EntityMemories, FactCandidate, MessageCandidate, MessageContent, SourceName
+from graphmem.search.fact_candidate import FactCandidate
+from graphmem.search.models import EntityMemories, MessageCandidate, MessageContent, SourceName
 from graphmem.tenants.owners import MessageName, Owner
 from graphmem.tenants.scopes import Reader, ReadState
 

@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from graphmem.memories.decay import apply_reinforcement
+from graphmem.search.fact_candidate import FactCandidate, FactText
 from graphmem.search.fit import CHANNEL_WEIGHTS, FitFeatures, fit
-from graphmem.search.models import FactCandidate, FactText
 from graphmem.search.ranking import rank_facts
 from graphmem.tenants.trust import DEFAULT_ORDER
 

@@ -17,7 +17,7 @@ from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.times import utc_now
 from graphmem.search.candidates import DatabaseSource
-from graphmem.search.models import FactCandidate
+from graphmem.search.fact_candidate import FactCandidate
 from graphmem.search.resident.copies import ResidentCopies
 from graphmem.search.resident.source import ResidentSource
 from graphmem.tenants.owners import Owner

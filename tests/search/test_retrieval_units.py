@@ -12,6 +12,7 @@ from graphmem.memories.decay import INITIAL_STRENGTH
 from graphmem.memories.entity import NamedEntity
 from graphmem.memories.entity_names import NameIndex, question_focus
 from graphmem.search.evidence import FactSupport, MessageText, overview_topic, rank_messages
+from graphmem.search.fact_candidate import FactCandidate, FactText
 from graphmem.search.fit import (
     CHANNEL_WEIGHTS,
     FIT_WEIGHTS,
@@ -20,7 +21,6 @@ from graphmem.search.fit import (
     bm25_scores,
     fit,
 )
-from graphmem.search.models import FactCandidate, FactText
 from graphmem.search.ranking import (
     decay_factor,
     importance_factor,

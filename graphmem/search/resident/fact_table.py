@@ -19,7 +19,7 @@ from graphmem.memories.fact_mapping import TIME_FIELDS, fact_from_row, memory_at
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory, MemoryStatus, MemoryType
 from graphmem.runtime.times import MAX_TIME, to_micros
-from graphmem.search.models import FactCandidate, FactText
+from graphmem.search.fact_candidate import FactCandidate, FactText
 from graphmem.search.resident.columns import Column, Members, Words, cosines, unit_vector
 from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
 from graphmem.tenants.owners import message_key

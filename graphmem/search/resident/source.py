@@ -19,7 +19,8 @@ from graphmem.memories.memory import Memory
 from graphmem.memories.reinforcement import with_retrieval_states
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import MICROSECOND, to_micros, utc_now
-from graphmem.search.models import EntityMemories, FactCandidate, MessageCandidate, MessageContent, SourceName
+from graphmem.search.fact_candidate import FactCandidate
+from graphmem.search.models import EntityMemories, MessageCandidate, MessageContent, SourceName
 from graphmem.search.resident.columns import unit_vector
 from graphmem.search.resident.fact_table import ResidentFact, rank_by_importance
 from graphmem.search.resident.group_copy import GroupCopy

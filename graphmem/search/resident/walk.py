@@ -19,7 +19,7 @@ from graphmem.search.candidates import (
     MAX_OUTGOING_FACTS,
     MAX_START_FACTS,
 )
-from graphmem.search.models import FactCandidate
+from graphmem.search.fact_candidate import FactCandidate
 from graphmem.search.resident.fact_table import FactTable, ResidentFact, rank_by_importance
 from graphmem.search.resident.group_copy import GroupCopy
 
