@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_mapping import FACT_FIELDS, fact_from_row, fact_to_properties
@@ -108,38 +108,55 @@ def link_row(owner: Owner, link: ExportedLink, node_ids: Mapping[str, str | int]
     }
 
 
-def new_facts(owner: Owner, export: UserExport, plan: ImportPlan, now: datetime) -> dict[int, Fact]:
-    """Return the versions that an import creates as facts, by their places, current at `now` or not."""
-    return {
-        index: imported_fact(owner, version, plan.ids).with_active_hash(now)
-        for index, version in enumerate(export.memories)
-        if plan.is_new_version(version)
-    }
+class NewFacts(NamedTuple):
+    """What is kept of the versions that an import creates, by their places, until they are compared.
+
+    `hashes` are those of the current ones, by which two that state the same are recognised.
+    """
+
+    single_valued: Mapping[int, Fact]
+    hashes: Mapping[int, str]
+
+    @classmethod
+    def of(cls, owner: Owner, export: UserExport, plan: ImportPlan, now: datetime) -> NewFacts:
+        """Return what is kept of an export."""
+        single_valued: dict[int, Fact] = {}
+        hashes: dict[int, str] = {}
+        for index, version in enumerate(export.memories):
+            if not plan.is_new_version(version):
+                continue
+            fact = imported_fact(owner, version, plan.ids).with_active_hash(now)
+            if fact.active_hash:
+                hashes[index] = fact.active_hash
+            if fact.single_valued:
+                single_valued[index] = fact
+        return cls(single_valued, hashes)
 
 
-def refuse_contradictions(new: Mapping[int, Fact], stored: Mapping[tuple[str, str], Sequence[Fact]]) -> None:
-    """Raise Conflict for new facts, by their places, that cannot be valid together with others.
+def refuse_contradictions(new: NewFacts, stored: Mapping[tuple[str, str], Sequence[Fact]]) -> None:
+    """Raise Conflict for new facts that cannot be valid together with others.
 
     `stored` are the believed facts of the user by subject and predicate, of those that are single-valued.
     """
     current: dict[tuple[str, str], list[Fact]] = defaultdict(list)
-    for fact in new.values():
-        if fact.single_valued and fact.active_hash:
+    for fact in new.single_valued.values():
+        if fact.active_hash:
             current[fact.subject_id, fact.predicate].append(fact)
-    statements = Counter(fact.active_hash for fact in new.values() if fact.active_hash)
-    errors: list[dict[str, object]] = []
-    for index, fact in new.items():
-        if fact.single_valued:
-            pair = (fact.subject_id, fact.predicate)
-            known = stored.get(pair, ())
-            if rival := find_rival(fact, [*known, *current[pair]] if fact.active_hash else known):
-                errors.append({"loc": ["memories", index], "msg": f"would be {describe_rival(fact, rival)}"})
-                continue
-        if fact.active_hash and statements[fact.active_hash] > 1:
-            errors.append({"loc": ["memories", index], "msg": "states the same as another memory of the import"})
+    errors: dict[int, str] = {}
+    for index, fact in new.single_valued.items():
+        pair = (fact.subject_id, fact.predicate)
+        known = stored.get(pair, ())
+        if rival := find_rival(fact, [*known, *current[pair]] if fact.active_hash else known):
+            errors[index] = f"would be {describe_rival(fact, rival)}"
+    statements = Counter(new.hashes.values())
+    for index, active_hash in new.hashes.items():
+        if statements[active_hash] > 1:
+            errors.setdefault(index, "states the same as another memory of the import")
     if errors:
         raise Conflict(
             f"{len(errors)} statements contradict what the user has, or one another: see the list of errors, or "
             "import into another user.",
-            errors=errors[:MAX_REPORTED_PROBLEMS],
+            errors=[
+                {"loc": ["memories", index], "msg": errors[index]} for index in sorted(errors)[:MAX_REPORTED_PROBLEMS]
+            ],
         )

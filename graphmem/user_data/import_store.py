@@ -50,9 +50,9 @@ from graphmem.user_data.import_plan import (
 )
 from graphmem.user_data.import_rows import (
     ExportedNode,
+    NewFacts,
     link_row,
     mentions_others,
-    new_facts,
     node_row,
     refuse_contradictions,
     version_row,
@@ -273,9 +273,9 @@ class ImportStore:
         self, transaction: Transaction, owner: Owner, export: UserExport, plan: ImportPlan, now: datetime
     ) -> None:
         """Raise Conflict for new facts that cannot be valid together with others, of the user or of the import."""
-        new = new_facts(owner, export, plan, now)
+        new = NewFacts.of(owner, export, plan, now)
         stored: dict[tuple[str, str], list[Fact]] = defaultdict(list)
-        pairs = [(fact.subject_id, fact.predicate) for fact in new.values() if fact.single_valued]
+        pairs = [(fact.subject_id, fact.predicate) for fact in new.single_valued.values()]
         for fact in (await FactLoader(transaction, owner).fetch(pairs=pairs)).values():
             stored[fact.subject_id, fact.predicate].append(fact)
         refuse_contradictions(new, stored)

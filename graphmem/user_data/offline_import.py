@@ -42,7 +42,7 @@ from graphmem.user_data.export_entries import ExportEntry
 from graphmem.user_data.export_reader import ExportReader
 from graphmem.user_data.file_import import read_outline
 from graphmem.user_data.import_plan import ExistingData, find_future_times, find_misfits, plan_import
-from graphmem.user_data.import_rows import new_facts, refuse_contradictions
+from graphmem.user_data.import_rows import NewFacts, refuse_contradictions
 from graphmem.user_data.offline_tables import (
     FIELD_DELIMITER,
     ITEM_DELIMITER,
@@ -275,7 +275,7 @@ def _check_outline(owner: Owner, outline: UserExport, now: datetime) -> None:
     nothing = ExistingData({}, {}, frozenset(), {}, frozenset())
     refuse_problems("The import has known times in the future.", find_future_times(outline, now))
     refuse_problems("The import does not fit together.", find_misfits(outline, nothing))
-    refuse_contradictions(new_facts(owner, outline, plan_import(owner, outline, nothing), now), {})
+    refuse_contradictions(NewFacts.of(owner, outline, plan_import(owner, outline, nothing), now), {})
 
 
 class _WritingReader:
