@@ -202,6 +202,7 @@ def _read_prices(price_in: float | None, price_out: float | None) -> Prices | No
 
 def _describe_options(data: BenchmarkData, path: Path, settings: Settings, choices: EvaluateChoices) -> RunOptions:
     from graphmem.evaluation.run_folder import RunOptions
+    from graphmem.models.language_model import DEFAULT_MODEL
 
     return RunOptions(
         benchmark=data.benchmark.value,
@@ -212,7 +213,7 @@ def _describe_options(data: BenchmarkData, path: Path, settings: Settings, choic
         systems=list(choices.systems),
         budgets=list(choices.budgets),
         given_facts=choices.given_facts,
-        extraction_model=None if choices.given_facts else settings.llm_model,
+        extraction_model=None if choices.given_facts else settings.llm_model or DEFAULT_MODEL,
         reader=choices.reader,
         judge=choices.judge,
         tenant=f"evaluate-{uuid.uuid4().hex[:8]}",

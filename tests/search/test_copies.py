@@ -10,11 +10,30 @@ from graphmem.memories.memory import MemoryIn
 from graphmem.memories.vectors import StoredVectors
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.times import utc_now
+from graphmem.search.resident import copies as resident_copies
 from graphmem.search.resident.copies import SMALL, ResidentCopies
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.rights import Rights
+from tests.search.sources import open_copies, open_resident
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(autouse=True)
+def patient_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let reads wait for a database that is slow because it was just started."""
+    monkeypatch.setattr(resident_copies, "SMALL_LOAD_SECONDS", 60.0)
+
+
+async def await_applied(graph: Graph, *owners: Owner) -> int:
+    """Wait until what was written to users is applied in full; return the memory that a copy of the last one takes."""
+    nbytes = 0
+    for owner in owners:
+        copies = open_copies(graph)
+        await open_resident(copies, owner)
+        nbytes = copies.nbytes
+        await copies.close()
+    return nbytes
 
 
 def limited_copies(graph: Graph, max_bytes: int) -> ResidentCopies:
@@ -31,6 +50,7 @@ async def test_a_small_user_is_in_memory_at_the_first_read_after_a_write(
     memory: Services, graph: Graph, owner: Owner
 ) -> None:
     await memory.memories.save(owner, [MemoryIn(content="Ada lives in Turin")])
+    await await_applied(graph, owner)
     copies = limited_copies(graph, 400_000_000)
     source = await copies.open(owner)
     assert source.name == "memory"
@@ -45,6 +65,7 @@ async def test_the_database_answers_for_a_larger_user_until_the_copy_is_loaded(
     memory: Services, graph: Graph, owner: Owner
 ) -> None:
     await save_counted(memory, owner, SMALL + 1)
+    await await_applied(graph, owner)
     copies = limited_copies(graph, 400_000_000)
     assert (await copies.open(owner)).name == "database"
     await copies.finish_loading()
@@ -60,11 +81,7 @@ async def test_users_who_do_not_fit_together_are_not_loaded_in_turns(
     owners = [Owner(tenant, f"user-{number}") for number in range(6)]
     for owner in owners:
         await save_counted(memory, owner, 2 * SMALL)
-    one = limited_copies(graph, 400_000_000)
-    await one.open(owners[0])
-    await one.finish_loading()
-    needed = one.nbytes
-    await one.close()
+    needed = await await_applied(graph, *owners)
     copies = limited_copies(graph, int(4.5 * needed))  # one user may take a quarter
     sources = []
     for _ in range(3):
