@@ -39,9 +39,10 @@ MATCH (s:EmbeddingSchema)
 REMOVE s.phase, s.next_model, s.next_dimension, s.next_embedder, s.reembedding_job, s.vectors_done
 
 // name: list_groups(after, limit)
-// List the groups of users in order, one page.
+// List the groups of users in order, one page. A user who is erased while this is read has no group any more.
 MATCH (u:User) WHERE u.group_id > $after
-RETURN u.group_id AS group_id ORDER BY u.group_id LIMIT $limit
+WITH u.group_id AS group_id WHERE group_id IS NOT NULL
+RETURN group_id ORDER BY group_id LIMIT $limit
 
 // name: list_missing(group_id, limit)
 // List elements of a user that have a vector and none of the next model, with the text of each.

@@ -2,8 +2,10 @@
 // space or the tenant itself, or to the tenant as a whole.
 
 // name: list_groups(tenant)
-// List the groups of a tenant.
-MATCH (u:User {tenant: $tenant}) RETURN u.group_id AS group_id ORDER BY group_id
+// List the groups of a tenant. A user who is erased while this is read has no group any more.
+MATCH (u:User {tenant: $tenant})
+WITH u.group_id AS group_id WHERE group_id IS NOT NULL
+RETURN group_id ORDER BY group_id
 
 // name: is_any_erased(prefix)
 // Return whether an erasure of the tenant has begun and not ended.
