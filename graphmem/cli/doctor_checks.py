@@ -217,7 +217,7 @@ async def check_database(settings: Settings, server: ServerInfo | None) -> Async
     """Check that Neo4j answers and has the schema of this version."""
     from graphmem.app.components import opening_patience
     from graphmem.neo4j.driver import Graph
-    from graphmem.neo4j.migrations import load_migrations, pending_migrations
+    from graphmem.neo4j.migrations import list_pending_migrations
 
     if settings.neo4j_uri:
         password = settings.neo4j_password.get_secret_value() if settings.neo4j_password else ""
@@ -233,8 +233,7 @@ async def check_database(settings: Settings, server: ServerInfo | None) -> Async
             async with opening_patience(graph, settings):
                 await graph.verify_connectivity()
             yield Check("Neo4j", CheckStatus.OK, f"answers at {connection[0]}")
-            rows = await graph.fetch("schema.list_applied_migrations")
-            pending = pending_migrations(load_migrations(), {row["version"]: row["checksum"] for row in rows})
+            pending = await list_pending_migrations(graph)
             models = await graph.fetch("schema.get_embedding_model")
         finally:
             await graph.close()
