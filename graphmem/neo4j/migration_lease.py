@@ -101,9 +101,7 @@ class MigrationLease:
 
     async def _extend(self) -> None:
         asked_at = time.monotonic()
-        if not await self._graph.execute(
-            "schema.extend_migration_lease", holder=self._holder, seconds=self._seconds
-        ):
+        if not await self._graph.execute("schema.extend_migration_lease", holder=self._holder, seconds=self._seconds):
             raise LeaseLost
         self._extended_at = asked_at
 

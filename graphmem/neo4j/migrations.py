@@ -123,8 +123,8 @@ def _allows(migration: Migration | AppliedMigration, version: int) -> bool:
 def pending_migrations(known: Sequence[Migration], applied: Mapping[int, AppliedMigration]) -> list[Migration]:
     """Return the migrations that a database lacks; `applied` holds those that it has, by version.
 
-    Raises ConfigurationError when an applied migration has another checksum, and when it is unknown, unless it is a later
-    one that is recorded as compatible with the newest known version.
+    Raises ConfigurationError when an applied migration has another checksum, and when it is unknown, unless it is a
+    later one that is recorded as compatible with the newest known version.
     """
     by_version = {migration.version: migration for migration in known}
     for version in applied.keys() & by_version.keys():

@@ -27,7 +27,7 @@ from graphmem.runtime.errors import (
     Unavailable,
 )
 from graphmem.runtime.settings import Settings
-from tests.jobs.conftest import OpenRunner, WorkerSubprocess, both_stores, get_job
+from tests.jobs.conftest import OpenRunner, WorkerSubprocess, both_stores, get_job, wait_to_the_end
 from tests.jobs.kinds import JobInput, Report, handlers_of, kind, open_worker
 
 TIMEOUT_SECONDS = 60
@@ -479,11 +479,8 @@ async def test_job_of_an_unknown_kind_waits_for_a_newer_worker(open_runner: Open
     await older.close()
 
     await open_runner({"shout_text": shout_text, "sing": shout_text})
-    async with asyncio.timeout(TIMEOUT_SECONDS):
-        for queued in (job_id, behind):
-            while not (job := await front.get(queued)).status.is_final:
-                await asyncio.sleep(0.05)
-            assert job.status is JobStatus.SUCCEEDED, job.error
+    for queued in (job_id, behind):
+        assert (await wait_to_the_end(front, queued)).status is JobStatus.SUCCEEDED
 
 
 @both_stores
@@ -495,20 +492,14 @@ async def test_two_versions_of_workers_do_the_jobs_of_both(
     worker_process.wait_for_line("ready")
     kinds = {f"user-{number}": "three" if number % 2 else "shout_text" for number in range(6)}
     ids = [await older.enqueue(kind(name), JobInput(queue=user, text="x")) for user, name in kinds.items()]
-    async with asyncio.timeout(TIMEOUT_SECONDS):
-        for job_id in ids:
-            while not (await older.get(job_id)).status.is_final:  # noqa: ASYNC110 - only the store can be asked
-                await asyncio.sleep(0.05)
-    assert {(await older.get(job_id)).status for job_id in ids} == {JobStatus.SUCCEEDED}
+    assert {(await wait_to_the_end(older, job_id)).status for job_id in ids} == {JobStatus.SUCCEEDED}
 
 
 async def test_job_of_a_kind_that_no_worker_knows_fails_after_its_waits(open_runner: OpenRunner) -> None:
     front = await open_runner()
     job_id = await front.enqueue(kind("sing"), JobInput())
     await open_runner({"shout_text": shout_text}, handover_pauses=(0.05, 0.05))
-    async with asyncio.timeout(TIMEOUT_SECONDS):
-        while not (job := await front.get(job_id)).status.is_final:
-            await asyncio.sleep(0.05)
+    job = await wait_to_the_end(front, job_id)
     assert job.status is JobStatus.FAILED
     assert "no job of kind 'sing'" in str(job.error)
 
