@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from graphmem.jobs.job import Job, JobOutcome, JobStatus
+from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import Steps
-from graphmem.jobs.runner import JobRunner
 from graphmem.runtime.errors import Conflict, ModelAnswerUnusable, ModelUnavailable
 from tests.jobs.conftest import OpenRunner, both_stores, wait_to_the_end
 from tests.jobs.kinds import JobInput, Report, kind
