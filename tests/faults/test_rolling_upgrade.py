@@ -32,10 +32,10 @@ from tests.model_server import ModelServer
 MIGRATING_PROCESS = Path(__file__).with_name("migrating_process.py")
 ROOT = Path(__file__).parents[2]
 KEY = "key-of-both-versions"
-START_SECONDS = 90
+START_SECONDS = 120
 NEWEST = newest_version(load_migrations())
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(400)
 
 
 @pytest.fixture(scope="module")
@@ -183,6 +183,7 @@ class Installation:
 
     def __init__(self, settings: Settings, models: ModelServer, folder: Path) -> None:
         self.running: list[Process] = []
+        self._started = 0
         self._folder = folder
         self._variables = variables(
             settings,
@@ -195,7 +196,8 @@ class Installation:
 
     async def start(self, version: Path, *command: str) -> Process:
         """Start a process of the version whose packages are in a folder."""
-        with (self._folder / f"{command[0]}-{len(self.running)}.log").open("wb") as log:
+        self._started += 1
+        with (self._folder / f"{self._started}.log").open("wb") as log:
             process = await asyncio.create_subprocess_exec(
                 *(GRAPHMEM, *command),
                 cwd=self._folder,
@@ -214,7 +216,7 @@ class Installation:
             base_url=f"http://127.0.0.1:{port}",
             headers={"Authorization": f"Bearer {KEY}"},
             trust_env=False,
-            timeout=30,
+            timeout=60,
         )
         async with asyncio.timeout(START_SECONDS):
             while True:
@@ -252,9 +254,10 @@ async def save(client: httpx.AsyncClient, user: str, content: str) -> None:
     (await client.post(f"/v1/users/{user}/memories", json={"memories": [{"content": content}]})).raise_for_status()
 
 
-async def find(client: httpx.AsyncClient, user: str, query: str) -> list[str]:
-    found = (await client.post(f"/v1/users/{user}/search", json={"query": query})).raise_for_status()
-    return [hit["memory"]["content"] for hit in found.json()["results"]]
+async def read(client: httpx.AsyncClient, user: str) -> set[str]:
+    """What the user's memories say."""
+    listed = (await client.get(f"/v1/users/{user}/memories", params={"limit": 100})).raise_for_status()
+    return {memory["content"] for memory in listed.json()["items"]}
 
 
 async def say(client: httpx.AsyncClient, user: str) -> str:
@@ -275,12 +278,13 @@ async def wait_for_job(client: httpx.AsyncClient, job_id: str) -> str:
 
 
 async def use(client: httpx.AsyncClient, stop: asyncio.Event) -> int:
-    """Save and search until told to stop; return how often."""
+    """Save and read until told to stop; return how often."""
     rounds = 0
     while not stop.is_set():
         rounds += 1
         await save(client, "jo", f"Jo walked {rounds} miles")
-        assert f"Jo walked {rounds} miles" in await find(client, "jo", f"Jo walked {rounds} miles")
+        assert f"Jo walked {rounds} miles" in await read(client, "jo")
+        await asyncio.sleep(0.1)
     return rounds
 
 
@@ -306,11 +310,10 @@ async def test_both_versions_serve_while_the_database_is_migrated(
     (_, old), (_, new) = await asyncio.gather(
         installation.serve(ROOT), installation.serve(newer_version, "--no-worker")
     )
-    assert "Mara keeps bees" in await find(old, "mara", "What does Mara keep?")
-    assert "User is fond of coffee" in await find(old, "mara", "coffee")
+    assert {"Mara keeps bees", "User is fond of coffee"} <= await read(old, "mara")
     await save(old, "mara", "Mara sails")
-    assert "Mara sails" in await find(new, "mara", "Does Mara sail?")
+    assert "Mara sails" in await read(new, "mara")
     await save(new, "mara", "Mara plays the violin")
-    assert "Mara plays the violin" in await find(old, "mara", "Which instrument does Mara play?")
-    assert await wait_for_job(new, await say(new, "jo")) == "succeeded", "and the other way round"
-    assert "User is fond of coffee" in await find(old, "jo", "coffee")
+    assert "Mara plays the violin" in await read(old, "mara")
+    assert await wait_for_job(new, await say(new, "ada")) == "succeeded", "and the other way round"
+    assert await read(old, "ada") == {"User is fond of coffee"}
