@@ -142,9 +142,34 @@ def pending_migrations(known: Sequence[Migration], applied: Mapping[int, Applied
     return [migration for migration in known if migration.version not in applied]
 
 
-async def list_pending_migrations(graph: Graph) -> list[Migration]:
-    """Return the migrations that a database lacks; raise ConfigurationError as `pending_migrations` does."""
-    return pending_migrations(load_migrations(), await graph.read(_list_applied))
+@dataclass(frozen=True, slots=True)
+class SchemaStatus:
+    """What a database lacks for this version, or has beyond it.
+
+    `version` is that of the database, 0 without a schema, `known_version` that of this process. While the pending
+    migrations run and after them, processes of schema version `compatible_with` and later go on working.
+    """
+
+    version: int
+    known_version: int
+    compatible_with: int
+    pending: list[Migration]
+
+    @property
+    def must_stop_others(self) -> bool:
+        """Whether the processes that use the database must end before the pending migrations run."""
+        return bool(self.pending) and 0 < self.version < self.compatible_with
+
+
+async def read_schema_status(graph: Graph) -> SchemaStatus:
+    """Compare a database with this version; raise ConfigurationError as `pending_migrations` does."""
+    known, applied = load_migrations(), await graph.read(_list_applied)
+    return SchemaStatus(
+        version=max(applied, default=0),
+        known_version=newest_version(known),
+        compatible_with=oldest_compatible_version(known),
+        pending=pending_migrations(known, applied),
+    )
 
 
 async def migrate(

@@ -15,7 +15,7 @@ from graphmem.neo4j.migrations import migrate
 from graphmem.runtime.settings import Settings
 from tests.faults.reembedding_worker import die_at_query
 
-MODEL = EmbeddingModel(name="model", dimension=3, embedder="openai")
+MODEL = EmbeddingModel(name="model", dimension=384, embedder="openai")
 
 
 async def main(folder: Path, lease_seconds: float) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from graphmem.cli.doctor_checks import Check, CheckStatus, check_database
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded.server import EmbeddedNeo4j
 from graphmem.neo4j.migration_lease import LeaseLost, MigrationLease
@@ -160,6 +161,37 @@ async def test_who_has_the_schema_waits_only_for_a_migration_that_is_not_compati
     async with newer.kept():
         pass
     assert await asyncio.wait_for(start, 20) == []
+
+
+async def schema_check(settings: Settings) -> Check:
+    """What `graphmem doctor` says of the schema."""
+    return [check async for check in check_database(settings, None)][-1]
+
+
+async def test_the_doctor_says_what_a_version_means_for_the_processes_that_run(
+    empty_graph: Graph, own_database: Settings, tmp_path: Path
+) -> None:
+    async def record(version: int, compatible_with: int | None) -> None:
+        await empty_graph.execute(
+            "schema.record_migration", version=version, title="t", checksum="c", compatible_with=compatible_with
+        )
+
+    assert (await schema_check(own_database)).fix == "graphmem db migrate", "nobody uses an empty database"
+    shutil.copy(sorted((ROOT / "cypher" / "migrations").glob("V0001__*"))[0], tmp_path)
+    await migrate(empty_graph, MODEL, tmp_path)
+    assert (await schema_check(own_database)).fix == (
+        "Stop all processes of the earlier version, then: graphmem db migrate"
+    )
+    await migrate(empty_graph, MODEL)
+    assert (await schema_check(own_database)).detail.startswith("up to date")
+    await record(NEWEST + 1, NEWEST)
+    check = await schema_check(own_database)
+    assert check.verdict is CheckStatus.OK
+    assert f"of a later version ({NEWEST + 1}) with which this one ({NEWEST}) works" in check.detail
+    await record(NEWEST + 2, NEWEST + 1)
+    check = await schema_check(own_database)
+    assert check.verdict is CheckStatus.BROKEN
+    assert "upgrade graphmem" in check.detail + check.fix
 
 
 # Two versions side by side
