@@ -231,7 +231,8 @@ class Installation:
         self._started += 1
         with (self._folder / f"{self._started}.log").open("wb") as log:
             process = await asyncio.create_subprocess_exec(
-                *(GRAPHMEM, *command),
+                GRAPHMEM,
+                *command,
                 cwd=self._folder,
                 env=self._variables | {"PYTHONPATH": f"{version}:{version / 'api'}"},
                 stdout=log,

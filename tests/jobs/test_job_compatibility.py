@@ -30,7 +30,7 @@ NOT_LOADED = ("graphmem.compat", "graphmem.evaluation", "graphmem.integrations")
 
 def find_kinds() -> list[JobKind[Any]]:
     """The kinds of jobs that are defined anywhere in the package."""
-    kinds = {}
+    kinds: dict[str, JobKind[Any]] = {}
     for module in pkgutil.walk_packages(graphmem.__path__, "graphmem."):
         if not module.name.startswith(NOT_LOADED):
             found = vars(importlib.import_module(module.name)).values()
