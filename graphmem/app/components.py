@@ -166,7 +166,7 @@ async def open_components(
                 settings, graph, stack, load=load_embedder, progress=progress.download
             )
             model_of_vectors = describe_model(embedder, settings)
-            await migrate(graph, model_of_vectors)
+            await migrate(graph, model_of_vectors, progress=progress)
         placed = await stack.enter_async_context(_open_placed_graph(graph, settings, model_of_vectors))
         graph = placed or graph
         entities = EntityStore(graph)

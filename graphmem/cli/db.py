@@ -73,7 +73,7 @@ async def migrate(output: Output) -> None:
             if not embedder.dimension:
                 await embedder.open()
             try:
-                done = await migrations.migrate(graph, describe_model(embedder, settings))
+                done = await migrations.migrate(graph, describe_model(embedder, settings), progress=progress)
             finally:
                 await embedder.aclose()
     names = ", ".join(f"V{version:04}" for version in done)

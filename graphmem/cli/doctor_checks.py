@@ -217,7 +217,7 @@ async def check_database(settings: Settings, server: ServerInfo | None) -> Async
     """Check that Neo4j answers and has the schema of this version."""
     from graphmem.app.components import opening_patience
     from graphmem.neo4j.driver import Graph
-    from graphmem.neo4j.migrations import load_migrations, pending_migrations
+    from graphmem.neo4j.migrations import read_schema_status
 
     if settings.neo4j_uri:
         password = settings.neo4j_password.get_secret_value() if settings.neo4j_password else ""
@@ -233,8 +233,7 @@ async def check_database(settings: Settings, server: ServerInfo | None) -> Async
             async with opening_patience(graph, settings):
                 await graph.verify_connectivity()
             yield Check("Neo4j", CheckStatus.OK, f"answers at {connection[0]}")
-            rows = await graph.fetch("schema.list_applied_migrations")
-            pending = pending_migrations(load_migrations(), {row["version"]: row["checksum"] for row in rows})
+            schema = await read_schema_status(graph)
             models = await graph.fetch("schema.get_embedding_model")
         finally:
             await graph.close()
@@ -242,9 +241,14 @@ async def check_database(settings: Settings, server: ServerInfo | None) -> Async
         yield broken_check("Neo4j", error)
         return
     vectors = f", vectors of {models[0]['model']} ({models[0]['dimension']} dimensions)" if models else ""
-    if pending:
-        detail = f"{len(pending)} migrations are pending{vectors}"
-        yield Check("schema", CheckStatus.NOTE, detail, "graphmem db migrate")
+    if schema.pending:
+        count = len(schema.pending)
+        detail = f"{count} migration{' is' if count == 1 else 's are'} pending{vectors}"
+        advice = "Stop all processes of the earlier version, then: " if schema.must_stop_others else ""
+        yield Check("schema", CheckStatus.NOTE, detail, f"{advice}graphmem db migrate")
+    elif schema.version > schema.known_version:
+        detail = f"of a later version ({schema.version}) with which this one ({schema.known_version}) works{vectors}"
+        yield Check("schema", CheckStatus.OK, detail)
     else:
         yield Check("schema", CheckStatus.OK, f"up to date{vectors}")
 

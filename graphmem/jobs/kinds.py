@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -88,16 +89,25 @@ class JobInterrupted(BaseException):
     """
 
 
+class WaitCause(StrEnum):
+    """What a job waits for; the value is the attribute of the job that counts how often it has."""
+
+    OUTSIDE = "waits"
+    NEWER_WORKER = "handovers"
+    EARLIER_JOB = "waits_behind"
+
+
 class JobWaits(JobInterrupted):
-    """The job stops here and goes on after `seconds`, since what it needs outside is unavailable for a `reason`.
+    """The job stops here and goes on after `seconds`, since what it needs is unavailable for a `reason`.
 
     A step of the job raises it when a model is unavailable; a handler may raise it between its steps.
     """
 
-    def __init__(self, reason: str, seconds: float) -> None:
+    def __init__(self, reason: str, seconds: float, cause: WaitCause = WaitCause.OUTSIDE) -> None:
         super().__init__(reason)
         self.reason = reason
         self.seconds = seconds
+        self.cause = cause
 
 
 class Steps:

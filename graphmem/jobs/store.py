@@ -18,13 +18,13 @@ from dbos import error as dbos_error
 
 from graphmem.jobs.dbos_internals import BATCH_SIZE, DbosTables, batches
 from graphmem.jobs.job import Job, JobStatus
-from graphmem.jobs.kinds import SYSTEM_PARTITION, JobResult, StepRecord
+from graphmem.jobs.kinds import SYSTEM_PARTITION, JobResult, JobWaits, StepRecord, WaitCause
 from graphmem.runtime.errors import ConfigurationError, Conflict, InvalidInput, JobStoreUnavailable
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import DEFAULT_TENANT, Owner
 
-EARLIER_ATTEMPTS, WAIT_COUNT, WAIT_REASON = "earlier_attempts", "waits", "wait_reason"
-"""Attributes of a job in DBOS: its attempts before the last retry or wait, how often it waited, and why."""
+EARLIER_ATTEMPTS, WAIT_REASON = "earlier_attempts", "wait_reason"
+"""Attributes of a job in DBOS: its attempts before the last retry or wait, and why it waited; see also `WaitCause`."""
 
 _STATUS_BY_DBOS_STATUS = {
     "ENQUEUED": JobStatus.QUEUED,
@@ -330,23 +330,23 @@ class JobStore:
         has_failed = not last["output"] or StepRecord.model_validate(last["output"]).has_failed
         return last["function_id"] + (0 if has_failed else 1)
 
-    def delay(self, job_id: str, reason: str, seconds: float) -> None:
+    def delay(self, job_id: str, wait: JobWaits) -> None:
         """Let a running job wait and go on later; its attempts count from then on, and the reason is shown."""
         [status] = self.list_statuses(workflow_ids=[job_id])
         known = status.attributes or {}
         changes = {
-            WAIT_REASON: reason,
-            WAIT_COUNT: known.get(WAIT_COUNT, 0) + 1,
+            WAIT_REASON: wait.reason,
+            wait.cause.value: known.get(wait.cause, 0) + 1,
             EARLIER_ATTEMPTS: known.get(EARLIER_ATTEMPTS, 0) + (status.recovery_attempts or 0),
         }
         with self.translate_errors():
             self.client.update_workflow_attributes(job_id, changes, merge=True)
             with self.engine.begin() as connection:
-                self.tables.delay(connection, job_id, int((time.time() + seconds) * 1000))
+                self.tables.delay(connection, job_id, int((time.time() + wait.seconds) * 1000))
 
-    def count_waits(self, job_id: str) -> int:
-        """Return how often a job has waited."""
-        return sum((status.attributes or {}).get(WAIT_COUNT, 0) for status in self.list_statuses(workflow_ids=[job_id]))
+    def count_waits(self, job_id: str, cause: WaitCause) -> int:
+        """Return how often a job has waited for something."""
+        return sum((status.attributes or {}).get(cause, 0) for status in self.list_statuses(workflow_ids=[job_id]))
 
     def seconds_of_earlier_wait(self, job_id: str) -> float | None:
         """Return how long an earlier job of the same partition still waits, or None where none does."""

@@ -30,6 +30,7 @@ from graphmem.jobs.kinds import (
     JobWaits,
     StepRecord,
     Steps,
+    WaitCause,
     error_detail,
 )
 from graphmem.jobs.registry import WorkerProcess, WorkerRegistry
@@ -67,7 +68,8 @@ class WorkerOptions:
     `retry_delays` are the pauses in seconds before each further try of a step that met an unavailable dependency.
     A job that meets an unavailable database is tried again after `first_postponement` seconds, then after pauses that
     double. One that meets an unavailable model gives its worker back and waits as long as `model_pauses` say, time
-    after time, about a day in total; then it fails.
+    after time, about a day in total; then it fails. So does one of a kind that the worker does not know, which a newer
+    version has queued, as long as `handover_pauses` say: a worker of that version takes it meanwhile.
     """
 
     concurrency: int = 8
@@ -75,6 +77,7 @@ class WorkerOptions:
     retry_delays: Sequence[float] = (2.0, 8.0, 20.0)
     first_postponement: float = 5.0
     model_pauses: Sequence[float] = (30.0, 120.0, 600.0, 1800.0, *[3600.0] * 23)
+    handover_pauses: Sequence[float] = (2.0, 2.0, 5.0, 10.0, 30.0, *[60.0] * 1440)
 
 
 @dataclass(slots=True)
@@ -143,7 +146,10 @@ class JobRun:
             try:
                 self._context.registry.claim(self.job_id, self._context.process.id)
                 if (seconds := store.seconds_of_earlier_wait(self.job_id)) is not None:
-                    raise JobWaits("an earlier job of this user waits for a model", seconds)
+                    raise JobWaits("an earlier job of this user waits", seconds, WaitCause.EARLIER_JOB)
+                if (seconds := self._find_handover_pause()) is not None:
+                    reason = f"this worker knows no job of kind {self._kind!r}; a newer one does it"
+                    raise JobWaits(reason, seconds, WaitCause.NEWER_WORKER)
                 result = self._run_handler()
                 current.set_attribute("graphmem.job_status", result.status)
                 JOBS_FINISHED.labels(self._kind, result.status).inc()
@@ -152,10 +158,18 @@ class JobRun:
                 return result
             except JobWaits as wait:
                 log.warning("Job %s waits %.0f s: %s", self.job_id, wait.seconds, wait.reason)
-                store.delay(self.job_id, wait.reason, wait.seconds)
+                store.delay(self.job_id, wait)
                 raise
             finally:
                 self._release()
+
+    def _find_handover_pause(self) -> float | None:
+        """Return how long the job waits for a worker that knows its kind; None when it waits no longer, or is known."""
+        if self._kind in self._context.handlers:
+            return None
+        pauses = self._context.options.handover_pauses
+        handovers = self._context.store.count_waits(self.job_id, WaitCause.NEWER_WORKER)
+        return pauses[handovers] if handovers < len(pauses) else None
 
     def _run_handler(self) -> JobResult:
         started = time.monotonic()
@@ -253,7 +267,7 @@ class JobRun:
         """Return how long the job waits for a model, at least as long as its server asks; None to let it fail."""
         limit = MAX_WAITS_FOR_ANSWER if isinstance(error, ModelAnswerUnusable) else None
         pauses = self._context.options.model_pauses[:limit]
-        waits = self._context.store.count_waits(self.job_id)
+        waits = self._context.store.count_waits(self.job_id, WaitCause.OUTSIDE)
         if waits >= len(pauses):
             return None
         asked = error.retry_after or 0

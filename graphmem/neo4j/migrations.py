@@ -1,6 +1,9 @@
 """The schema of a database: Cypher files that bring it up to date, and checks of what always holds in it.
 
-A file runs once per database. Its statements may be replayed, because a process can stop between two of them.
+A file runs once per database, by one process while the others wait. Its statements may be replayed, because a process
+can stop between two of them. A line `// Compatible with: V0016` in a file says that processes of schema version 16 and
+later go on working with the database while it runs and after it. That is recorded in the database, because a process of
+an earlier version does not have the file.
 
 Writers may be at work meanwhile, and a query reads a little before and a little after each of their transactions.
 Therefore only what two runs of a check find violates an invariant.
@@ -10,23 +13,29 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.migration_lease import LEASE_SECONDS, LeaseLost, LeaseRecord, MigrationLease, read_lease
 from graphmem.neo4j.queries import Query, load_checks
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.files import cypher_root
-from graphmem.runtime.progress import ProgressCallback, ignore_progress
+from graphmem.runtime.progress import ProgressCallback, StartProgress, ignore_progress
 
 _FILE_NAME = re.compile(r"^V(?P<version>\d{4})__(?P<title>[a-z0-9_]+)\.cypher$")
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
+_COMPATIBLE_LINE = re.compile(r"^\s*//\s*compatible with\b.*$", re.MULTILINE | re.IGNORECASE)
+_COMPATIBLE_VERSION = re.compile(r"^// Compatible with: V(\d{4})$")
 
 _POLL_SECONDS = 1.0
 """Seconds between two looks at how far indexes are populated."""
+
+log = logging.getLogger(__name__)
 
 
 def split_statements(text: str) -> list[str]:
@@ -35,13 +44,26 @@ def split_statements(text: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class AppliedMigration:
+    """A migration that a database has; processes of schema version `compatible_with` and later work with it."""
+
+    checksum: str
+    compatible_with: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Migration:
-    """One migration file; `checksum` is the SHA-256 of its text before placeholders are replaced."""
+    """One migration file; `checksum` is the SHA-256 of its text before placeholders are replaced.
+
+    Processes of schema version `compatible_with` and later work with the database after it; None: only those that have
+    the file.
+    """
 
     version: int
     title: str
     checksum: str
     text: str
+    compatible_with: int | None = None
 
     def statements(self, dimension: int) -> list[str]:
         """Return the statements for an embedding dimension."""
@@ -49,7 +71,11 @@ class Migration:
 
 
 def load_migrations(folder: Path | None = None) -> list[Migration]:
-    """Return the migrations of a folder by version; raise ConfigurationError for a file with another name."""
+    """Return the migrations of a folder by version.
+
+    Raises ConfigurationError for a file with another name, and for one that declares in another form with what it is
+    compatible.
+    """
     migrations = []
     for path in sorted((folder or cypher_root() / "migrations").glob("*.cypher")):
         match = _FILE_NAME.match(path.name)
@@ -57,27 +83,93 @@ def load_migrations(folder: Path | None = None) -> list[Migration]:
             raise ConfigurationError(f"{path.name} is not a migration: name it V0001__what_it_does.cypher.")
         text = path.read_text("utf-8")
         checksum = hashlib.sha256(text.encode()).hexdigest()
-        migrations.append(Migration(int(match["version"]), match["title"], checksum, text))
+        version = int(match["version"])
+        migrations.append(Migration(version, match["title"], checksum, text, _read_compatibility(path, version, text)))
     return migrations
 
 
-def pending_migrations(known: Sequence[Migration], applied: dict[int, str]) -> list[Migration]:
-    """Return the migrations that a database lacks; `applied` holds the checksums of those it has, by version.
+def _read_compatibility(path: Path, version: int, text: str) -> int | None:
+    """Return the schema version from which on processes work with the database after a migration, if it says so."""
+    lines = _COMPATIBLE_LINE.findall(text)
+    if not lines:
+        return None
+    match = _COMPATIBLE_VERSION.match(lines[0])
+    if len(lines) > 1 or match is None or int(match[1]) >= version:
+        raise ConfigurationError(
+            f"{path.name} must say in one line with which earlier schema version it is compatible, such as "
+            f"`// Compatible with: V{version - 1:04}`."
+        )
+    return int(match[1])
 
-    Raises ConfigurationError when an applied migration has another checksum or is unknown.
+
+def newest_version(known: Sequence[Migration]) -> int:
+    """Return the schema version of a process that knows these migrations."""
+    return max((migration.version for migration in known), default=0)
+
+
+def oldest_compatible_version(known: Sequence[Migration]) -> int:
+    """Return the oldest schema version whose processes work with a database that has all of these migrations."""
+    versions = (migration.version for migration in known)
+    return min(
+        (version for version in versions if all(_allows(later, version) for later in known if later.version > version)),
+        default=0,
+    )
+
+
+def _allows(migration: Migration | AppliedMigration, version: int) -> bool:
+    return migration.compatible_with is not None and migration.compatible_with <= version
+
+
+def pending_migrations(known: Sequence[Migration], applied: Mapping[int, AppliedMigration]) -> list[Migration]:
+    """Return the migrations that a database lacks; `applied` holds those that it has, by version.
+
+    Raises ConfigurationError when an applied migration has another checksum, and when it is unknown, unless it is a
+    later one that is recorded as compatible with the newest known version.
     """
     by_version = {migration.version: migration for migration in known}
     for version in applied.keys() & by_version.keys():
-        if by_version[version].checksum != applied[version]:
+        if by_version[version].checksum != applied[version].checksum:
             raise ConfigurationError(
                 f"The database was created by another build of graphmem: its migration V{version:04} differs. Export "
                 "its users with that build (`graphmem export`), start with an empty database and import them."
             )
-    for version in applied.keys() - by_version.keys():
-        raise ConfigurationError(
-            f"The database is at schema version {version}, which this graphmem does not know: upgrade graphmem."
-        )
+    newest = newest_version(known)
+    for version in sorted(applied.keys() - by_version.keys()):
+        if version < newest or not _allows(applied[version], newest):
+            raise ConfigurationError(
+                f"The database is at schema version {version}, which this graphmem does not know: upgrade graphmem."
+            )
     return [migration for migration in known if migration.version not in applied]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaStatus:
+    """What a database lacks for this version, or has beyond it.
+
+    `version` is that of the database, 0 without a schema, `known_version` that of this process. While the pending
+    migrations run and after them, processes of schema version `compatible_with` and later go on working.
+    """
+
+    version: int
+    known_version: int
+    compatible_with: int
+    pending: list[Migration]
+
+    @property
+    def must_stop_others(self) -> bool:
+        """Whether the processes that use the database must end before the pending migrations run."""
+        return bool(self.pending) and 0 < self.version < self.compatible_with
+
+
+async def read_schema_status(graph: Graph) -> SchemaStatus:
+    """Compare a database with this version; raise ConfigurationError as `pending_migrations` does."""
+    known, applied = load_migrations(), await graph.read(_list_applied)
+    return SchemaStatus(
+        version=max(applied, default=0),
+        known_version=newest_version(known),
+        compatible_with=oldest_compatible_version(known),
+        pending=pending_migrations(known, applied),
+    )
 
 
 async def migrate(
@@ -86,30 +178,74 @@ async def migrate(
     folder: Path | None = None,
     *,
     on_populated: ProgressCallback = ignore_progress,
+    progress: StartProgress | None = None,
+    lease_seconds: float = LEASE_SECONDS,
 ) -> list[int]:
     """Run the pending migrations and return their versions; the vectors of a new database are those of `model`.
 
-    `on_populated` gets how far the new indexes are populated, in percent of all of them.
+    Of several processes one migrates, and the others wait until it is done; they take over `lease_seconds` after it was
+    killed. `on_populated` gets how far the new indexes are populated, in percent of all of them. `progress` reports the
+    wait for another process.
     """
-    applied = await graph.read(_list_applied)
+    known = load_migrations(folder)
+    lease = MigrationLease(graph, lease_seconds)
+    while await _must_migrate(graph, known):
+        if not await lease.take(newest_version(known), oldest_compatible_version(known)):
+            log.info("Another process migrates the database; this one waits for it.")
+            async with (progress or StartProgress()).waiting_for("waiting for another process to migrate the database"):
+                await lease.wait_for_others()
+            continue
+        try:
+            async with lease.kept():
+                return await _run_pending(graph, known, model, lease, on_populated)
+        except LeaseLost:
+            log.warning("This process did not extend its lease in time, and another one migrates the database.")
+    return []
+
+
+async def _must_migrate(graph: Graph, known: Sequence[Migration]) -> bool:
+    """Return whether a database lacks something, or another process works on what this one relies on."""
+    applied, lease = await graph.read(_read_state)
+    if pending_migrations(known, applied) or await graph.vector_state(refresh=True) is None:
+        return True
+    return lease is not None and not _may_work_during(lease, newest_version(known))
+
+
+def _may_work_during(lease: LeaseRecord, version: int) -> bool:
+    """Return whether a process of a schema version may work while another one brings the database to a later one."""
+    return lease.compatible_with <= version < lease.version
+
+
+async def _run_pending(
+    graph: Graph,
+    known: Sequence[Migration],
+    model: EmbeddingModel,
+    lease: MigrationLease,
+    on_populated: ProgressCallback,
+) -> list[int]:
+    pending = pending_migrations(known, await graph.read(_list_applied))
     recorded = await graph.vector_state(refresh=True)
     dimension = recorded.model.dimension if recorded else model.dimension
-    versions = []
-    for migration in pending_migrations(load_migrations(folder), applied):
+    for migration in pending:
         for statement in migration.statements(dimension):
+            await lease.confirm()
             await graph.apply_schema(statement)
+        await lease.confirm()
         await graph.execute(
-            "schema.record_migration", version=migration.version, title=migration.title, checksum=migration.checksum
+            "schema.record_migration",
+            version=migration.version,
+            title=migration.title,
+            checksum=migration.checksum,
+            compatible_with=migration.compatible_with,
         )
-        versions.append(migration.version)
     if recorded is None:
         await graph.execute(
             "schema.record_embedding_model", model=model.name, dimension=model.dimension, embedder=model.embedder
         )
-    if versions:
-        await _await_population(graph, on_populated)
-        await graph.fetch("schema.await_indexes")
-    return versions
+    # Also without a pending migration: the process that ran the last one may have been killed while it waited.
+    await _await_population(graph, on_populated)
+    await graph.fetch("schema.await_indexes")
+    return [migration.version for migration in pending]
 
 
 async def _await_population(graph: Graph, on_populated: ProgressCallback) -> None:
@@ -122,10 +258,14 @@ async def _await_population(graph: Graph, on_populated: ProgressCallback) -> Non
         await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _list_applied(transaction: Transaction) -> dict[int, str]:
-    """Return the checksums of the applied migrations by version."""
+async def _read_state(transaction: Transaction) -> tuple[dict[int, AppliedMigration], LeaseRecord | None]:
+    return await _list_applied(transaction), await read_lease(transaction)
+
+
+async def _list_applied(transaction: Transaction) -> dict[int, AppliedMigration]:
+    """Return the applied migrations by version."""
     rows = await transaction.run("schema.list_applied_migrations")
-    return {row["version"]: row["checksum"] for row in rows}
+    return {row["version"]: AppliedMigration(row["checksum"], row["compatible_with"]) for row in rows}
 
 
 FACT_TEXT_FIELDS = ("fact", "search_text")

@@ -44,6 +44,7 @@ RESERVED_LABELS = frozenset(RecordLabel) | {
     "Extraction",
     "IdempotentRequest",
     "Migration",
+    "MigrationLease",
     "PlacedChange",
     "Placement",
     "PlacementGate",

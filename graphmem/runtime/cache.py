@@ -6,6 +6,8 @@ user all of them: a later life of the user has other versions.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from typing import Generic, Protocol, TypeVar
 
@@ -80,7 +82,10 @@ class LocalCache(Generic[T]):
 
 
 class SharedCache(Generic[T]):
-    """A cache in Redis with values as JSON; while Redis is unavailable, every get is a miss."""
+    """A cache in Redis with values as JSON; while Redis is unavailable, every get is a miss.
+
+    Processes of two versions whose values have another JSON schema do not read each other's.
+    """
 
     def __init__(self, url: str, prefix: str, adapter: TypeAdapter[T], ttl_seconds: float) -> None:
         from cashews import Cache as Redis
@@ -88,15 +93,17 @@ class SharedCache(Generic[T]):
         self._redis = Redis(prefix)
         self._redis.setup(url, suppress=True, disable=False)
         self._prefix, self._adapter, self._ttl_seconds = prefix, adapter, ttl_seconds
+        schema = json.dumps(adapter.json_schema(mode="serialization"), sort_keys=True)
+        self._schema_digest = hashlib.sha256(schema.encode()).hexdigest()[:12]
 
     async def get(self, key: str) -> T | None:
         """Return the value of a key; None if there is none or Redis is unavailable."""
-        stored = await self._redis.get(self._key(key))
+        stored = await self._redis.get(self._value_key(key))
         return None if stored is None else self._adapter.validate_json(stored)
 
     async def set(self, key: str, value: T) -> None:
         """Store a value."""
-        await self._redis.set(self._key(key), self._adapter.dump_json(value).decode(), expire=self._ttl_seconds)
+        await self._redis.set(self._value_key(key), self._adapter.dump_json(value).decode(), expire=self._ttl_seconds)
 
     async def discard(self, prefix: str) -> None:
         """Remove the values of every key that begins with `prefix`; a wildcard in it matches itself too."""
@@ -109,6 +116,10 @@ class SharedCache(Generic[T]):
     async def close(self) -> None:
         """Close the connections."""
         await self._redis.close()
+
+    def _value_key(self, key: str) -> str:
+        # The digest comes last, so that a user's values of all versions begin alike and are erased together.
+        return f"{self._key(key)}:{self._schema_digest}"
 
     def _key(self, key: str) -> str:
         return f"graphmem:{self._prefix}:{key}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -38,6 +39,14 @@ OpenRunner = Callable[..., Awaitable[JobRunner]]
 async def get_job(runner: JobRunner, job_id: str) -> Job:
     """The job of that id, which there is."""
     return await runner.get(job_id)
+
+
+async def wait_to_the_end(runner: JobRunner, job_id: str) -> Job:
+    """Return a job when it is final, however often it waits."""
+    async with asyncio.timeout(60):
+        while (job := await runner.wait(job_id, 60)).waits_until:  # noqa: ASYNC110 - it polls a store
+            await asyncio.sleep(0.05)
+    return job
 
 
 def free_port() -> int:

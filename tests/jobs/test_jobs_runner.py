@@ -27,7 +27,7 @@ from graphmem.runtime.errors import (
     Unavailable,
 )
 from graphmem.runtime.settings import Settings
-from tests.jobs.conftest import OpenRunner, both_stores, get_job
+from tests.jobs.conftest import OpenRunner, WorkerSubprocess, both_stores, get_job, wait_to_the_end
 from tests.jobs.kinds import JobInput, Report, handlers_of, kind, open_worker
 
 TIMEOUT_SECONDS = 60
@@ -465,11 +465,41 @@ async def test_step_result_must_be_json_serializable(open_runner: OpenRunner) ->
     assert "Step 'odd' must return what JSON can hold" in str(job.error)
 
 
-async def test_job_of_an_unknown_kind_fails_with_a_reason(open_runner: OpenRunner) -> None:
+@both_stores
+async def test_job_of_an_unknown_kind_waits_for_a_newer_worker(open_runner: OpenRunner) -> None:
     front = await open_runner()
     job_id = await front.enqueue(kind("sing"), JobInput())
-    await open_runner({"shout_text": shout_text})
+    behind = await front.enqueue(kind("shout_text"), JobInput(text="then this"))
+    older = await open_runner({"shout_text": shout_text}, handover_pauses=(0.3,) * 100)
     job = await front.wait(job_id, TIMEOUT_SECONDS)
+    assert job.status is JobStatus.QUEUED
+    assert job.waits_until
+    assert job.reason == "this worker knows no job of kind 'sing'; a newer one does it"
+    assert (await front.get(behind)).status is JobStatus.QUEUED, "the user's jobs keep their order"
+    await older.close()
+
+    await open_runner({"shout_text": shout_text, "sing": shout_text})
+    for queued in (job_id, behind):
+        assert (await wait_to_the_end(front, queued)).status is JobStatus.SUCCEEDED
+
+
+@both_stores
+async def test_two_versions_of_workers_do_the_jobs_of_both(
+    open_runner: OpenRunner, worker_process: WorkerSubprocess
+) -> None:
+    older = await open_runner({"shout_text": shout_text}, handover_pauses=(0.2,) * 100)
+    worker_process.start()
+    worker_process.wait_for_line("ready")
+    kinds = {f"user-{number}": "three" if number % 2 else "shout_text" for number in range(6)}
+    ids = [await older.enqueue(kind(name), JobInput(queue=user, text="x")) for user, name in kinds.items()]
+    assert {(await wait_to_the_end(older, job_id)).status for job_id in ids} == {JobStatus.SUCCEEDED}
+
+
+async def test_job_of_a_kind_that_no_worker_knows_fails_after_its_waits(open_runner: OpenRunner) -> None:
+    front = await open_runner()
+    job_id = await front.enqueue(kind("sing"), JobInput())
+    await open_runner({"shout_text": shout_text}, handover_pauses=(0.05, 0.05))
+    job = await wait_to_the_end(front, job_id)
     assert job.status is JobStatus.FAILED
     assert "no job of kind 'sing'" in str(job.error)
 

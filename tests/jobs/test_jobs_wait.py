@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from graphmem.jobs.job import Job, JobOutcome, JobStatus
+from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import Steps
-from graphmem.jobs.runner import JobRunner
 from graphmem.runtime.errors import Conflict, ModelAnswerUnusable, ModelUnavailable
-from tests.jobs.conftest import OpenRunner, both_stores
+from tests.jobs.conftest import OpenRunner, both_stores, wait_to_the_end
 from tests.jobs.kinds import JobInput, Report, kind
 
 TIMEOUT_SECONDS = 60
@@ -40,14 +39,6 @@ class Model:
         await steps.run("read", read)
         run = steps.run_idempotent if payload.text == "idempotent" else steps.run
         return JobOutcome(actions=[Report(got=await run("ask", ask))])
-
-
-async def wait_to_the_end(runner: JobRunner, job_id: str) -> Job:
-    """Return a job when it is final, however often it waits."""
-    async with asyncio.timeout(TIMEOUT_SECONDS):
-        while (job := await runner.wait(job_id, TIMEOUT_SECONDS)).waits_until:  # noqa: ASYNC110 - it polls a store
-            await asyncio.sleep(0.05)
-    return job
 
 
 @both_stores

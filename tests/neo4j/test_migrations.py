@@ -14,7 +14,14 @@ from graphmem.memories.memory import MemoryIn
 from graphmem.models.embedder import Embedder
 from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.migrations import load_migrations, migrate, pending_migrations
+from graphmem.neo4j.migrations import (
+    AppliedMigration,
+    Migration,
+    load_migrations,
+    migrate,
+    oldest_compatible_version,
+    pending_migrations,
+)
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.search.models import EntityMemoriesQuery
 from graphmem.tenants.owners import Owner
@@ -77,18 +84,102 @@ async def test_concurrent_processes_can_create_the_schema(graph: Graph) -> None:
 def test_a_changed_migration_is_refused() -> None:
     first = load_migrations()[0]
     with pytest.raises(ConfigurationError, match="migration V0001 differs"):
-        pending_migrations([replace(first, checksum="other")], {1: first.checksum})
+        pending_migrations([replace(first, checksum="other")], {1: AppliedMigration(first.checksum)})
 
 
 def test_a_database_from_before_the_baseline_is_refused_with_a_remedy() -> None:
-    former = {version: f"checksum {version}" for version in range(1, 10)}
+    former = {version: AppliedMigration(f"checksum {version}") for version in range(1, 10)}
     with pytest.raises(ConfigurationError, match=r"V0001 differs\. Export .* start with an empty database and import"):
         pending_migrations(load_migrations(), former)
 
 
-def test_a_database_of_a_newer_version_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="upgrade"):
-        pending_migrations(load_migrations(), {999: "x"})
+def migrations_until(version: int, **compatible_with: int) -> list[Migration]:
+    """Migrations 1 to `version`; `v3=2` declares that the third is compatible with version 2."""
+    return [
+        Migration(number, "title", f"checksum {number}", "", compatible_with.get(f"v{number}"))
+        for number in range(1, version + 1)
+    ]
+
+
+def applied_of(migrations: list[Migration]) -> dict[int, AppliedMigration]:
+    """What a database records that has all of these."""
+    return {one.version: AppliedMigration(one.checksum, one.compatible_with) for one in migrations}
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [
+        migrations_until(3),
+        migrations_until(3, v3=3),
+        migrations_until(4, v3=2),
+        migrations_until(4, v3=2, v4=3),
+    ],
+    ids=["not declared", "with itself alone", "the last not declared", "the last with the one before"],
+)
+def test_a_database_of_a_newer_version_is_refused(newer: list[Migration]) -> None:
+    version = newer[-1].version
+    expected = rf"at schema version {version}, which this graphmem does not know: upgrade graphmem\."
+    with pytest.raises(ConfigurationError, match=expected):
+        pending_migrations(migrations_until(2), applied_of(newer))
+
+
+@pytest.mark.parametrize("newer", [migrations_until(3, v3=2), migrations_until(4, v3=1, v4=2)])
+def test_a_database_of_a_compatible_newer_version_is_worked_with(newer: list[Migration]) -> None:
+    assert pending_migrations(migrations_until(2), applied_of(newer)) == []
+
+
+def test_a_migration_of_another_build_among_the_known_ones_is_refused() -> None:
+    applied = applied_of(migrations_until(3, v2=1))
+    known = [migration for migration in migrations_until(3) if migration.version != 2]
+    with pytest.raises(ConfigurationError, match="schema version 2, which this graphmem does not know"):
+        pending_migrations(known, applied)
+
+
+@pytest.mark.parametrize(
+    ("migrations", "oldest"),
+    [
+        (migrations_until(4), 4),
+        (migrations_until(4, v4=3), 3),
+        (migrations_until(4, v4=2), 3),
+        (migrations_until(4, v3=2, v4=2), 2),
+        (migrations_until(4, v2=1, v4=3), 3),
+        ([], 0),
+    ],
+)
+def test_the_oldest_compatible_version_works_with_every_later_migration(
+    migrations: list[Migration], oldest: int
+) -> None:
+    assert oldest_compatible_version(migrations) == oldest
+
+
+def write_migration(folder: Path, *lines: str) -> None:
+    (folder / "V0003__an_index.cypher").write_text("\n".join([*lines, "CREATE (:Thing);"]))
+
+
+def test_a_migration_declares_with_what_it_is_compatible(tmp_path: Path) -> None:
+    write_migration(tmp_path, "// An index.", "// Compatible with: V0002")
+    [migration] = load_migrations(tmp_path)
+    assert migration.compatible_with == 2
+    assert migration.statements(8) == ["CREATE (:Thing)"]
+    write_migration(tmp_path, "// An index that is not compatible with anything.")
+    assert load_migrations(tmp_path)[0].compatible_with is None
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["// compatible with: V0002"],
+        ["// Compatible with V0002"],
+        ["// Compatible with: 2"],
+        ["// Compatible with: V0003"],
+        ["// Compatible with: V0002 and later"],
+        ["// Compatible with: V0001", "// Compatible with: V0002"],
+    ],
+)
+def test_a_declaration_in_another_form_is_refused(tmp_path: Path, lines: list[str]) -> None:
+    write_migration(tmp_path, *lines)
+    with pytest.raises(ConfigurationError, match=r"V0003__an_index\.cypher must say .* `// Compatible with: V0002`"):
+        load_migrations(tmp_path)
 
 
 def test_a_misnamed_migration_is_refused(tmp_path: Path) -> None:

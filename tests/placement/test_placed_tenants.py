@@ -27,7 +27,7 @@ from tests.placement.conftest import SECOND
 from tests.placement.test_moves import count_nodes, export, move, place, save
 
 UNMOVED_LABELS = {
-    *("ApiKey", "EmbeddingSchema", "Erasure", "Migration"),
+    *("ApiKey", "EmbeddingSchema", "Erasure", "Migration", "MigrationLease"),
     *("PlacedChange", "Placement", "PlacementGate", "PlacementTable"),
 }
 """Labels of what belongs to a graph, to the home graph, or to an erasure that a move waits for."""

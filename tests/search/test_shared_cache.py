@@ -55,6 +55,20 @@ async def test_a_cached_value_is_shared_between_processes_until_it_expires(redis
         await cache.close()
 
 
+async def test_versions_with_other_values_do_not_read_each_others_and_erase_them_all(redis: str) -> None:
+    old = make_cache(redis)
+    new: Cache[dict[str, str]] = open_cache(redis, "test", TypeAdapter(dict[str, str]), utc_now, 60)
+    await old.set("mara@7", ["tea"])
+    assert await new.get("mara@7") is None
+    await new.set("mara@7", {"drink": "tea"})
+    assert await old.get("mara@7") == ["tea"]
+    await old.discard("mara@")
+    assert await new.get("mara@7") is None
+    assert await old.get("mara@7") is None
+    for cache in (old, new):
+        await cache.close()
+
+
 async def test_discard_removes_the_keys_of_a_prefix() -> None:
     await check_discard(make_cache(None))
 

@@ -1,0 +1,352 @@
+"""A migration while other processes start, die or work: one migrates, the others wait or go on, none is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from graphmem.cli.doctor_checks import Check, CheckStatus, check_database
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.embedded.server import EmbeddedNeo4j
+from graphmem.neo4j.migration_lease import LeaseLost, MigrationLease
+from graphmem.neo4j.migrations import load_migrations, migrate, newest_version
+from graphmem.runtime.settings import Settings
+from tests.cli.conftest import GRAPHMEM
+from tests.conftest import QUIET_WORKERS
+from tests.faults.migrating_process import MODEL
+from tests.ingestion.conftest import candidate, extraction
+from tests.jobs.conftest import free_port
+from tests.model_server import ModelServer
+
+MIGRATING_PROCESS = Path(__file__).with_name("migrating_process.py")
+ROOT = Path(__file__).parents[2]
+KEY = "key-of-both-versions"
+START_SECONDS = 120
+NEWEST = newest_version(load_migrations())
+
+pytestmark = pytest.mark.timeout(400)
+
+
+@pytest.fixture(scope="module")
+async def own_database(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Settings]:
+    """A database of its own, since a schema is one of all users."""
+    folder = tmp_path_factory.mktemp("data")
+    settings = Settings(data_dir=folder, _env_file=None)
+    async with await EmbeddedNeo4j.start_or_join(folder, settings.cache_dir, mirror=settings.jar_mirror) as server:
+        yield Settings(data_dir=folder, neo4j_uri=server.info.uri, neo4j_password=server.info.password, _env_file=None)
+
+
+@asynccontextmanager
+async def connection(settings: Settings) -> AsyncIterator[Graph]:
+    assert settings.neo4j_password
+    graph = Graph(str(settings.neo4j_uri), "neo4j", settings.neo4j_password.get_secret_value())
+    try:
+        yield graph
+    finally:
+        await graph.close()
+
+
+@pytest.fixture
+async def empty_graph(own_database: Settings) -> AsyncIterator[Graph]:
+    """The database without any node, and so without a migration."""
+    async with connection(own_database) as graph:
+        await graph.write(lambda transaction: transaction.run_text("MATCH (n) DETACH DELETE n"))
+        yield graph
+
+
+async def count_runs(graph: Graph) -> int:
+    """How often the statements of `migrations` have run."""
+    [row] = await graph.read(lambda transaction: transaction.run_text("MATCH (r:Run) RETURN count(r) AS runs"))
+    return int(row["runs"])
+
+
+@pytest.fixture
+def migrations(tmp_path: Path) -> Path:
+    """A folder with a migration that leaves a node each time it runs, and takes a moment."""
+    folder = tmp_path / "migrations"
+    folder.mkdir()
+    (folder / "V0001__run.cypher").write_text(
+        "CREATE INDEX run_number IF NOT EXISTS FOR (r:Run) ON (r.number);\n"
+        "UNWIND range(1, 3000000) AS number WITH count(number) AS numbers CREATE (:Run {number: numbers});\n"
+    )
+    return folder
+
+
+def variables(settings: Settings, **further: str) -> dict[str, str]:
+    """The environment of a process on the database, with no other settings than these."""
+    assert settings.neo4j_password
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
+    return {
+        **inherited,
+        **QUIET_WORKERS,
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'api'}",
+        "GRAPHMEM_NEO4J_URI": str(settings.neo4j_uri),
+        "GRAPHMEM_NEO4J_PASSWORD": settings.neo4j_password.get_secret_value(),
+        **further,
+    }
+
+
+async def test_of_processes_that_start_at_once_one_migrates(
+    empty_graph: Graph, own_database: Settings, migrations: Path
+) -> None:
+    async with AsyncExitStack() as stack:
+        graphs = [await stack.enter_async_context(connection(own_database)) for _ in range(3)]
+        done = await asyncio.gather(*(migrate(graph, MODEL, migrations) for graph in graphs))
+    assert sorted(done) == [[], [], [1]]
+    assert await count_runs(empty_graph) == 1
+    assert (state := await empty_graph.vector_state(refresh=True))
+    assert state.model == MODEL
+    assert await migrate(empty_graph, MODEL, migrations) == []
+
+
+async def test_a_process_that_is_killed_while_it_migrates_is_waited_for_as_long_as_its_lease(
+    empty_graph: Graph, own_database: Settings, migrations: Path, tmp_path: Path
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, MIGRATING_PROCESS, migrations, "4", "schema.take_migration_lease"),
+        env=variables(own_database, GRAPHMEM_DATA_DIR=str(tmp_path)),
+    )
+    assert await process.wait() == -signal.SIGKILL
+    killed_at = time.monotonic()
+    assert await migrate(empty_graph, MODEL, migrations) == [1]
+    assert 1 < time.monotonic() - killed_at < 20
+    assert await count_runs(empty_graph) == 1
+
+
+async def test_a_process_that_lost_its_lease_stops_before_its_next_step(empty_graph: Graph) -> None:
+    stalled, other = MigrationLease(empty_graph, seconds=0.3), MigrationLease(empty_graph)
+    assert await stalled.take(NEWEST, NEWEST)
+    assert not await other.take(NEWEST, NEWEST)
+    await asyncio.sleep(0.4)
+    assert await other.take(NEWEST, NEWEST)
+    with pytest.raises(LeaseLost):
+        async with stalled.kept():
+            await stalled.confirm()
+    assert not await MigrationLease(empty_graph).take(NEWEST, NEWEST), "the lease of the other one is not given back"
+    async with other.kept():
+        await other.confirm()
+    assert await stalled.take(NEWEST, NEWEST)
+
+
+async def test_a_lease_is_extended_as_long_as_the_migration_lasts(empty_graph: Graph) -> None:
+    lease = MigrationLease(empty_graph, seconds=1.5)
+    assert await lease.take(NEWEST, NEWEST)
+    async with lease.kept():
+        await asyncio.sleep(2.5)
+        assert not await MigrationLease(empty_graph).take(NEWEST, NEWEST)
+    assert await MigrationLease(empty_graph).take(NEWEST, NEWEST)
+
+
+async def test_who_has_the_schema_waits_only_for_a_migration_that_is_not_compatible(empty_graph: Graph) -> None:
+    await migrate(empty_graph, MODEL)
+    newer = MigrationLease(empty_graph)
+    assert await newer.take(NEWEST + 1, compatible_with=NEWEST)
+    assert await asyncio.wait_for(migrate(empty_graph, MODEL), 10) == []
+    assert await newer.take(NEWEST + 1, compatible_with=NEWEST + 1)
+    start = asyncio.create_task(migrate(empty_graph, MODEL))
+    done, _ = await asyncio.wait({start}, timeout=1.5)
+    assert not done
+    async with newer.kept():
+        pass
+    assert await asyncio.wait_for(start, 20) == []
+
+
+async def schema_check(settings: Settings) -> Check:
+    """What `graphmem doctor` says of the schema."""
+    return [check async for check in check_database(settings, None)][-1]
+
+
+async def test_the_doctor_says_what_a_version_means_for_the_processes_that_run(
+    empty_graph: Graph, own_database: Settings, tmp_path: Path
+) -> None:
+    async def record(version: int, compatible_with: int | None) -> None:
+        await empty_graph.execute(
+            "schema.record_migration", version=version, title="t", checksum="c", compatible_with=compatible_with
+        )
+
+    assert (await schema_check(own_database)).fix == "graphmem db migrate", "nobody uses an empty database"
+    shutil.copy(sorted((ROOT / "cypher" / "migrations").glob("V0001__*"))[0], tmp_path)
+    await migrate(empty_graph, MODEL, tmp_path)
+    assert (await schema_check(own_database)).fix == (
+        "Stop all processes of the earlier version, then: graphmem db migrate"
+    )
+    await migrate(empty_graph, MODEL)
+    assert (await schema_check(own_database)).detail.startswith("up to date")
+    await record(NEWEST + 1, NEWEST)
+    check = await schema_check(own_database)
+    assert check.verdict is CheckStatus.OK
+    assert f"of a later version ({NEWEST + 1}) with which this one ({NEWEST}) works" in check.detail
+    await record(NEWEST + 2, NEWEST + 1)
+    check = await schema_check(own_database)
+    assert check.verdict is CheckStatus.BROKEN
+    assert "upgrade graphmem" in check.detail + check.fix
+
+
+# Two versions side by side
+
+
+@pytest.fixture
+def newer_version(tmp_path: Path) -> Path:
+    """A copy of the packages with one more migration, which is declared compatible with this version."""
+    folder = tmp_path / "newer"
+    for name in ("graphmem", "api", "cypher"):
+        shutil.copytree(ROOT / name, folder / name)
+    (folder / "cypher" / "migrations" / f"V{NEWEST + 1:04}__said_when.cypher").write_text(
+        f"// Messages by the time at which they were said.\n// Compatible with: V{NEWEST:04}\n"
+        "CREATE INDEX graphmem_message_time IF NOT EXISTS FOR (m:Episodic) ON (m.group_id, m.valid_at);\n"
+    )
+    return folder
+
+
+class Installation:
+    """Processes of two versions on one database and one job store."""
+
+    def __init__(self, settings: Settings, models: ModelServer, folder: Path) -> None:
+        self.running: list[Process] = []
+        self._started = 0
+        self._folder = folder
+        self._variables = variables(
+            settings,
+            **models.environment,
+            OPENAI_API_KEY="key",
+            GRAPHMEM_LLM_OUTPUT="native",
+            GRAPHMEM_API_KEY=KEY,
+            GRAPHMEM_DATA_DIR=str(folder / "data"),
+        )
+
+    async def start(self, version: Path, *command: str) -> Process:
+        """Start a process of the version whose packages are in a folder."""
+        self._started += 1
+        with (self._folder / f"{self._started}.log").open("wb") as log:
+            process = await asyncio.create_subprocess_exec(
+                GRAPHMEM,
+                *command,
+                cwd=self._folder,
+                env=self._variables | {"PYTHONPATH": f"{version}:{version / 'api'}"},
+                stdout=log,
+                stderr=log,
+            )
+        self.running.append(process)
+        return process
+
+    async def serve(self, version: Path, *options: str) -> tuple[Process, httpx.AsyncClient]:
+        """Start a server and return it with a client, once it is ready."""
+        port = free_port()
+        process = await self.start(version, "serve", "--port", str(port), *options)
+        client = httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{port}",
+            headers={"Authorization": f"Bearer {KEY}"},
+            trust_env=False,
+            timeout=60,
+        )
+        async with asyncio.timeout(START_SECONDS):
+            while True:
+                assert process.returncode is None, self.log()
+                with suppress(httpx.HTTPError):
+                    if (await client.get("/readyz")).status_code == 200:
+                        return process, client
+                await asyncio.sleep(0.1)
+
+    def log(self) -> str:
+        """What all processes have printed."""
+        return "\n".join(path.read_text() for path in sorted(self._folder.glob("*.log")))
+
+    async def end(self, process: Process, number: signal.Signals) -> None:
+        """End a process."""
+        with suppress(ProcessLookupError):
+            process.send_signal(number)
+        await process.wait()
+        self.running.remove(process)
+
+
+@pytest.fixture
+async def installation(
+    own_database: Settings, empty_graph: Graph, models: ModelServer, tmp_path: Path
+) -> AsyncIterator[Installation]:
+    """An installation without a process yet, on an empty database; what still runs is killed at the end."""
+    models.completion = json.dumps(extraction(candidate("User is fond of coffee")))
+    installation = Installation(own_database, models, tmp_path)
+    yield installation
+    for process in list(installation.running):
+        await installation.end(process, signal.SIGKILL)
+
+
+async def save(client: httpx.AsyncClient, user: str, content: str) -> None:
+    (await client.post(f"/v1/users/{user}/memories", json={"memories": [{"content": content}]})).raise_for_status()
+
+
+async def read(client: httpx.AsyncClient, user: str) -> set[str]:
+    """What the user's memories say."""
+    listed = (await client.get(f"/v1/users/{user}/memories", params={"limit": 100})).raise_for_status()
+    return {memory["content"] for memory in listed.json()["items"]}
+
+
+async def say(client: httpx.AsyncClient, user: str) -> str:
+    """Post a message and return the id of its job."""
+    turns = {"session_id": "s1", "messages": [{"role": "user", "content": "I could not do without my coffee."}]}
+    accepted = (await client.post(f"/v1/users/{user}/messages", json=turns)).raise_for_status()
+    return str(accepted.json()["job_id"])
+
+
+async def wait_for_job(client: httpx.AsyncClient, job_id: str) -> str:
+    """The status of a job, once it is final."""
+    async with asyncio.timeout(60):
+        while True:
+            job = (await client.get(f"/v1/jobs/{job_id}")).raise_for_status().json()
+            if job["finished_at"]:
+                return str(job["status"])
+            await asyncio.sleep(0.1)
+
+
+async def use(client: httpx.AsyncClient, stop: asyncio.Event) -> int:
+    """Save and read until told to stop; return how often."""
+    rounds = 0
+    while not stop.is_set():
+        rounds += 1
+        await save(client, "jo", f"Jo walked {rounds} miles")
+        assert f"Jo walked {rounds} miles" in await read(client, "jo")
+        await asyncio.sleep(0.1)
+    return rounds
+
+
+async def test_both_versions_serve_while_the_database_is_migrated(
+    installation: Installation, newer_version: Path, empty_graph: Graph
+) -> None:
+    old_api, old = await installation.serve(ROOT, "--no-worker")
+    await save(old, "mara", "Mara keeps bees")
+    job_of_old = await say(old, "mara")
+    stop = asyncio.Event()
+    traffic = asyncio.create_task(use(old, stop))
+
+    new_worker = await installation.start(newer_version, "worker")
+    assert await wait_for_job(old, job_of_old) == "succeeded", "the new version does what the old one has queued"
+    applied = await empty_graph.fetch("schema.list_applied_migrations")
+    assert [applied[-1][name] for name in ("version", "compatible_with")] == [NEWEST + 1, NEWEST]
+    stop.set()
+    assert await traffic > 3, "the old version served meanwhile"
+    await installation.end(new_worker, signal.SIGTERM)
+    await installation.end(old_api, signal.SIGKILL)
+
+    # The old version starts again on the migrated database, now with a worker, beside a server of the new one.
+    (_, old), (_, new) = await asyncio.gather(
+        installation.serve(ROOT), installation.serve(newer_version, "--no-worker")
+    )
+    assert {"Mara keeps bees", "User is fond of coffee"} <= await read(old, "mara")
+    await save(old, "mara", "Mara sails")
+    assert "Mara sails" in await read(new, "mara")
+    await save(new, "mara", "Mara plays the violin")
+    assert "Mara plays the violin" in await read(old, "mara")
+    assert await wait_for_job(new, await say(new, "ada")) == "succeeded", "and the other way round"
+    assert await read(old, "ada") == {"User is fond of coffee"}
