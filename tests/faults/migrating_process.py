@@ -1,6 +1,7 @@
-"""A process that migrates a database and kills itself at a query: `migrating_process.py FOLDER LEASE_SECONDS QUERY`.
+"""A process that is killed when it has the lease to migrate: `migrating_process.py FOLDER LEASE_SECONDS`.
 
-It ends by SIGKILL when it has run the query once. The database is that of the settings.
+It looks at the applied migrations before it takes the lease and again when it has it, and then ends by SIGKILL. The
+database is that of the settings.
 """
 
 from __future__ import annotations
@@ -24,5 +25,5 @@ async def main(folder: Path, lease_seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    die_at_query(sys.argv[3], 1)
+    die_at_query("schema.list_applied_migrations", 2)
     asyncio.run(main(Path(sys.argv[1]), float(sys.argv[2])))

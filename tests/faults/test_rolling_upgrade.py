@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import sys
-import time
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -115,52 +114,63 @@ async def test_a_process_that_is_killed_while_it_migrates_is_waited_for_as_long_
     empty_graph: Graph, own_database: Settings, migrations: Path, tmp_path: Path
 ) -> None:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, MIGRATING_PROCESS, migrations, "4", "schema.take_migration_lease"),
+        *(sys.executable, MIGRATING_PROCESS, migrations, "600"),
         env=variables(own_database, GRAPHMEM_DATA_DIR=str(tmp_path)),
     )
     assert await process.wait() == -signal.SIGKILL
-    killed_at = time.monotonic()
-    assert await migrate(empty_graph, MODEL, migrations) == [1]
-    assert 1 < time.monotonic() - killed_at < 20
+    start = asyncio.create_task(migrate(empty_graph, MODEL, migrations))
+    done, _ = await asyncio.wait({start}, timeout=1.5)
+    assert not done
+    assert await count_runs(empty_graph) == 0
+    time_passes = "MATCH (l:MigrationLease) SET l.expires_at = datetime.realtime()"
+    await empty_graph.write(lambda transaction: transaction.run_text(time_passes))
+    assert await start == [1]
     assert await count_runs(empty_graph) == 1
 
 
 async def test_a_process_that_lost_its_lease_stops_before_its_next_step(empty_graph: Graph) -> None:
     stalled, other = MigrationLease(empty_graph, seconds=0.3), MigrationLease(empty_graph)
     assert await stalled.take(NEWEST, NEWEST)
-    assert not await other.take(NEWEST, NEWEST)
     await asyncio.sleep(0.4)
     assert await other.take(NEWEST, NEWEST)
     with pytest.raises(LeaseLost):
         async with stalled.kept():
             await stalled.confirm()
-    assert not await MigrationLease(empty_graph).take(NEWEST, NEWEST), "the lease of the other one is not given back"
+    assert not await stalled.take(NEWEST, NEWEST), "the lease of the other one is not given back"
     async with other.kept():
         await other.confirm()
     assert await stalled.take(NEWEST, NEWEST)
 
 
 async def test_a_lease_is_extended_as_long_as_the_migration_lasts(empty_graph: Graph) -> None:
-    lease = MigrationLease(empty_graph, seconds=1.5)
+    async def read_end() -> object:
+        query = "MATCH (l:MigrationLease) RETURN l.expires_at AS end"
+        [row] = await empty_graph.read(lambda transaction: transaction.run_text(query))
+        return row["end"]
+
+    lease = MigrationLease(empty_graph, seconds=9)
     assert await lease.take(NEWEST, NEWEST)
-    async with lease.kept():
-        await asyncio.sleep(2.5)
-        assert not await MigrationLease(empty_graph).take(NEWEST, NEWEST)
+    async with lease.kept(), asyncio.timeout(60):
+        first = await read_end()
+        while await read_end() == first:  # noqa: ASYNC110 - the graph does not call
+            await asyncio.sleep(0.2)
     assert await MigrationLease(empty_graph).take(NEWEST, NEWEST)
 
 
-async def test_who_has_the_schema_waits_only_for_a_migration_that_is_not_compatible(empty_graph: Graph) -> None:
-    await migrate(empty_graph, MODEL)
+async def test_who_has_the_schema_waits_only_for_a_migration_that_is_not_compatible(
+    empty_graph: Graph, migrations: Path
+) -> None:
+    assert await migrate(empty_graph, MODEL, migrations) == [1]
     newer = MigrationLease(empty_graph)
-    assert await newer.take(NEWEST + 1, compatible_with=NEWEST)
-    assert await asyncio.wait_for(migrate(empty_graph, MODEL), 10) == []
-    assert await newer.take(NEWEST + 1, compatible_with=NEWEST + 1)
-    start = asyncio.create_task(migrate(empty_graph, MODEL))
+    assert await newer.take(2, compatible_with=1)
+    assert await migrate(empty_graph, MODEL, migrations) == []
+    assert await newer.take(2, compatible_with=2)
+    start = asyncio.create_task(migrate(empty_graph, MODEL, migrations))
     done, _ = await asyncio.wait({start}, timeout=1.5)
     assert not done
     async with newer.kept():
         pass
-    assert await asyncio.wait_for(start, 20) == []
+    assert await start == []
 
 
 async def schema_check(settings: Settings) -> Check:
