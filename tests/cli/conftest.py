@@ -13,7 +13,6 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +67,9 @@ class Cli:
             streams = Path(name)
             (streams / "in").write_bytes(stdin.encode("utf-8", "surrogateescape"))
             process = start_command(arguments, self._variables(environment), self.folder, streams)
-            await asyncio.to_thread(wait, [process.sentinel])
+            code = await asyncio.to_thread(process.wait)
             out, err = ((streams / stream).read_bytes().decode() for stream in ("out", "err"))
-            return CommandResult(int((streams / "code").read_text()), out, err)
+            return CommandResult(code, out, err)
 
     def _variables(self, environment: Mapping[str, str]) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
