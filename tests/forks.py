@@ -53,7 +53,12 @@ class Fork:
     """A running program, with the methods of `subprocess.Popen` that tests need."""
 
     def __init__(
-        self, run: Callable[..., None], arguments: Sequence[str], environment: Mapping[str, str], folder: Path, *more: Any
+        self,
+        run: Callable[..., None],
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path,
+        *more: Any,
     ) -> None:
         """Call `run(*more)` with the arguments of a program, in an environment and a folder of its own."""
         given = (run, list(arguments), dict(environment), str(folder), *more)
@@ -103,9 +108,7 @@ def _run_script() -> None:
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 
-def _run(
-    run: Callable[..., None], arguments: list[str], environment: dict[str, str], folder: str, *more: Any
-) -> None:
+def _run(run: Callable[..., None], arguments: list[str], environment: dict[str, str], folder: str, *more: Any) -> None:
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
