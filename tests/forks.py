@@ -5,19 +5,21 @@ What a start imports, and how long that takes, is tested with processes of their
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import runpy
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 PRELOADED = (
     "graphmem.app.job_handlers",
@@ -58,7 +60,7 @@ class Fork:
         arguments: Sequence[str],
         environment: Mapping[str, str],
         folder: Path,
-        *more: Any,
+        *more: str,
     ) -> None:
         """Call `run(*more)` with the arguments of a program, in an environment and a folder of its own."""
         given = (run, list(arguments), dict(environment), str(folder), *more)
@@ -100,15 +102,60 @@ def start_script(
     script: Path, *arguments: str, environment: Mapping[str, str] = os.environ, folder: Path | None = None
 ) -> Fork:
     """Start a Python file as the program that it is."""
-    return Fork(_run_script, [str(script), *arguments], environment, folder or Path.cwd())
+    return Fork(_run_python, [str(script), *arguments], environment, folder or Path.cwd())
 
 
-def _run_script() -> None:
-    sys.path.insert(0, str(Path(sys.argv[0]).parent))
-    runpy.run_path(sys.argv[0], run_name="__main__")
+def run_python(
+    arguments: Sequence[str], environment: Mapping[str, str] = os.environ, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `python` with arguments to its end, and return what it wrote."""
+    with tempfile.TemporaryDirectory() as streams:
+        process = Fork(_run_with_streams, arguments, environment, folder or Path.cwd(), streams)
+        return subprocess.CompletedProcess(arguments, process.wait(240), *read_streams(streams))
 
 
-def _run(run: Callable[..., None], arguments: list[str], environment: dict[str, str], folder: str, *more: Any) -> None:
+def redirect_to_files(streams: str) -> None:
+    """Take the input of this process from the file `in` of a folder, if it exists, and write to its `out` and `err`."""
+    for number, (name, flags) in enumerate((("in", os.O_RDONLY), ("out", os.O_WRONLY), ("err", os.O_WRONLY))):
+        file = os.open(os.path.join(streams, name), flags | os.O_CREAT)
+        os.dup2(file, number)
+    sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115 - it is open until the process ends
+    sys.stdout = open(1, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8")  # noqa: SIM115
+
+
+def read_streams(streams: str) -> tuple[str, str]:
+    """Return what a process wrote to the files `out` and `err` of a folder."""
+    out, err = (Path(streams, name).read_bytes().decode() for name in ("out", "err"))
+    return out, err
+
+
+def _run_with_streams(streams: str) -> None:
+    redirect_to_files(streams)
+    try:
+        _run_python()
+    finally:
+        sys.stdout.flush()
+
+
+def _run_python() -> None:
+    """Do what `python` does with the arguments of this process, to the end: it waits for threads and calls `atexit`."""
+    first, *rest = sys.argv
+    try:
+        if first == "-c":
+            sys.path.insert(0, "")
+            sys.argv = ["-c", *rest[1:]]
+            main = sys.modules["__main__"] = ModuleType("__main__")
+            exec(compile(rest[0], "<string>", "exec"), vars(main))
+        else:
+            sys.path.insert(0, str(Path(first).absolute().parent))
+            runpy.run_path(first, run_name="__main__")
+    finally:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+
+
+def _run(run: Callable[..., None], arguments: list[str], environment: dict[str, str], folder: str, *more: str) -> None:
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()

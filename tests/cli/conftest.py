@@ -23,7 +23,7 @@ from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
 from tests.cli.forked_command import start_command
 from tests.conftest import QUIET_WORKERS
-from tests.forks import Fork
+from tests.forks import Fork, read_streams
 from tests.model_server import ModelServer
 
 GRAPHMEM = Path(sys.executable).with_name("graphmem")
@@ -68,8 +68,7 @@ class Cli:
             streams = Path(name)
             process = self.fork(arguments, streams, stdin, **environment)
             code = await asyncio.to_thread(process.wait)
-            out, err = ((streams / stream).read_bytes().decode() for stream in ("out", "err"))
-            return CommandResult(code, out, err)
+            return CommandResult(code, *read_streams(name))
 
     def fork(self, arguments: Sequence[str], streams: Path, stdin: str = "", **environment: str) -> Fork:
         """Start a command in a process that need not import everything first; write its output to `out` and `err`."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.forks import Fork
+from tests.forks import Fork, redirect_to_files
 
 
 def start_command(arguments: Sequence[str], environment: Mapping[str, str], folder: Path, streams: Path) -> Fork:
@@ -16,12 +15,7 @@ def start_command(arguments: Sequence[str], environment: Mapping[str, str], fold
 
 
 def _run(streams: str) -> None:
-    for number, (name, flags) in enumerate((("in", os.O_RDONLY), ("out", os.O_WRONLY), ("err", os.O_WRONLY))):
-        file = os.open(os.path.join(streams, name), flags | os.O_CREAT)
-        os.dup2(file, number)
-    sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115 - it is open until the process ends
-    sys.stdout = open(1, "w", encoding="utf-8")  # noqa: SIM115
-    sys.stderr = open(2, "w", encoding="utf-8")  # noqa: SIM115
+    redirect_to_files(streams)
     from graphmem.cli import main
 
     try:
