@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import httpx2
 import hypothesis
 import pytest
 from xdist.scheduler import LoadScopeScheduling
@@ -80,7 +81,8 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault(name, value)
     _set_java_options()
     # Every client of a run trusts the same authorities: reading them takes longer than most requests.
-    httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]
+    for library in (httpx, httpx2):
+        library._transports.default.create_ssl_context = cache(library.create_ssl_context)
     # A busy machine may take longer for an answer than a service waits; tests of outages set what they are about.
     availability.PROBE_SECONDS = PATIENT_PROBE_SECONDS
     # The data of a run grows all the time, for which Neo4j would plan every query again every ten seconds.
