@@ -236,7 +236,7 @@ async def index_recall(
             vector=vector,
             limit=20,
             **filters.readable_params,
-            **filters.attribute_params,
+            filters=filters.attribute_params,
         )
         exact = {uuid for uuid, *_ in nearest}
         shares.append(len(exact & {fact.uuid for fact in found}) / len(exact))

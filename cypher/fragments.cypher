@@ -46,25 +46,25 @@ m.redacted IS NULL AND m.caught IS NULL AND NOT EXISTS {
 r.type <> 'profile'
 
 // fragment: matches_filters
-// True for a version `r` whose attributes match the filters; null and empty lists filter nothing, but a profile is found only by its type.
-($types IS NULL AND {{is_statement}} OR r.type IN $types OR r.subtype IN $types)
-  AND ($subtype IS NULL OR toLower(replace(replace(coalesce(r.subtype, r.type), '-', '_'), ' ', '_')) = $subtype)
-  AND ($tags_any = [] OR any(tag IN $tags_any WHERE tag IN r.tags))
-  AND all(tag IN $tags_all WHERE tag IN r.tags)
-  AND none(tag IN $tags_none WHERE tag IN r.tags)
-  AND ($domain IS NULL OR r.domain = $domain)
-  AND ($scope IS NULL OR r.scope = $scope)
-  AND ($entity_ids IS NULL OR any(id IN $entity_ids WHERE id IN r.entity_ids))
-  AND ($min_confidence IS NULL OR r.confidence >= $min_confidence)
-  AND ($min_importance IS NULL OR r.importance >= $min_importance)
-  AND ($created_after IS NULL OR r.first_created_at >= $created_after)
-  AND ($created_before IS NULL OR r.first_created_at < $created_before)
-  AND ($source_kind IS NULL OR {{source_kind}} = $source_kind)
-  AND ($trust_kinds IS NULL OR coalesce(r.trusted_as, {{source_kind}}) IN $trust_kinds)
-  AND ($speaker IS NULL OR r.speaker = $speaker)
-  AND ($agent IS NULL OR r.actor = $agent)
-  AND ($session_id IS NULL OR r.session_id = $session_id)
-  AND all(texts IN $metadata WHERE any(text IN texts WHERE r.metadata CONTAINS text))
+// True for a version `r` whose attributes match the filters; null and empty lists filter nothing, but a profile is found only by its type. One parameter holds all: Neo4j plans a query for each combination of the types of its parameters, and null is a type.
+($filters.types IS NULL AND {{is_statement}} OR r.type IN $filters.types OR r.subtype IN $filters.types)
+  AND ($filters.subtype IS NULL OR toLower(replace(replace(coalesce(r.subtype, r.type), '-', '_'), ' ', '_')) = $filters.subtype)
+  AND ($filters.tags_any = [] OR any(tag IN $filters.tags_any WHERE tag IN r.tags))
+  AND all(tag IN $filters.tags_all WHERE tag IN r.tags)
+  AND none(tag IN $filters.tags_none WHERE tag IN r.tags)
+  AND ($filters.domain IS NULL OR r.domain = $filters.domain)
+  AND ($filters.scope IS NULL OR r.scope = $filters.scope)
+  AND ($filters.entity_ids IS NULL OR any(id IN $filters.entity_ids WHERE id IN r.entity_ids))
+  AND ($filters.min_confidence IS NULL OR r.confidence >= $filters.min_confidence)
+  AND ($filters.min_importance IS NULL OR r.importance >= $filters.min_importance)
+  AND ($filters.created_after IS NULL OR r.first_created_at >= $filters.created_after)
+  AND ($filters.created_before IS NULL OR r.first_created_at < $filters.created_before)
+  AND ($filters.source_kind IS NULL OR {{source_kind}} = $filters.source_kind)
+  AND ($filters.trust_kinds IS NULL OR coalesce(r.trusted_as, {{source_kind}}) IN $filters.trust_kinds)
+  AND ($filters.speaker IS NULL OR r.speaker = $filters.speaker)
+  AND ($filters.agent IS NULL OR r.actor = $filters.agent)
+  AND ($filters.session_id IS NULL OR r.session_id = $filters.session_id)
+  AND all(texts IN $filters.metadata WHERE any(text IN texts WHERE r.metadata CONTAINS text))
 
 // fragment: relation_of_person
 // The fact that says best who or what `e` is: one that names a relationship, then one with the user, then the oldest.

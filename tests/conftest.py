@@ -8,9 +8,12 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import httpx
+import httpx2
 import hypothesis
 import pytest
 from xdist.scheduler import LoadScopeScheduling
@@ -77,6 +80,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for name, value in QUIET_WORKERS.items():
         os.environ.setdefault(name, value)
     _set_java_options()
+    # Every client of a run trusts the same authorities: reading them takes longer than most requests.
+    for library in (httpx, httpx2):
+        library._transports.default.create_ssl_context = cache(library.create_ssl_context)
     # A busy machine may take longer for an answer than a service waits; tests of outages set what they are about.
     availability.PROBE_SECONDS = PATIENT_PROBE_SECONDS
     # The data of a run grows all the time, for which Neo4j would plan every query again every ten seconds.

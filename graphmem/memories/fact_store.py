@@ -337,7 +337,7 @@ class FactStore:
                 "facts.list_page",
                 group_ids=scope_of(reader).group_ids if only is None else [only.group_id],
                 **filters.readable_params,
-                **filters.attribute_params,
+                filters=filters.attribute_params,
                 keyword=keyword,
                 sort=sort.property_name,
                 direction=sort.direction,

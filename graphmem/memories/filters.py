@@ -55,7 +55,7 @@ class TagFilter(BaseModel):
 class SharedFilters(BaseModel):
     """The filters that have the same name and form in a query string as in a JSON body.
 
-    A field with a parameter of its name in the fragment `matches_filters` is a filter everywhere: in requests, tools
+    A field that the fragment `matches_filters` compares by its name is a filter everywhere: in requests, tools
     and commands, which show its description. With `include_superseded` the valid time is not filtered.
     """
 
@@ -84,7 +84,7 @@ _RESOLVED = {"entity", "valid_as_of", "known_as_of", "include_superseded", "incl
 """Filters that `FactFilters` has in another form."""
 
 _COMPARED = tuple(name for name in SharedFilters.model_fields if name not in _RESOLVED)
-"""Filters whose values are parameters of the fragment `matches_filters` as they are."""
+"""Filters whose values the fragment `matches_filters` compares as they are."""
 
 
 class MemoryFilters(SharedFilters):
@@ -153,7 +153,7 @@ class FactFilters:
 
     @property
     def attribute_params(self) -> Mapping[str, Any]:
-        """The parameters of the fragment `matches_filters`; null and empty lists filter nothing.
+        """What the fragment `matches_filters` compares, its parameter `filters`; null and empty lists filter nothing.
 
         Each entry of `metadata` holds texts of which the stored JSON must contain one.
         """

@@ -78,7 +78,7 @@ class DatabaseSource:
         }
         if not filters.is_fully_indexable:
             found = await self._graph.fetch_value_from_any_member(
-                "search.scan_facts_by_vector", **params, **filters.readable_params, **filters.attribute_params
+                "search.scan_facts_by_vector", **params, **filters.readable_params, filters=filters.attribute_params
             )
             return list(map(FactCandidate.from_columns, found))
         params |= filters.as_of_params
@@ -99,7 +99,7 @@ class DatabaseSource:
             limit=limit,
             group_ids=self._groups,
             **filters.readable_params,
-            **filters.attribute_params,
+            filters=filters.attribute_params,
         )
         return list(map(FactCandidate.from_columns, found))
 
@@ -124,7 +124,7 @@ class DatabaseSource:
             limit=limit,
             group_ids=self._groups,
             **filters.readable_params,
-            **filters.attribute_params,
+            filters=filters.attribute_params,
         )
         return list(map(FactCandidate.from_columns, found))
 
@@ -230,7 +230,7 @@ class DatabaseSource:
             group_ids=self._groups,
             named_entity_ids=list(entity_ids),
             **{**filters.readable_params, **({} if filters.any_validity else {"valid_at": to_epoch_pair(until)})},
-            **filters.attribute_params,
+            filters=filters.attribute_params,
             limit=limit,
         )
         return _entities_with_memories(entity_ids, found, filters.valid_at)

@@ -10,10 +10,9 @@ import sys
 import tempfile
 import uuid
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
 from tests.cli.forked_command import start_command
 from tests.conftest import QUIET_WORKERS
+from tests.forks import Fork, read_streams
 from tests.model_server import ModelServer
 
 GRAPHMEM = Path(sys.executable).with_name("graphmem")
@@ -63,14 +63,17 @@ class Cli:
         )
 
     async def __call__(self, *arguments: str, stdin: str = "", **environment: str) -> CommandResult:
-        """Run a command to its end, in a process that need not import everything first."""
+        """Run a command to its end."""
         with tempfile.TemporaryDirectory() as name:
             streams = Path(name)
-            (streams / "in").write_bytes(stdin.encode("utf-8", "surrogateescape"))
-            process = start_command(arguments, self._variables(environment), self.folder, streams)
-            await asyncio.to_thread(wait, [process.sentinel])
-            out, err = ((streams / stream).read_bytes().decode() for stream in ("out", "err"))
-            return CommandResult(int((streams / "code").read_text()), out, err)
+            process = self.fork(arguments, streams, stdin, **environment)
+            code = await asyncio.to_thread(process.wait)
+            return CommandResult(code, *read_streams(name))
+
+    def fork(self, arguments: Sequence[str], streams: Path, stdin: str = "", **environment: str) -> Fork:
+        """Start a command in a process that need not import everything first; write its output to `out` and `err`."""
+        (streams / "in").write_bytes(stdin.encode("utf-8", "surrogateescape"))
+        return start_command(arguments, self._variables(environment), self.folder, streams)
 
     def _variables(self, environment: Mapping[str, str]) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
@@ -105,18 +108,25 @@ def cli_with_models(cli: Cli, models: ModelServer) -> Cli:
 @asynccontextmanager
 async def serving(cli: Cli) -> AsyncIterator[tuple[str, str]]:
     """Serve the data folder of a command line; yield the address and the secret of the server."""
-    process = await cli.start("serve", "--port", "0")
-    assert process.stderr
-    while (line := (await process.stderr.readline()).decode()) and "Started server" not in line:
-        pass
-    record = cli.folder / "data" / RECORD_FILE
-    assert record.stat().st_mode & 0o777 == 0o600
-    recorded = json.loads(record.read_text())
-    yield recorded["url"], recorded["secret"]
-    process.send_signal(signal.SIGTERM)
-    _, log = await process.communicate()
-    assert recorded["secret"] not in line + log.decode()
-    assert not record.exists()
+    with tempfile.TemporaryDirectory() as name:
+        process = cli.fork(("serve", "--port", "0"), Path(name))
+        while process.poll() is None and "Started server" not in _read_log(name):  # noqa: ASYNC110 - a file
+            await asyncio.sleep(0.02)
+        record = cli.folder / "data" / RECORD_FILE
+        assert record.stat().st_mode & 0o777 == 0o600
+        recorded = json.loads(record.read_text())
+        try:
+            yield recorded["url"], recorded["secret"]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            await asyncio.to_thread(process.wait)
+        assert recorded["secret"] not in _read_log(name)
+        assert not record.exists()
+
+
+def _read_log(streams: str) -> str:
+    log = Path(streams, "err")
+    return log.read_text("utf-8") if log.exists() else ""
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import re
 import runpy
 import subprocess
 import sys
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from graphmem.cli.project import read_project
 from graphmem.cli.starters import STARTERS, MemoryPlace, Starter, write_starter
 from graphmem.runtime.errors import InvalidInput
 from tests.cli.conftest import GRAPHMEM, Cli, serving
+from tests.forks import run_python
 from tests.provider_server import ProviderServer
 
 COMBINATIONS = [
@@ -259,8 +259,7 @@ async def test_a_memory_in_the_process_remembers(cli: Cli, user: str, provider: 
 async def run_program(folder: Path, environment: dict[str, str], *arguments: str) -> str:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
     variables = {**inherited, **environment}
-    run = partial(subprocess.run, cwd=folder, env=variables, capture_output=True, check=False, text=True, timeout=240)
-    done = await asyncio.to_thread(run, [sys.executable, *arguments])
+    done = await asyncio.to_thread(run_python, arguments, variables, folder)
     assert done.returncode == 0, done.stderr
     return str(done.stdout)
 

@@ -6,8 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -50,6 +48,7 @@ from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_analysis import action
 from tests.consolidation.test_execution import DIET, current, merge
 from tests.consolidation.verifications import carried, checked
+from tests.forks import Fork, start_script
 from tests.model_server import ModelServer
 from tests.models.scripted_server import ScriptedServer, Step, fails, replies
 
@@ -325,9 +324,9 @@ POINTS = [
 
 @pytest.fixture
 def start_killed_worker(database: Settings, models: ModelServer, tmp_path: Path) -> Iterator[Any]:
-    processes: list[subprocess.Popen[bytes]] = []
+    processes: list[Fork] = []
 
-    def start(query: str, times: int) -> subprocess.Popen[bytes]:
+    def start(query: str, times: int) -> Fork:
         assert database.neo4j_password
         environment = {
             **os.environ,
@@ -337,8 +336,7 @@ def start_killed_worker(database: Settings, models: ModelServer, tmp_path: Path)
             "KILLED_PASSWORD": database.neo4j_password.get_secret_value(),
         }
         script = Path(__file__).with_name("killed_worker.py")
-        command = [sys.executable, str(script), str(tmp_path), query, str(times)]
-        processes.append(subprocess.Popen(command, env=environment, cwd=Path(__file__).parents[2]))
+        processes.append(start_script(script, str(tmp_path), query, str(times), environment=environment))
         return processes[-1]
 
     yield start

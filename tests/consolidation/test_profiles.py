@@ -348,9 +348,12 @@ async def texts_of(subject: Subject, text: str) -> list[Any]:
     """Return whatever of the user in the graph or in the records of jobs holds a text."""
     rows = await subject.services.components.graph.read(
         lambda transaction: transaction.run_text(
-            "MATCH (n) WHERE n.group_id = $group AND any(key IN keys(n) WHERE toStringOrNull(n[key]) CONTAINS $text) "
+            # Collected first: in the order of the planner, all that the database holds would be searched for the text.
+            "MATCH (n) WHERE n.group_id = $group WITH collect(n) AS nodes UNWIND nodes AS n "
+            "WITH n WHERE any(key IN keys(n) WHERE toStringOrNull(n[key]) CONTAINS $text) "
             "RETURN labels(n) AS found UNION ALL "
-            "MATCH ()-[r {group_id: $group}]->() WHERE any(key IN keys(r) WHERE toStringOrNull(r[key]) CONTAINS $text) "
+            "MATCH ()-[r]->() WHERE r.group_id = $group WITH collect(r) AS ties UNWIND ties AS r "
+            "WITH r WHERE any(key IN keys(r) WHERE toStringOrNull(r[key]) CONTAINS $text) "
             "RETURN type(r) AS found",
             {"group": subject.owner.group_id, "text": text},
         )

@@ -6,14 +6,13 @@ import asyncio
 import os
 import re
 import shlex
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from tests.cli.conftest import Cli
 from tests.conftest import QUIET_WORKERS
 from tests.documentation.test_examples import read_page
+from tests.forks import run_python
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 FILE_NAME = re.compile(r"`([\w-]+\.(?:py|json|toml))`")
@@ -81,15 +80,7 @@ class Reader:
 
     def _run_python(self, arguments: list[str]) -> str:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
-        done = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=self.cli.folder,
-            env={**inherited, **QUIET_WORKERS, **self.environment},
-            capture_output=True,
-            check=False,
-            text=True,
-            timeout=240,
-        )
+        done = run_python(arguments, {**inherited, **QUIET_WORKERS, **self.environment}, self.cli.folder)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import subprocess
-import sys
 
 import httpx
 import pytest
@@ -16,20 +14,13 @@ from graphmem.app.bootstrap import Services
 from graphmem.client import AsyncClient
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.documentation.test_examples import code_blocks, read_page
+from tests.forks import run_python
 from tests.provider_server import ProviderServer
 
 
 async def run_program(code: str, environment: dict[str, str]) -> str:
     """Return what a program prints; fail when it fails."""
-    done = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-c", code],
-        capture_output=True,
-        check=False,
-        text=True,
-        env={**os.environ, **environment},
-        timeout=240,
-    )
+    done = await asyncio.to_thread(run_python, ["-c", code], {**os.environ, **environment})
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.forks import run_python
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md") if path.name != "reference.md")
@@ -17,7 +17,8 @@ PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "graphmem/README.md", *D
 def test_reference_page_matches_the_code() -> None:
     """`make reference` regenerates the page."""
     code = "import sys; sys.path.insert(0, 'docs'); import reference; sys.stdout.write(reference.render())"
-    written = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True, text=True)
+    written = run_python(["-c", code], folder=ROOT)
+    assert written.returncode == 0, written.stderr
     assert written.stdout == (ROOT / "docs/reference.md").read_text("utf-8")
 
 
@@ -33,13 +34,6 @@ def test_readme_example_prints_what_it_shows(readme_environment: dict[str, str])
     section = (ROOT / "README.md").read_text("utf-8").partition("## In your own process")[2]
     shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", section, re.DOTALL)
     assert shown
-    done = subprocess.run(
-        [sys.executable, "-c", shown[1]],
-        capture_output=True,
-        check=False,
-        text=True,
-        env=readme_environment,
-        timeout=240,
-    )
+    done = run_python(["-c", shown[1]], readme_environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout == shown[2]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -30,12 +28,12 @@ from graphmem.runtime.times import utc_now
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
+from tests.forks import Fork, start_script
 from tests.ingestion.conftest import candidate, decision, extraction, message_at, reconciliation
 from tests.model_server import ModelServer
 from tests.models.scripted_server import Exchange, ScriptedServer, replies
 
 WORKER = Path(__file__).with_name("ingestion_worker.py")
-ROOT = Path(__file__).parents[2]
 
 FIRST = replies(json.dumps(extraction(candidate("User is fond of coffee"), candidate("User has a cat named Pix"))))
 SECOND = replies(json.dumps(reconciliation(decision(1, "reinforce", 1), decision(2, "insert"))))
@@ -47,21 +45,18 @@ def answer_by_prompt(exchange: Exchange) -> None:
 
 
 @contextmanager
-def worker(
-    settings: Settings, models: ModelServer, data_dir: Path, address: str, step: str = ""
-) -> Iterator[subprocess.Popen[bytes]]:
+def worker(settings: Settings, models: ModelServer, data_dir: Path, address: str, step: str = "") -> Iterator[Fork]:
     assert settings.neo4j_uri
     assert settings.neo4j_password
     environment = {
         **os.environ,
-        "PYTHONPATH": str(ROOT),
         "GRAPHMEM_NEO4J_URI": settings.neo4j_uri,
         "GRAPHMEM_NEO4J_USER": settings.neo4j_user,
         "GRAPHMEM_NEO4J_PASSWORD": settings.neo4j_password.get_secret_value(),
         **models.environment,
         "MODEL_ADDRESS": address,
     }
-    process = subprocess.Popen([sys.executable, str(WORKER), str(data_dir), step], env=environment)
+    process = start_script(WORKER, str(data_dir), step, environment=environment)
     try:
         yield process
     finally:

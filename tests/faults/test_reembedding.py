@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -25,10 +23,10 @@ from graphmem.runtime.errors import Conflict
 from graphmem.runtime.settings import HOME_GRAPH, GraphAddress, Settings
 from graphmem.search.models import MessageSearchQuery, SearchQuery
 from graphmem.tenants.owners import Owner
+from tests.forks import Fork, start_script
 from tests.models.embeddings_server import EmbeddingsServer, serve_embeddings
 
 WORKER = Path(__file__).with_name("reembedding_worker.py")
-ROOT = Path(__file__).parents[2]
 NEXT_MODEL = "bge-small-en-v1.5"
 MARA, FAR_MARA = Owner("default", "mara"), Owner("far", "mara")
 
@@ -44,11 +42,11 @@ QUESTION, ANSWER = "What is her profession?", STATEMENTS[0]
 
 
 @contextmanager
-def worker(settings: Settings, *death: str) -> Iterator[subprocess.Popen[bytes]]:
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'api'}", "GRAPHMEM_NEO4J_URI": settings.neo4j_uri or ""}
+def worker(settings: Settings, *death: str) -> Iterator[Fork]:
+    environment = {**os.environ, "GRAPHMEM_NEO4J_URI": settings.neo4j_uri or ""}
     if settings.neo4j_password:
         environment |= {"GRAPHMEM_NEO4J_PASSWORD": settings.neo4j_password.get_secret_value()}
-    process = subprocess.Popen([sys.executable, str(WORKER), str(settings.data_dir), *death], env=environment)
+    process = start_script(WORKER, str(settings.data_dir), *death, environment=environment)
     try:
         yield process
     finally:

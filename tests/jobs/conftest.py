@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import uuid
@@ -26,11 +25,11 @@ from graphmem.jobs.runner import JobRunner
 from graphmem.jobs.worker import WorkerOptions
 from graphmem.runtime.settings import Settings
 from tests.conftest import require_program
+from tests.forks import Fork, start_script
 from tests.jobs.kinds import HandleJob, handlers_of
 from tests.system_packages import find_program
 
 WORKER = Path(__file__).with_name("worker_process.py")
-ROOT = Path(__file__).parents[2]
 
 
 OpenRunner = Callable[..., Awaitable[JobRunner]]
@@ -196,12 +195,11 @@ class WorkerSubprocess:
         self.journal = folder / "journal"
         self.folder = folder
         where = [str(settings.data_dir), settings.jobs_url or "", str(folder)]
-        self._command = [sys.executable, str(WORKER), *where, name]
-        self.process: subprocess.Popen[bytes] | None = None
+        self._arguments = [*where, name]
+        self.process: Fork | None = None
 
-    def start(self) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        self.process = subprocess.Popen(self._command, env=environment)
+    def start(self) -> Fork:
+        self.process = start_script(WORKER, *self._arguments)
         return self.process
 
     def lines(self) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -89,10 +90,11 @@ def test_queries_take_the_parameters_that_the_filters_make() -> None:
         "search.find_facts_by_text",
         "search.find_facts_around_entities",
     ):
-        assert as_of | attributes <= queries[name].parameters, name
+        assert as_of | {"filters"} <= queries[name].parameters, name
+        assert set(re.findall(r"\$filters\.(\w+)", queries[name].text)) == attributes, name
     for name in ("entities.list_facts", "search.list_entity_edges", "search.find_facts_by_vector"):
         assert as_of <= queries[name].parameters, name
-        assert "types" not in queries[name].parameters, name
+        assert "filters" not in queries[name].parameters, name
 
 
 def test_an_interval_contains_its_start_and_not_its_end() -> None:

@@ -23,11 +23,12 @@ def run_python(python: Path | str, *arguments: str, cwd: Path, timeout: int = 24
 
     Raises AssertionError with the output when the exit status is not 0.
     """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GRAPHMEM_"))}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GRAPHMEM_"))}
+    compiled = {name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX",) if name in os.environ}
     done = subprocess.run(
         [str(python), *arguments],
         cwd=cwd,
-        env={**environment, **QUIET_WORKERS, **variables},
+        env={**inherited, **compiled, **QUIET_WORKERS, **variables},
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,15 +16,15 @@ from graphmem.memories.memory import Memory
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
+from tests.forks import Fork, start_script
 from tests.placement.conftest import SECOND
 from tests.placement.test_moves import count_nodes
 
 WORKER = Path(__file__).with_name("move_worker.py")
-ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def worker(settings: Settings, *death: str) -> Iterator[subprocess.Popen[bytes]]:
+def worker(settings: Settings, *death: str) -> Iterator[Fork]:
     given = {
         "neo4j_uri": settings.neo4j_uri,
         "neo4j_user": settings.neo4j_user,
@@ -38,8 +35,7 @@ def worker(settings: Settings, *death: str) -> Iterator[subprocess.Popen[bytes]]
             for name, address in settings.placements.items()
         },
     }
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'api'}"}
-    process = subprocess.Popen([sys.executable, str(WORKER), json.dumps(given), *death], env=environment)
+    process = start_script(WORKER, json.dumps(given), *death)
     try:
         yield process
     finally:
