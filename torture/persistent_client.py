@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -22,10 +23,30 @@ class NotAcknowledged(Exception):
     """A request was not answered in time, or was refused."""
 
 
-class PersistentClient:
-    """Sends requests through crashes of the server."""
+@dataclass
+class RequestCosts:
+    """What requests had to bear: tries that failed, and seconds of the longest wait for an answer, all tries together.
 
-    def __init__(self, address: str, key: str, findings: Findings) -> None:
+    `longest_try` are the seconds of the longest single try.
+    """
+
+    failed: int = 0
+    longest_wait: float = 0.0
+    longest_try: float = 0.0
+
+    def record_try(self, started: float) -> None:
+        """Record a try that has ended."""
+        self.longest_try = max(self.longest_try, time.monotonic() - started)
+
+    def record_answer(self, started: float) -> None:
+        """Record a request that has been answered."""
+        self.longest_wait = max(self.longest_wait, time.monotonic() - started)
+
+
+class PersistentClient:
+    """Sends requests through crashes of the server; `costs` may be shared with other clients."""
+
+    def __init__(self, address: str, key: str, findings: Findings, costs: RequestCosts | None = None) -> None:
         self._client = httpx.AsyncClient(
             base_url=address,
             headers={"Authorization": f"Bearer {key}"},
@@ -33,7 +54,7 @@ class PersistentClient:
             limits=httpx.Limits(max_keepalive_connections=0),
         )
         self._findings = findings
-        self.retries = 0
+        self.costs = costs or RequestCosts()
 
     async def close(self) -> None:
         """Close the connections."""
@@ -47,8 +68,9 @@ class PersistentClient:
         `accept` names client errors that are an answer too, such as 404 for what an earlier try has erased.
         """
         headers = {"Idempotency-Key": uuid.uuid4().hex} if method != "GET" else {}
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline:
+        started = time.monotonic()
+        while time.monotonic() < started + PATIENCE_SECONDS:
+            tried = time.monotonic()
             try:
                 response = await self._client.request(method, path, json=json, headers=headers, **options)
             except httpx.TransportError as error:
@@ -57,7 +79,10 @@ class PersistentClient:
                     self._findings.add(what, path)
                 await self._pause()
                 continue
+            finally:
+                self.costs.record_try(tried)
             if response.is_success or response.status_code in accept:
+                self.costs.record_answer(started)
                 return response
             if response.status_code == 500:
                 self._findings.add(f"{method} {path.split('/')[-1]}: 500", response.text[:300])
@@ -69,5 +94,5 @@ class PersistentClient:
         raise NotAcknowledged(path)
 
     async def _pause(self) -> None:
-        self.retries += 1
+        self.costs.failed += 1
         await asyncio.sleep(0.3)

@@ -39,7 +39,18 @@ class Processes:
 
     def start_graphmem(self, name: str, arguments: Sequence[str], environment: dict[str, str]) -> None:
         """Start a command of graphmem from this checkout."""
-        self.start(name, [sys.executable, "-c", "from graphmem.cli import main; main()", *arguments], environment)
+        self.start(name, _graphmem_command(arguments), environment)
+
+    async def run_graphmem(self, arguments: Sequence[str], environment: dict[str, str]) -> str:
+        """Run a command of graphmem to its end and return what it prints; raise CalledProcessError where it fails."""
+        command = _graphmem_command(arguments)
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=self._log
+        )
+        printed, _ = await process.communicate()
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, command)
+        return printed.decode()
 
     def is_running(self, name: str) -> bool:
         """Return whether a process was started and not ended since."""
@@ -76,6 +87,10 @@ class Processes:
         return found
 
 
+def _graphmem_command(arguments: Sequence[str]) -> list[str]:
+    return [sys.executable, "-c", "from graphmem.cli import main; main()", *arguments]
+
+
 def base_environment(**settings: str) -> dict[str, str]:
     """Return the environment of this process with no settings of graphmem but those given."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
@@ -83,14 +98,20 @@ def base_environment(**settings: str) -> dict[str, str]:
     return {**inherited, "PYTHONPATH": os.pathsep.join(paths), **settings}
 
 
-async def wait_until_ready(*addresses: str) -> float:
-    """Return the seconds until every address says that it is ready; raise TimeoutError."""
+async def wait_until_ready(*addresses: str, needed: Sequence[str] = ()) -> float:
+    """Return the seconds until every address says that it is ready, and what is `needed` too; raise TimeoutError."""
     started = time.monotonic()
     async with httpx.AsyncClient(timeout=5) as client, asyncio.timeout(READY_SECONDS):
         for address in addresses:
             while True:
                 with suppress(httpx.HTTPError):
-                    if (await client.get(f"{address}/readyz")).status_code == 200:
+                    response = await client.get(f"{address}/readyz")
+                    if response.status_code == 200 and _are_ready(response, needed):
                         break
                 await asyncio.sleep(0.2)
     return time.monotonic() - started
+
+
+def _are_ready(response: httpx.Response, needed: Sequence[str]) -> bool:
+    parts = response.json()["parts"] if needed else {}
+    return all(parts[name] == "ok" for name in needed)
