@@ -4,8 +4,8 @@
 
 The parts are `fuzz`, `answers`, `isolation`, `model`, `crash`, `cluster`, `load` and `forget`; without names all of
 them run. Each starts an embedded Neo4j in a temporary folder, `crash`, `load` and `forget` with a whole installation,
-`cluster` with two and an installation of several machines behind a proxy. The table is also written to `torture.md` in the folder of the
-reports, with what reproduces each finding. Exit status 1: a goal was missed.
+`cluster` two of them with an installation of several machines behind a proxy. The table is also written to `torture.md`
+in the folder of the reports, with what reproduces each finding. Exit status 1: a goal was missed.
 """
 
 from __future__ import annotations
@@ -269,7 +269,9 @@ def main() -> None:
     """Run the parts that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; absent: all")
-    parser.add_argument("--rounds", type=int, default=20, help="rounds of kills; the cluster ends once each process was killed twice")
+    parser.add_argument(
+        "--rounds", type=int, default=20, help="rounds of kills; cluster ends when every process was killed twice"
+    )
     parser.add_argument(
         "--cases",
         type=int,

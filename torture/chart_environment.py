@@ -1,4 +1,4 @@
-"""The environment of a process as the Helm chart makes it, by the table from which the chart and docker-compose.yml come."""
+"""The environment of a process as the Helm chart makes it, by the table that docker-compose.yml comes from too."""
 
 from __future__ import annotations
 

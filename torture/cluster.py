@@ -1,4 +1,4 @@
-"""An installation of several machines on this one: HAProxy, APIs, workers, two Neo4j, Postgres and Redis, all killable."""
+"""An installation of several machines on this one: HAProxy, APIs, workers, two Neo4j, Postgres, Redis, all killable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from torture.chart_environment import chart_environment
 from torture.deployment import make_postgres
 from torture.findings import Findings
 from torture.moves import MovingTenant
-from torture.persistent_client import PersistentClient
 from torture.processes import Processes, wait_until_ready
 from torture.stories import Check
 
@@ -45,7 +44,7 @@ defaults
     timeout connect 2s
     timeout client 120s
     timeout server 120s
-    default-server inter 500ms fastinter 200ms fall 2 rise 1
+    default-server inter 1s fastinter 200ms fall 2 rise 1
 frontend graphmem
     bind 127.0.0.1:{port}
     default_backend apis
@@ -173,7 +172,11 @@ class Cluster:
         """Start a Neo4j, or wait until its supervisor, which outlives the kill, has started it again."""
         base = Settings()
         server = await EmbeddedNeo4j.start_or_join(
-            self._folder / name, base.cache_dir, bolt_port=self._neo4j_ports[name], mirror=base.jar_mirror, detached=True
+            self._folder / name,
+            base.cache_dir,
+            bolt_port=self._neo4j_ports[name],
+            mirror=base.jar_mirror,
+            detached=True,
         )
         await server.stop()  # it runs on, as a server of its own machine would
         self._neo4j[name] = server.info

@@ -53,12 +53,14 @@ class Teller:
 
     async def wait_until_final(self, path: str) -> dict[str, Any]:
         """Return a job or a run once it has ended."""
+        pause = 0.3
         async with asyncio.timeout(JOB_SECONDS):
             while True:
                 found: dict[str, Any] = (await self.client.send("GET", path)).json()
                 if found["status"] in FINAL:
                     return found
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(pause)
+                pause = min(1.5 * pause, 2.0)
 
 
 def new_word() -> str:

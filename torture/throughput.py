@@ -23,29 +23,42 @@ AGENTS = 16
 SEARCH_SECONDS = 10.0
 """Seconds for which they search."""
 
+WARMING_SECONDS = 3.0
+"""Seconds for which they search before anything is measured."""
+
 
 async def measure_throughput(cluster: Cluster, findings: Findings) -> list[Figure]:
-    """Return messages extracted a second by the number of workers, and searches a second by the number of APIs."""
+    """Return messages extracted a second by the number of workers, and searches a second by the number of APIs.
+
+    It begins with all processes and stops one after the other, and starts them again at the end.
+    """
     client = PersistentClient(cluster.address, cluster.key, findings)
     try:
+        await _extract(Teller(client))  # the first plans of queries, and the first texts that are embedded
+        await _search(client, WARMING_SECONDS)
         figures = []
-        for workers in range(1, WORKERS + 1):
+        for workers in range(WORKERS, 0, -1):
             await cluster.scale(APIS, workers)
             rate = await _extract(Teller(client))
             figures.append(Figure(PART, f"messages extracted a second, {workers} of {WORKERS} workers", f"{rate:.1f}"))
-        for apis in range(1, APIS + 1):
+            print(figures[-1], flush=True)
+        await cluster.scale(APIS, WORKERS)
+        for apis in range(APIS, 0, -1):
             await cluster.scale(apis, WORKERS)
-            rate = await _search(client)
+            rate = await _search(client, SEARCH_SECONDS)
             figures.append(Figure(PART, f"searches a second of {AGENTS} agents, {apis} of {APIS} APIs", f"{rate:.1f}"))
+            print(figures[-1], flush=True)
+        await cluster.scale(APIS, WORKERS)
     finally:
         await client.close()
-    return figures
+    return sorted(figures, key=lambda figure: figure.name)
 
 
 async def _extract(teller: Teller) -> float:
     started = time.monotonic()
     accepted = await asyncio.gather(*(_send_note(teller, f"reader-{number}") for number in range(MESSAGES)))
-    await asyncio.gather(*(teller.wait_until_final(f"/v1/jobs/{job_id}") for job_id in accepted))
+    for job_id in accepted:  # one after the other, so that asking takes little of the processors
+        await teller.wait_until_final(f"/v1/jobs/{job_id}")
     return MESSAGES / (time.monotonic() - started)
 
 
@@ -56,11 +69,11 @@ async def _send_note(teller: Teller, user: str) -> str:
     return str(accepted["job_id"])
 
 
-async def _search(client: PersistentClient) -> float:
+async def _search(client: PersistentClient, seconds: float) -> float:
     started, numbers = time.monotonic(), count()
 
     async def agent() -> None:
-        while time.monotonic() - started < SEARCH_SECONDS:
+        while time.monotonic() - started < seconds:
             user = f"reader-{next(numbers) % MESSAGES}"
             await client.send("POST", f"/v1/users/{user}/search", {"query": "What does the user keep?"})
 
