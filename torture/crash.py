@@ -17,7 +17,7 @@ from torture.findings import Findings
 from torture.persistent_client import REQUEST_SECONDS, NotAcknowledged, PersistentClient, RequestCosts
 from torture.stories import JOB_SECONDS, STORIES, Check, Story, Teller
 
-TELLERS = 9
+TELLERS = 6
 """Stories that are told at the same time."""
 
 SHARED_USERS = ("ada", "bob", "cleo")
@@ -115,7 +115,8 @@ async def run_crashes(
     result = StormResult()
     for number, targets in enumerate(plan, 1):
         await run_round(installation, targets, chance, result, findings)
-        print(f"round {number} of {len(plan)}: killed {' and '.join(targets)}, {findings.total} findings", flush=True)
+        killed = f"{time.strftime('%H:%M:%S')} round {number} of {len(plan)}: killed {' and '.join(targets)}"
+        print(f"{killed}, {findings.total} findings", flush=True)
     broken = await _count_violations(installation, findings)
     writes = ", ".join(f"{kind} {count}" for kind, count in sorted(result.acknowledged.items()))
     kills = sum(len(costs) for costs in result.costs.values())

@@ -10,7 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -109,11 +109,12 @@ class _Exchange(BaseHTTPRequestHandler):
         choice = {"index": 0, "finish_reason": "stop", "message": message}
         completion = {"id": "c", "object": "chat.completion", "created": 1, "model": MODEL, "choices": [choice]}
         raw = json.dumps(completion).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(raw)))
-        self.end_headers()
-        self.wfile.write(raw)
+        with suppress(ConnectionError):  # whoever asked was killed
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing."""

@@ -14,17 +14,20 @@ from torture.stories import Teller, new_word
 
 PART = "cluster"
 
-MESSAGES = 60
+MESSAGES = 40
 """Messages that workers extract, each of a user of its own."""
 
 AGENTS = 16
 """Agents that search at the same time."""
 
-SEARCH_SECONDS = 10.0
+SEARCH_SECONDS = 8.0
 """Seconds for which they search."""
 
-WARMING_SECONDS = 3.0
-"""Seconds for which they search before anything is measured."""
+SEARCHED_USERS = 10
+"""Users whose memories they search."""
+
+WARMING_SEARCHES = 2 * APIS * SEARCHED_USERS
+"""Searches before anything is measured, so that every API has read every user."""
 
 
 async def measure_throughput(cluster: Cluster, findings: Findings) -> list[Figure]:
@@ -35,19 +38,19 @@ async def measure_throughput(cluster: Cluster, findings: Findings) -> list[Figur
     client = PersistentClient(cluster.address, cluster.key, findings)
     try:
         await _extract(Teller(client))  # the first plans of queries, and the first texts that are embedded
-        await _search(client, WARMING_SECONDS)
+        await _search(client, 0.0, least=WARMING_SEARCHES)
         figures = []
         for workers in range(WORKERS, 0, -1):
             await cluster.scale(APIS, workers)
             rate = await _extract(Teller(client))
             figures.append(Figure(PART, f"messages extracted a second, {workers} of {WORKERS} workers", f"{rate:.1f}"))
-            print(figures[-1], flush=True)
+            print(f"{time.strftime('%H:%M:%S')} {figures[-1].name}: {figures[-1].value}", flush=True)
         await cluster.scale(APIS, WORKERS)
         for apis in range(APIS, 0, -1):
             await cluster.scale(apis, WORKERS)
             rate = await _search(client, SEARCH_SECONDS)
             figures.append(Figure(PART, f"searches a second of {AGENTS} agents, {apis} of {APIS} APIs", f"{rate:.1f}"))
-            print(figures[-1], flush=True)
+            print(f"{time.strftime('%H:%M:%S')} {figures[-1].name}: {figures[-1].value}", flush=True)
         await cluster.scale(APIS, WORKERS)
     finally:
         await client.close()
@@ -69,13 +72,13 @@ async def _send_note(teller: Teller, user: str) -> str:
     return str(accepted["job_id"])
 
 
-async def _search(client: PersistentClient, seconds: float) -> float:
+async def _search(client: PersistentClient, seconds: float, least: int = 0) -> float:
     started, numbers = time.monotonic(), count()
 
     async def agent() -> None:
-        while time.monotonic() - started < seconds:
-            user = f"reader-{next(numbers) % MESSAGES}"
+        while (number := next(numbers)) < least or time.monotonic() - started < seconds:
+            user = f"reader-{number % SEARCHED_USERS}"
             await client.send("POST", f"/v1/users/{user}/search", {"query": "What does the user keep?"})
 
     await asyncio.gather(*(agent() for _ in range(AGENTS)))
-    return next(numbers) / (time.monotonic() - started)
+    return (next(numbers) - AGENTS) / (time.monotonic() - started)  # each agent has taken a number without a search
