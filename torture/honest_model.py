@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -109,23 +110,30 @@ class _Exchange(BaseHTTPRequestHandler):
         choice = {"index": 0, "finish_reason": "stop", "message": message}
         completion = {"id": "c", "object": "chat.completion", "created": 1, "model": MODEL, "choices": [choice]}
         raw = json.dumps(completion).encode()
-        with suppress(ConnectionError):  # whoever asked was killed
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(raw)))
-            self.end_headers()
-            self.wfile.write(raw)
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print an error, unless whoever asked was killed."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 @contextmanager
 def serving_honest_model(seconds: float = 0.0) -> Iterator[str]:
     """Serve the model, which takes so long to answer, on a free port of 127.0.0.1; yield its address."""
     handler = type("_Exchange", (_Exchange,), {"seconds": seconds})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:

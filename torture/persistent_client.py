@@ -27,7 +27,7 @@ class NotAcknowledged(Exception):
 class RequestCosts:
     """What requests had to bear: tries that failed, and seconds of the longest wait for an answer, all tries together.
 
-    `longest_try` are the seconds of the longest single try.
+    `longest_try` are the seconds of the longest single try of a request that may take `REQUEST_SECONDS`.
     """
 
     failed: int = 0
@@ -61,26 +61,34 @@ class PersistentClient:
         await self._client.aclose()
 
     async def send(
-        self, method: str, path: str, json: Any = None, *, accept: tuple[int, ...] = (), **options: Any
+        self,
+        method: str,
+        path: str,
+        json: Any = None,
+        *,
+        accept: tuple[int, ...] = (),
+        seconds: float = REQUEST_SECONDS,
     ) -> httpx.Response:
         """Return the response to a request; raise NotAcknowledged when it is refused or not answered in time.
 
-        `accept` names client errors that are an answer too, such as 404 for what an earlier try has erased.
+        `accept` names client errors that are an answer too, such as 404 for what an earlier try has erased; one try may
+        take `seconds` seconds.
         """
         headers = {"Idempotency-Key": uuid.uuid4().hex} if method != "GET" else {}
         started = time.monotonic()
         while time.monotonic() < started + PATIENCE_SECONDS:
             tried = time.monotonic()
             try:
-                response = await self._client.request(method, path, json=json, headers=headers, **options)
+                response = await self._client.request(method, path, json=json, headers=headers, timeout=seconds)
             except httpx.TransportError as error:
                 if isinstance(error, httpx.ReadTimeout):
-                    what = f"{method} {path.split('/')[-1]}: no answer within {REQUEST_SECONDS:.0f} s"
+                    what = f"{method} {path.split('/')[-1]}: no answer within {seconds:.0f} s"
                     self._findings.add(what, path)
                 await self._pause()
                 continue
             finally:
-                self.costs.record_try(tried)
+                if seconds == REQUEST_SECONDS:
+                    self.costs.record_try(tried)
             if response.is_success or response.status_code in accept:
                 self.costs.record_answer(started)
                 return response

@@ -12,6 +12,9 @@ from typing import Any
 from torture.persistent_client import PersistentClient
 
 RUNS = "/v1/admin/consolidations"
+FORGET_SECONDS = 120.0
+"""Seconds that one try to forget a user may take, which waits for a database that is slow but answers."""
+
 FINAL = frozenset({"succeeded", "skipped", "failed", "aborted", "rolled_back"})
 JOB_SECONDS = 300
 """Seconds in which a job or a run must end, recovery included."""
@@ -236,7 +239,7 @@ async def tell_forget(teller: Teller, user: str) -> Check:
     await teller.save(gone, f"keeps {word} one")
     turns = [{"role": "user", "content": f"I keep {word}"}]
     await teller.write("messages", "POST", f"/v1/users/{gone}/messages", {"session_id": "s", "messages": turns})
-    erased = await teller.write("forget", "DELETE", f"/v1/users/{gone}")
+    erased = await teller.write("forget", "DELETE", f"/v1/users/{gone}", seconds=FORGET_SECONDS)
 
     async def check() -> list[str]:
         export = (await teller.client.send("GET", f"/v1/users/{gone}/export")).text

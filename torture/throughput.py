@@ -23,6 +23,9 @@ AGENTS = 16
 SEARCH_SECONDS = 8.0
 """Seconds for which they search."""
 
+WARMING_SECONDS = 10.0
+"""Seconds for which nothing is measured after processes were started."""
+
 SEARCHED_USERS = 10
 """Users whose memories they search."""
 
@@ -36,25 +39,33 @@ async def measure_throughput(cluster: Cluster, findings: Findings) -> list[Figur
     It begins with all processes and stops one after the other, and starts them again at the end.
     """
     client = PersistentClient(cluster.address, cluster.key, findings)
+    figures = []
+
+    def report(name: str, rate: float) -> None:
+        figures.append(Figure(PART, name, f"{rate:.1f}"))
+        print(f"{time.strftime('%H:%M:%S')} {name}: {rate:.1f}", flush=True)
+
     try:
         await _extract(Teller(client))  # the first plans of queries, and the first texts that are embedded
         await _search(client, 0.0, least=WARMING_SEARCHES)
-        figures = []
-        for workers in range(WORKERS, 0, -1):
-            await cluster.scale(APIS, workers)
-            rate = await _extract(Teller(client))
-            figures.append(Figure(PART, f"messages extracted a second, {workers} of {WORKERS} workers", f"{rate:.1f}"))
-            print(f"{time.strftime('%H:%M:%S')} {figures[-1].name}: {figures[-1].value}", flush=True)
-        await cluster.scale(APIS, WORKERS)
         for apis in range(APIS, 0, -1):
             await cluster.scale(apis, WORKERS)
             rate = await _search(client, SEARCH_SECONDS)
-            figures.append(Figure(PART, f"searches a second of {AGENTS} agents, {apis} of {APIS} APIs", f"{rate:.1f}"))
-            print(f"{time.strftime('%H:%M:%S')} {figures[-1].name}: {figures[-1].value}", flush=True)
-        await cluster.scale(APIS, WORKERS)
+            report(f"searches a second of {AGENTS} agents, {apis} of {APIS} APIs", rate)
+        await _start_again(cluster)
+        for workers in range(WORKERS, 0, -1):
+            await cluster.scale(APIS, workers)
+            report(f"messages extracted a second, {workers} of {WORKERS} workers", await _extract(Teller(client)))
+        await _start_again(cluster)
     finally:
         await client.close()
     return sorted(figures, key=lambda figure: figure.name)
+
+
+async def _start_again(cluster: Cluster) -> None:
+    """Start what was stopped, and wait until it has warmed up, which takes processors beyond its readiness."""
+    await cluster.scale(APIS, WORKERS)
+    await asyncio.sleep(WARMING_SECONDS)
 
 
 async def _extract(teller: Teller) -> float:
