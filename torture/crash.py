@@ -45,8 +45,9 @@ KILLS_OF_EACH, KILLS_A_ROUND = 2, 2
 class Installation(Protocol):
     """Processes that can be killed."""
 
-    keys: list[str]
-    """The keys of admins, one of each tenant that is written to."""
+    @property
+    def keys(self) -> list[str]:
+        """The keys of admins, one of each tenant that is written to."""
 
     @property
     def address(self) -> str:

@@ -46,7 +46,9 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"steps": [], "actions": _merges(_section(prompt, "memories")), "contradictions": []}
     if schema == "VerifierAnswer":
         statements = dict(STATEMENT.findall(_section(prompt, "statements")))
-        return {"proposals": [_verify(*found, statements) for found in PROPOSAL.findall(_section(prompt, "proposals"))]}
+        proposed = PROPOSAL.findall(_section(prompt, "proposals"))
+        checks = [_verify(number, sources, sentence, statements) for number, sources, sentence in proposed]
+        return {"proposals": checks}
     return {"sentences": []}  # a profile
 
 
