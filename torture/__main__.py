@@ -4,8 +4,8 @@
 
 The parts are `fuzz`, `answers`, `isolation`, `model`, `crash`, `cluster`, `load` and `forget`; without names all of
 them run. Each starts an embedded Neo4j in a temporary folder, `crash`, `load` and `forget` with a whole installation,
-`cluster` with one of several machines behind a proxy. The table is also written to `torture.md` in the folder of the
-reports, with what reproduces each finding. Exit status 1: a goal was missed.
+`cluster` two of them with an installation of several machines behind a proxy. The table is also written to `torture.md`
+in the folder of the reports, with what reproduces each finding. Exit status 1: a goal was missed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tests.api.conftest import serve_app
 from tests.user_data.complete_user import fill_user
 from torture.answered_sessions import PromptedModel, play_sessions
 from torture.cluster import clustered
-from torture.crash import run_crashes
+from torture.crash import plan_in_turn, plan_twice, run_crashes
 from torture.deployment import deployed
 from torture.figures import Figure, table
 from torture.findings import Findings
@@ -203,16 +203,19 @@ async def crash(sizes: Sizes, findings: Findings) -> list[Figure]:
     """Kill processes in storms of writes."""
     with tempfile.TemporaryDirectory(prefix="graphmem-torture-") as folder, serving_honest_model() as address:
         async with deployed(Path(folder), address) as deployment:
-            return await run_crashes(deployment, sizes.rounds, sizes.seed, findings)
+            chance = random.Random(sizes.seed)
+            plan = plan_in_turn(deployment.targets, sizes.rounds, chance)
+            return await run_crashes(deployment, plan, chance, findings)
 
 
 async def cluster(sizes: Sizes, findings: Findings) -> list[Figure]:
-    """Measure an installation of several machines, and kill each of its processes in storms of writes."""
+    """Measure an installation of several machines, and kill each of its processes twice in storms of writes."""
     with tempfile.TemporaryDirectory(prefix="graphmem-torture-") as folder, serving_honest_model(0.5) as address:
         async with clustered(Path(folder), address) as installation:
             figures = await measure_throughput(installation, findings)
-            rounds = min(sizes.rounds, 2 * len(installation.targets))
-            return [*figures, *await run_crashes(installation, rounds, sizes.seed, findings, "cluster")]
+            chance = random.Random(sizes.seed)
+            plan = plan_twice(installation.targets, sizes.rounds, chance)
+            return [*figures, *await run_crashes(installation, plan, chance, findings, "cluster")]
 
 
 async def load(sizes: Sizes, findings: Findings) -> list[Figure]:
@@ -266,7 +269,9 @@ def main() -> None:
     """Run the parts that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; absent: all")
-    parser.add_argument("--rounds", type=int, default=20, help="rounds of kills")
+    parser.add_argument(
+        "--rounds", type=int, default=20, help="rounds of kills; cluster ends when every process was killed twice"
+    )
     parser.add_argument(
         "--cases",
         type=int,

@@ -1,25 +1,40 @@
-"""An installation of several machines on this one: HAProxy, APIs, workers, Neo4j, Postgres and Redis, all killable."""
+"""An installation of several machines on this one: HAProxy, APIs, workers, two Neo4j, Postgres, Redis, all killable."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import secrets
 import shutil
 import signal
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+import httpx
+
 from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.embedded.home import ServerInfo
 from graphmem.neo4j.embedded.server import EmbeddedNeo4j, stop_server
-from graphmem.runtime.settings import Settings
+from graphmem.runtime.settings import HOME_GRAPH, Settings
 from tests.jobs.conftest import PostgresServer, find_postgres, free_port
+from torture.chart_environment import chart_environment
 from torture.deployment import make_postgres
-from torture.processes import Processes, base_environment, wait_until_ready
+from torture.findings import Findings
+from torture.moves import PLACEMENTS, MovingTenant
+from torture.processes import Processes, wait_until_ready
+from torture.stories import Check
 
 APIS, WORKERS = 3, 3
 """Processes of each kind."""
+
+SECOND_GRAPH = "second"
+"""The name of the graph beside the home graph."""
+
+PLACED_TENANT, MOVED_TENANT = "placed", "moved"
+"""The tenant that lives in the second graph, and the one that moves between both."""
 
 PROXY = """
 global
@@ -32,7 +47,7 @@ defaults
     timeout connect 2s
     timeout client 120s
     timeout server 120s
-    default-server inter 500ms fastinter 200ms fall 2 rise 1
+    default-server inter 1s fastinter 200ms fall 2 rise 1
 frontend graphmem
     bind 127.0.0.1:{port}
     default_backend apis
@@ -49,18 +64,21 @@ class Cluster:
 
     def __init__(self, folder: Path, model_address: str, postgres: PostgresServer, proxy: str, redis: str) -> None:
         self.key = secrets.token_hex(16)
+        self.keys = [self.key]
         self._folder = folder
         self._postgres, self._proxy, self._redis = postgres, proxy, redis
-        self._proxy_port, self._redis_port, self._neo4j_port = free_port(), free_port(), free_port()
+        self._proxy_port, self._redis_port = free_port(), free_port()
         self._ports = {name: free_port() for name in (*_names("api", APIS), *_names("worker", WORKERS))}
         self._processes = Processes(folder)
         self._model_address = model_address
-        self._neo4j: EmbeddedNeo4j | None = None
+        self._neo4j_ports = {name: free_port() for name in ("neo4j-1", "neo4j-2")}
+        self._neo4j: dict[str, ServerInfo] = {}
+        self._mover: MovingTenant | None = None
 
     @property
     def targets(self) -> list[str]:
         """What can be killed."""
-        return [*self._ports, "haproxy", "redis", "postgres", "neo4j"]
+        return [*self._ports, "haproxy", "redis", "postgres", *self._neo4j_ports]
 
     @property
     def address(self) -> str:
@@ -68,10 +86,11 @@ class Cluster:
         return f"http://127.0.0.1:{self._proxy_port}"
 
     async def start(self) -> None:
-        """Start everything and wait until it is ready."""
+        """Start everything, wait until it is ready, and make the tenants."""
         await asyncio.to_thread(self._postgres.start)
         self._start_redis()
-        await self._start_neo4j()
+        for name in self._neo4j_ports:
+            await self._start_neo4j(name)
         servers = [
             f"    server {name} 127.0.0.1:{port} check" for name, port in self._ports.items() if name.startswith("api")
         ]
@@ -79,6 +98,7 @@ class Cluster:
         (self._folder / "haproxy.cfg").write_text(configuration, "utf-8")
         self._start_proxy()
         await self.scale(APIS, WORKERS)
+        await self._make_tenants()
 
     async def scale(self, apis: int, workers: int) -> None:
         """Run so many APIs and workers, and wait until they are ready."""
@@ -92,16 +112,21 @@ class Cluster:
         await self.wait_until_ready()
 
     async def wait_until_ready(self) -> float:
-        """Return the seconds until every API, every worker and the proxy are ready; raise TimeoutError."""
+        """Return the seconds until every API, every worker, the proxy and both graphs are ready; raise TimeoutError."""
+        started = time.monotonic()
         running = [f"http://127.0.0.1:{port}" for name, port in self._ports.items() if self._processes.is_running(name)]
-        return await wait_until_ready(*running, self.address)
+        await wait_until_ready(*running, self.address)
+        async with httpx.AsyncClient(headers={"Authorization": f"Bearer {self.key}"}, timeout=10) as client:
+            for address in running:
+                while not await _reaches_graphs(client, address):  # noqa: ASYNC110 - another process is asked
+                    await asyncio.sleep(0.2)
+        return time.monotonic() - started
 
     async def kill(self, target: str) -> None:
         """Kill a process by SIGKILL, and start it again as whoever runs it would."""
-        if target == "neo4j":
-            assert self._neo4j is not None
-            os.kill(self._neo4j.info.pid, signal.SIGKILL)
-            await self._start_neo4j()
+        if target in self._neo4j:
+            os.kill(self._neo4j[target].pid, signal.SIGKILL)
+            await self._start_neo4j(target)
         elif target == "postgres":
             await asyncio.to_thread(self._postgres.kill)
             await asyncio.to_thread(self._postgres.start)
@@ -111,32 +136,59 @@ class Cluster:
                 target, lambda: self._start_graphmem(target)
             )()
 
+    async def begin_move(self, findings: Findings) -> Check | None:
+        """Begin to move a tenant to the graph in which it does not live; return what must hold afterwards."""
+        assert self._mover is not None
+        return await self._mover.begin(findings)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What else is reported."""
+        return {"moves of a tenant between the graphs": str(self._mover)}
+
     @asynccontextmanager
-    async def open_graph(self) -> AsyncIterator[Graph]:
-        """Open a connection to the database."""
-        assert self._neo4j is not None
-        info = self._neo4j.info
-        graph = Graph(info.uri, info.user, info.password)
-        try:
-            yield graph
-        finally:
-            await graph.close()
+    async def open_graphs(self) -> AsyncIterator[list[Graph]]:
+        """Open a connection to each database."""
+        graphs = [Graph(info.uri, info.user, info.password) for info in self._neo4j.values()]
+        async with AsyncExitStack() as opened:
+            for graph in graphs:
+                opened.push_async_callback(graph.close)
+            yield graphs
 
     async def stop(self) -> None:
         """End every process."""
         await self._processes.stop_all()
         await asyncio.to_thread(self._postgres.stop)
-        await stop_server(self._neo4j_folder)
+        for name in self._neo4j_ports:
+            await stop_server(self._folder / name)
 
-    @property
-    def _neo4j_folder(self) -> Path:
-        return self._folder / "neo4j"
+    async def _make_tenants(self) -> None:
+        """Make a tenant in the second graph, and one that will move, each with a key of an admin."""
+        placed, moved = [await self._create_key(tenant) for tenant in (PLACED_TENANT, MOVED_TENANT)]
+        self.keys += [placed, moved]
+        findings = Findings()
+        check = await MovingTenant(self.address, placed, [HOME_GRAPH, SECOND_GRAPH]).begin(findings)
+        if wrong := [*await check(), *findings.kinds]:
+            raise RuntimeError(f"The tenant {PLACED_TENANT!r} cannot be placed in the second graph: {wrong}.")
+        self._mover = MovingTenant(self.address, moved, [HOME_GRAPH, SECOND_GRAPH])
 
-    async def _start_neo4j(self) -> None:
+    async def _create_key(self, tenant: str) -> str:
+        """Create a key by the command line, as on a machine of the installation: only it does so for other tenants."""
+        command = ["keys", "create", "storm", "--role", "admin", "--tenant", tenant, "--only-key"]
+        return (await self._processes.run_graphmem(command, self._environment("command"))).strip()
+
+    async def _start_neo4j(self, name: str) -> None:
+        """Start a Neo4j, or wait until its supervisor, which outlives the kill, has started it again."""
         base = Settings()
-        self._neo4j = await EmbeddedNeo4j.start_or_join(
-            self._neo4j_folder, base.cache_dir, bolt_port=self._neo4j_port, mirror=base.jar_mirror, detached=True
+        server = await EmbeddedNeo4j.start_or_join(
+            self._folder / name,
+            base.cache_dir,
+            bolt_port=self._neo4j_ports[name],
+            mirror=base.jar_mirror,
+            detached=True,
         )
+        await server.stop()  # it runs on, as a server of its own machine would
+        self._neo4j[name] = server.info
 
     def _start_redis(self) -> None:
         options = ["--port", str(self._redis_port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self._folder)]
@@ -146,22 +198,42 @@ class Cluster:
         self._processes.start("haproxy", [self._proxy, "-db", "-f", str(self._folder / "haproxy.cfg")])
 
     def _start_graphmem(self, name: str) -> None:
-        assert self._neo4j is not None
         command = ["serve", "--no-worker"] if name.startswith("api") else ["worker"]
-        environment = base_environment(
-            GRAPHMEM_DATA_DIR=str(self._folder / name),
-            GRAPHMEM_NEO4J_URI=self._neo4j.info.uri,
-            GRAPHMEM_NEO4J_PASSWORD=self._neo4j.info.password,
-            GRAPHMEM_JOBS_URL=self._postgres.url,
-            GRAPHMEM_CACHE_URL=f"redis://127.0.0.1:{self._redis_port}",
-            GRAPHMEM_API_KEY=self.key,
-            GRAPHMEM_RECEIPT_KEY=self.key,
-            GRAPHMEM_NIGHTLY="false",
-            OPENAI_API_KEY="key",
-            OPENAI_BASE_URL=self._model_address,
-            GRAPHMEM_LLM_OUTPUT="native",
+        arguments = [*command, "--port", str(self._ports[name])]
+        self._processes.start_graphmem(name, arguments, self._environment(name))
+
+    def _environment(self, name: str) -> dict[str, str]:
+        """Return the environment of a process, as a release of the chart with these values has it."""
+        home, second = self._neo4j["neo4j-1"], self._neo4j["neo4j-2"]
+        return chart_environment(
+            self._folder / "secrets",
+            settings={
+                "GRAPHMEM_NEO4J_URI": home.uri,
+                "OPENAI_BASE_URL": self._model_address,
+                "GRAPHMEM_LLM_OUTPUT": "native",
+            },
+            secrets={
+                "GRAPHMEM_NEO4J_PASSWORD": home.password,
+                "GRAPHMEM_PLACEMENTS": json.dumps({SECOND_GRAPH: {"uri": second.uri, "password": second.password}}),
+                "GRAPHMEM_JOBS_URL": self._postgres.url,
+                "GRAPHMEM_CACHE_URL": f"redis://127.0.0.1:{self._redis_port}",
+                "GRAPHMEM_API_KEY": self.key,
+                "GRAPHMEM_RECEIPT_KEY": self.key,
+                "OPENAI_API_KEY": "key",
+            },
+            image={"GRAPHMEM_DATA_DIR": str(self._folder / name)},
         )
-        self._processes.start_graphmem(name, [*command, "--port", str(self._ports[name])], environment)
+
+
+async def _reaches_graphs(client: httpx.AsyncClient, address: str) -> bool:
+    """Return whether a process reaches every graph; a worker, which says nothing about it, is taken to."""
+    try:
+        response = await client.get(f"{address}{PLACEMENTS}")
+    except httpx.HTTPError:
+        return False
+    if response.status_code == 404:
+        return True
+    return response.is_success and all(graph["status"] == "ok" for graph in response.json()["graphs"])
 
 
 def _names(kind: str, count: int) -> list[str]:

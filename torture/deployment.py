@@ -16,7 +16,9 @@ from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded.home import Neo4jHome
 from graphmem.runtime.files import wait_until
 from tests.jobs.conftest import PostgresServer, find_postgres, free_port
+from torture.findings import Findings
 from torture.processes import Processes, base_environment, wait_until_ready
+from torture.stories import Check
 
 TARGETS = ("api", "worker", "neo4j", "postgres")
 """What can be killed."""
@@ -109,15 +111,29 @@ class Deployment:
             found["neo4j"] = psutil.Process(self.neo4j_pid).memory_info().rss / 1e6
         return found
 
+    @property
+    def keys(self) -> list[str]:
+        """The key of the only tenant."""
+        return [self.key]
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What else is reported: nothing."""
+        return {}
+
+    async def begin_move(self, findings: Findings) -> Check | None:
+        """Begin nothing: there is one graph."""
+        return None
+
     @asynccontextmanager
-    async def open_graph(self) -> AsyncIterator[Graph]:
+    async def open_graphs(self) -> AsyncIterator[list[Graph]]:
         """Open a connection to the database."""
         home = Neo4jHome.in_data_dir(self.data_dir)
         state = home.run_files.read_state()
         assert state is not None, "the embedded Neo4j is not running"
         graph = Graph(f"bolt://127.0.0.1:{state.bolt_port}", "neo4j", home.password_file.read_text().strip())
         try:
-            yield graph
+            yield [graph]
         finally:
             await graph.close()
 

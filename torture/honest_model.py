@@ -1,9 +1,13 @@
-"""A model that extracts each note it is told: the messages `I keep note-…` become the memories `User keeps note-…`."""
+"""A model that extracts each note it is told: the messages `I keep note-…` become the memories `User keeps note-…`.
+
+In a consolidation it merges two statements of which one continues the other, into the longer one.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +17,12 @@ from typing import Any
 
 NOTE = re.compile(r"^\[(\d+)\] USER.*?(note-[0-9a-f]+)", re.MULTILINE)
 """A line of a prompt with a note: its number and the note."""
+
+STATEMENT = re.compile(r"^\[M(\d+)\] \([^)]*\) (.*)$", re.MULTILINE)
+"""A line of a prompt with a statement of a memory: its number and the statement."""
+
+PROPOSAL = re.compile(r"^\[P(\d+)\] merge of (.*?) into the new sentence: (.*)$", re.MULTILINE)
+"""A line of a prompt with a merge to verify: its number, the numbers of its statements, and the new sentence."""
 
 MODEL = "honest"
 """The name of the model."""
@@ -32,7 +42,38 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             for number in numbers
         ]
         return {"decisions": decisions, "same_entities": []}
-    return {"steps": [], "actions": [], "contradictions": []}
+    if schema == "Analysis":
+        return {"steps": [], "actions": _merges(_section(prompt, "memories")), "contradictions": []}
+    if schema == "VerifierAnswer":
+        statements = dict(STATEMENT.findall(_section(prompt, "statements")))
+        proposed = PROPOSAL.findall(_section(prompt, "proposals"))
+        checks = [_verify(number, sources, sentence, statements) for number, sources, sentence in proposed]
+        return {"proposals": checks}
+    return {"sentences": []}  # a profile
+
+
+def _merges(memories: str) -> list[dict[str, Any]]:
+    """Return a merge of each two statements that begin alike, of which one says more."""
+    shown = STATEMENT.findall(memories)
+    return [
+        {"action": "MERGE", "memories": [int(short), int(long)], "content": full, "relation": "completes"}
+        for short, text in shown
+        for long, full in shown
+        if full.startswith(f"{text} ")
+    ]
+
+
+def _verify(number: str, sources: str, sentence: str, statements: dict[str, str]) -> dict[str, Any]:
+    """Return the check of a merge: each statement stands in the sentence as it is."""
+    carried = [
+        {
+            "statement": int(source),
+            "parts": [{"words": statements[source], "result": statements[source]}],
+            "agreement": "same" if statements[source] in sentence else "lost",
+        }
+        for source in re.findall(r"\[M(\d+)\]", sources)
+    ]
+    return {"proposal": int(number), "differences": "none", "statements": carried}
 
 
 def _section(prompt: str, name: str) -> str:
@@ -81,12 +122,20 @@ class _Exchange(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print an error, unless whoever asked was killed."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
 def serving_honest_model(seconds: float = 0.0) -> Iterator[str]:
     """Serve the model, which takes so long to answer, on a free port of 127.0.0.1; yield its address."""
     handler = type("_Exchange", (_Exchange,), {"seconds": seconds})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:

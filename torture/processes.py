@@ -39,7 +39,18 @@ class Processes:
 
     def start_graphmem(self, name: str, arguments: Sequence[str], environment: dict[str, str]) -> None:
         """Start a command of graphmem from this checkout."""
-        self.start(name, [sys.executable, "-c", "from graphmem.cli import main; main()", *arguments], environment)
+        self.start(name, _graphmem_command(arguments), environment)
+
+    async def run_graphmem(self, arguments: Sequence[str], environment: dict[str, str]) -> str:
+        """Run a command of graphmem to its end and return what it prints; raise CalledProcessError where it fails."""
+        command = _graphmem_command(arguments)
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=self._log
+        )
+        printed, _ = await process.communicate()
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, command)
+        return printed.decode()
 
     def is_running(self, name: str) -> bool:
         """Return whether a process was started and not ended since."""
@@ -74,6 +85,10 @@ class Processes:
             with suppress(psutil.NoSuchProcess):
                 found[name] = psutil.Process(process.pid).memory_info().rss / 1e6
         return found
+
+
+def _graphmem_command(arguments: Sequence[str]) -> list[str]:
+    return [sys.executable, "-c", "from graphmem.cli import main; main()", *arguments]
 
 
 def base_environment(**settings: str) -> dict[str, str]:

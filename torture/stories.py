@@ -12,6 +12,9 @@ from typing import Any
 from torture.persistent_client import PersistentClient
 
 RUNS = "/v1/admin/consolidations"
+FORGET_SECONDS = 120.0
+"""Seconds that one try to forget a user may take, which waits for a database that is slow but answers."""
+
 FINAL = frozenset({"succeeded", "skipped", "failed", "aborted", "rolled_back"})
 JOB_SECONDS = 300
 """Seconds in which a job or a run must end, recovery included."""
@@ -53,12 +56,14 @@ class Teller:
 
     async def wait_until_final(self, path: str) -> dict[str, Any]:
         """Return a job or a run once it has ended."""
+        pause = 0.3
         async with asyncio.timeout(JOB_SECONDS):
             while True:
                 found: dict[str, Any] = (await self.client.send("GET", path)).json()
                 if found["status"] in FINAL:
                     return found
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(pause)
+                pause = min(1.5 * pause, 2.0)
 
 
 def new_word() -> str:
@@ -168,6 +173,38 @@ async def tell_merge(teller: Teller, user: str) -> Check:
     return lambda: teller.compare("rolled back", user, word, *texts)
 
 
+async def tell_consolidation(teller: Teller, user: str) -> Check:
+    """Consolidate two statements of one fact that a model merges, while the user is written to; roll back every second.
+
+    Whatever becomes of the run, nothing that was acknowledged is lost: it is current, or in history.
+    """
+    word, other = new_word(), new_word()
+    owner = f"tidy-{word}"
+    texts = [f"keeps {word} in a box", f"keeps {word} in a box of oak"]
+    ids = await teller.save(owner, *texts)
+    started = await teller.write("consolidation", "POST", RUNS, {"user_id": owner})
+    await teller.save(owner, f"keeps {other} too")
+    run_id = started["run_id"]
+    run = await teller.wait_until_final(f"{RUNS}/{run_id}")
+    if run["status"] != "succeeded":
+        return lambda: _fail(f"consolidation {run_id} {run['status']}: {run['reason']}")
+    is_rolled_back = bool(int(ids[0].replace("-", "")[-1], 16) % 2)
+    if is_rolled_back:
+        await teller.write("rollback", "POST", f"{RUNS}/{run_id}/rollback", {"force": True}, accept=(409,))
+
+    async def check() -> list[str]:
+        expected = texts if is_rolled_back else texts[1:]
+        wrong = await teller.compare("consolidated", owner, word, *expected)
+        wrong += await teller.compare("written meanwhile", owner, other, f"keeps {other} too")
+        for memory_id, text in zip(ids, texts, strict=True):
+            history = (await teller.client.send("GET", f"/v1/users/{owner}/memories/{memory_id}/history")).json()
+            if text not in [version["content"] for version in history["items"]]:
+                wrong.append(f"consolidated away: {text} of {owner} is in no version of {memory_id}")
+        return wrong
+
+    return check
+
+
 async def tell_hard_delete(teller: Teller, user: str) -> Check:
     """Erase one of two statements."""
     word = new_word()
@@ -202,7 +239,7 @@ async def tell_forget(teller: Teller, user: str) -> Check:
     await teller.save(gone, f"keeps {word} one")
     turns = [{"role": "user", "content": f"I keep {word}"}]
     await teller.write("messages", "POST", f"/v1/users/{gone}/messages", {"session_id": "s", "messages": turns})
-    erased = await teller.write("forget", "DELETE", f"/v1/users/{gone}")
+    erased = await teller.write("forget", "DELETE", f"/v1/users/{gone}", seconds=FORGET_SECONDS)
 
     async def check() -> list[str]:
         export = (await teller.client.send("GET", f"/v1/users/{gone}/export")).text
@@ -225,6 +262,7 @@ STORIES: tuple[Story, ...] = (
     tell_order,
     tell_change_of_value,
     tell_merge,
+    tell_consolidation,
     tell_hard_delete,
     tell_import,
     tell_forget,

@@ -14,38 +14,65 @@ from torture.stories import Teller, new_word
 
 PART = "cluster"
 
-MESSAGES = 60
+MESSAGES = 40
 """Messages that workers extract, each of a user of its own."""
 
 AGENTS = 16
 """Agents that search at the same time."""
 
-SEARCH_SECONDS = 10.0
+SEARCH_SECONDS = 8.0
 """Seconds for which they search."""
+
+WARMING_SECONDS = 10.0
+"""Seconds for which nothing is measured after processes were started."""
+
+SEARCHED_USERS = 10
+"""Users whose memories they search."""
+
+WARMING_SEARCHES = 2 * APIS * SEARCHED_USERS
+"""Searches before anything is measured, so that every API has read every user."""
 
 
 async def measure_throughput(cluster: Cluster, findings: Findings) -> list[Figure]:
-    """Return messages extracted a second by the number of workers, and searches a second by the number of APIs."""
+    """Return messages extracted a second by the number of workers, and searches a second by the number of APIs.
+
+    It begins with all processes and stops one after the other, and starts them again at the end.
+    """
     client = PersistentClient(cluster.address, cluster.key, findings)
+    figures = []
+
+    def report(name: str, rate: float) -> None:
+        figures.append(Figure(PART, name, f"{rate:.1f}"))
+        print(f"{time.strftime('%H:%M:%S')} {name}: {rate:.1f}", flush=True)
+
     try:
-        figures = []
-        for workers in range(1, WORKERS + 1):
-            await cluster.scale(APIS, workers)
-            rate = await _extract(Teller(client))
-            figures.append(Figure(PART, f"messages extracted a second, {workers} of {WORKERS} workers", f"{rate:.1f}"))
-        for apis in range(1, APIS + 1):
+        await _extract(Teller(client))  # the first plans of queries, and the first texts that are embedded
+        await _search(client, 0.0, least=WARMING_SEARCHES)
+        for apis in range(APIS, 0, -1):
             await cluster.scale(apis, WORKERS)
-            rate = await _search(client)
-            figures.append(Figure(PART, f"searches a second of {AGENTS} agents, {apis} of {APIS} APIs", f"{rate:.1f}"))
+            rate = await _search(client, SEARCH_SECONDS)
+            report(f"searches a second of {AGENTS} agents, {apis} of {APIS} APIs", rate)
+        await _start_again(cluster)
+        for workers in range(WORKERS, 0, -1):
+            await cluster.scale(APIS, workers)
+            report(f"messages extracted a second, {workers} of {WORKERS} workers", await _extract(Teller(client)))
+        await _start_again(cluster)
     finally:
         await client.close()
-    return figures
+    return sorted(figures, key=lambda figure: figure.name)
+
+
+async def _start_again(cluster: Cluster) -> None:
+    """Start what was stopped, and wait until it has warmed up, which takes processors beyond its readiness."""
+    await cluster.scale(APIS, WORKERS)
+    await asyncio.sleep(WARMING_SECONDS)
 
 
 async def _extract(teller: Teller) -> float:
     started = time.monotonic()
     accepted = await asyncio.gather(*(_send_note(teller, f"reader-{number}") for number in range(MESSAGES)))
-    await asyncio.gather(*(teller.wait_until_final(f"/v1/jobs/{job_id}") for job_id in accepted))
+    for job_id in accepted:  # one after the other, so that asking takes little of the processors
+        await teller.wait_until_final(f"/v1/jobs/{job_id}")
     return MESSAGES / (time.monotonic() - started)
 
 
@@ -56,13 +83,13 @@ async def _send_note(teller: Teller, user: str) -> str:
     return str(accepted["job_id"])
 
 
-async def _search(client: PersistentClient) -> float:
+async def _search(client: PersistentClient, seconds: float, least: int = 0) -> float:
     started, numbers = time.monotonic(), count()
 
     async def agent() -> None:
-        while time.monotonic() - started < SEARCH_SECONDS:
-            user = f"reader-{next(numbers) % MESSAGES}"
+        while (number := next(numbers)) < least or time.monotonic() - started < seconds:
+            user = f"reader-{number % SEARCHED_USERS}"
             await client.send("POST", f"/v1/users/{user}/search", {"query": "What does the user keep?"})
 
     await asyncio.gather(*(agent() for _ in range(AGENTS)))
-    return next(numbers) / (time.monotonic() - started)
+    return (next(numbers) - AGENTS) / (time.monotonic() - started)  # each agent has taken a number without a search

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from fastapi import Request
 from fastapi.responses import Response
 
+from graphmem.neo4j.availability import limit_database_time
 from graphmem.runtime.errors import (
     Gone,
     GraphmemError,
@@ -37,6 +38,9 @@ log = logging.getLogger(__name__)
 
 MAX_WAIT_SECONDS = 60.0
 """Seconds that a repeated request waits for the first one to finish."""
+
+RECORD_SECONDS = 5.0
+"""Seconds of database work in which the record of a request must be written at its end."""
 
 _POLL_SECONDS = 0.02
 _MAX_POLL_SECONDS = 0.5
@@ -138,7 +142,9 @@ class IdempotentResponder:
     async def _ignore_store_errors(self, write: Awaitable[None]) -> None:
         """Wait for a write to the store; log its failure, since the caller gets the response and the lease expires."""
         try:
-            await write
+            # Of its own: the work of the request may have taken all of its time.
+            with limit_database_time(RECORD_SECONDS):
+                await write
         except GraphmemError as error:
             log.warning("an idempotency record could not be written: %s", error.detail)
 

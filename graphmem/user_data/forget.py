@@ -143,8 +143,9 @@ class Erasure:
 
     async def _erase_batch(self, transaction: Transaction) -> int:
         """Erase one part; return how much it was, 0 also when another process has ended the erasure."""
-        if not await self._continue(transaction):
-            return 0
+        return await self._erase_part(transaction) if await self._continue(transaction) else 0
+
+    async def _erase_part(self, transaction: Transaction) -> int:
         rows = await transaction.run("forget.erase_elements", limit=self._batch_size, **self._groups)
         erased = Counter({row["kind"]: row["erased"] for row in rows})
         if erased:
@@ -162,6 +163,8 @@ class Erasure:
     async def _end(self, transaction: Transaction) -> bool:
         if not await self._continue(transaction):
             return False
+        # Responses to requests of the whole tenant may have been stored since the last part.
+        await self._erase_part(transaction)
         await transaction.run("forget.end", **self._group)
         (row,) = await transaction.run("forget.count_residue", **self._groups)
         if row["residue"]:

@@ -18,15 +18,19 @@ from graphmem_api import route_classes
 from graphmem_api.app import create_app
 from graphmem_api.auth import OwnerInPath
 from graphmem_api.dependencies import IdempotentRequestDep, ServicesDep
+from graphmem_api.idempotency import IdempotentResponder
 from pydantic import BaseModel
 
 from graphmem.app.bootstrap import Services
 from graphmem.conversations.session import MessagesIn, SessionIn
 from graphmem.memories.memory import MemoryPatch, SaveIn, SaveOut
+from graphmem.neo4j.availability import limit_database_time
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import DatabaseUnavailable
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import utc_now
+from graphmem.tenants.idempotency import IdempotentRequest
+from graphmem.tenants.owners import Owner
 from tests.api.conftest import Caller, serve_app
 
 MEMORIES = "/v1/users/mara/memories"
@@ -232,6 +236,28 @@ async def test_server_error_is_not_stored_for_replay(flaky: FlakyRoute, flaky_ag
     assert done.json() == {"run": 2}
     assert (await flaky_agent.post("/v1/users/mara/flaky", headers=headers)).json() == {"run": 2}
     assert flaky.runs == 2
+
+
+async def test_a_request_that_has_taken_all_its_time_runs_again_at_once(
+    services: Services, graph: Graph, tenant: str
+) -> None:
+    responder = IdempotentResponder(services.idempotency)
+    request = IdempotentRequest(Owner(tenant, "mara"), "POST /slow", uuid.uuid4().hex, "the same")
+    runs = list[int]()
+
+    async def use_up_the_time() -> Response:
+        runs.append(1)
+        while len(runs) == 1:
+            await graph.verify_connectivity()
+        return Response(status_code=204)
+
+    async def allow(_: str) -> None:
+        """Refuse nobody."""
+
+    with limit_database_time(1.0), pytest.raises(DatabaseUnavailable, match="longer than 1 seconds"):
+        await responder.respond(request, use_up_the_time, allow)
+    async with asyncio.timeout(10):
+        assert (await responder.respond(request, use_up_the_time, allow)).status_code == 204
 
 
 @pytest.mark.req("GO-02")

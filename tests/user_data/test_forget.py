@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import re
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -27,9 +28,10 @@ from graphmem.runtime.files import cypher_root
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import utc_now
 from graphmem.search.models import EntityListQuery, SearchQuery
+from graphmem.tenants.idempotency import IdempotencyStore, IdempotentRequest, StoredResponse
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.users import UserStore
-from graphmem.user_data.forget import ForgetStore
+from graphmem.user_data.forget import Erasure, ForgetStore
 from graphmem.user_data.models import ErasureReceipt
 from tests.user_data.complete_user import fill_user
 
@@ -365,3 +367,20 @@ async def test_a_hard_delete_keeps_entities_that_an_earlier_version_or_another_m
     await memory.forgetting.erase_memory(owner, new.memory.id)
     items = (await memory.entities.page(owner, EntityListQuery())).items
     assert {entity.name for entity in items} == {"mara", "Lund", "Malmö"}
+
+
+async def test_responses_of_the_tenant_that_are_stored_all_the_time_do_not_keep_an_erasure_from_its_end(
+    graph: Graph, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, responses = ForgetStore(graph, utc_now), IdempotencyStore(graph, utc_now, 30)
+    erase = Erasure.erase
+
+    async def erase_while_others_write(erasure: Erasure) -> None:
+        await erase(erasure)
+        request = IdempotentRequest(Owner(owner.tenant, ""), "POST /x", uuid.uuid4().hex, "f")
+        claim = await responses.claim(request)
+        await responses.complete(request, claim.token, StoredResponse(200, "{}"))
+
+    monkeypatch.setattr(Erasure, "erase", erase_while_others_write)
+    ended = await (await store.begin(owner)).end()
+    assert (ended.has_ended, ended.residue) == (True, 0)
