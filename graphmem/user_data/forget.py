@@ -138,7 +138,7 @@ class Erasure:
             except _ResidueFound as found:
                 self._progress = found.progress
             else:
-                return replace(self._progress, has_ended=has_ended)
+                return replace(self._progress, has_ended=has_ended, residue=0)
         return self._progress
 
     async def _erase_batch(self, transaction: Transaction) -> int:
@@ -294,7 +294,6 @@ class ForgetService:
 
     async def _erase(self, owner: Owner, erasure: Erasure) -> tuple[ErasureProgress, dict[str, int]]:
         """Erase a marked user; return what was erased, and what is left by place."""
-        caches = (self._data.reinforcement, self._data.lookup, self._data.vectors, self._data.context_snapshots)
         await self._data.reinforcement.discard_user(owner)
         await self._data.context_snapshots.discard_user(owner)
         await erasure.add_erased("Job", await self._data.jobs.forget(owner.group_id))
@@ -304,10 +303,22 @@ class ForgetService:
         progress = await erasure.end()
         if owner.is_space:
             await self._data.idempotency.erase_space(owner)
-        for cache in caches:
-            await cache.discard_user(owner)
-        cached = sum([await cache.count_user(owner) for cache in caches])
-        return progress, {"graph": progress.residue, "jobs": 0, "caches": cached}
+        return progress, {"graph": progress.residue, "jobs": 0, "caches": await self._empty_caches(owner)}
+
+    async def _empty_caches(self, owner: Owner) -> int:
+        """Remove what is cached of a user; return how many entries are left after `FINAL_CHECKS` tries.
+
+        Redis may have been away for a moment, and then get what another process has read before the mark.
+        """
+        caches = (self._data.reinforcement, self._data.lookup, self._data.vectors, self._data.context_snapshots)
+        cached = 0
+        for _ in range(FINAL_CHECKS):
+            for cache in caches:
+                await cache.discard_user(owner)
+            cached = sum([await cache.count_user(owner) for cache in caches])
+            if not cached:
+                break
+        return cached
 
     async def resume_interrupted(self, idle: timedelta = INTERRUPTED_AFTER) -> int:
         """Continue the erasures that have made no progress for a while; return how many have ended."""

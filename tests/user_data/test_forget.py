@@ -9,6 +9,7 @@ import re
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -31,7 +32,7 @@ from graphmem.search.models import EntityListQuery, SearchQuery
 from graphmem.tenants.idempotency import IdempotencyStore, IdempotentRequest, StoredResponse
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.users import UserStore
-from graphmem.user_data.forget import Erasure, ForgetStore
+from graphmem.user_data.forget import Erasure, ForgetService, ForgetStore
 from graphmem.user_data.models import ErasureReceipt
 from tests.user_data.complete_user import fill_user
 
@@ -367,6 +368,29 @@ async def test_a_hard_delete_keeps_entities_that_an_earlier_version_or_another_m
     await memory.forgetting.erase_memory(owner, new.memory.id)
     items = (await memory.entities.page(owner, EntityListQuery())).items
     assert {entity.name for entity in items} == {"mara", "Lund", "Malmö"}
+
+
+class LateCache:
+    """A cache into which another process puts an entry of the user just after it was emptied for the first time."""
+
+    def __init__(self) -> None:
+        self.discarded = 0
+
+    async def discard_user(self, owner: Owner) -> None:
+        self.discarded += 1
+
+    async def count_user(self, owner: Owner) -> int:
+        return int(self.discarded < 2)
+
+
+async def test_an_entry_that_reaches_a_cache_late_is_removed_before_the_receipt(
+    memory: Services, graph: Graph, owner: Owner
+) -> None:
+    await memory.memories.save(owner, [TEA])
+    data = replace(memory.forgetting._data, context_snapshots=LateCache())
+    result = await ForgetService(graph, data, utc_now, lambda: b"key").forget(owner)
+    assert result.residue == 0
+    assert result.receipt is not None
 
 
 async def test_responses_of_the_tenant_that_are_stored_all_the_time_do_not_keep_an_erasure_from_its_end(
