@@ -24,6 +24,7 @@ from graphmem.memories.memory import MemoryIn, Scope
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import NONE_HIDDEN_SECONDS, Graph, Row, Transaction
 from graphmem.neo4j.queries import load_queries, parse_fragments
+from graphmem.runtime.cache import LocalCache
 from graphmem.runtime.errors import NotFound, UserBeingForgotten
 from graphmem.runtime.files import cypher_root
 from graphmem.runtime.settings import Settings
@@ -370,25 +371,31 @@ async def test_a_hard_delete_keeps_entities_that_an_earlier_version_or_another_m
     assert {entity.name for entity in items} == {"mara", "Lund", "Malmö"}
 
 
-class LateCache:
-    """A cache into which another process puts an entry of the user just after it was emptied for the first time."""
+class RefilledCache:
+    """A cache into which another process puts an entry of a user again, when it was emptied for the first time."""
 
     def __init__(self) -> None:
-        self.discarded = 0
+        self._entries = LocalCache[str](utc_now, ttl_seconds=300)
+        self._is_refilled = False
 
     async def discard_user(self, owner: Owner) -> None:
-        self.discarded += 1
+        await self._entries.discard(owner.group_id)
+        if not self._is_refilled:
+            self._is_refilled = True
+            await self._entries.set(owner.group_id, "tea")
 
     async def count_user(self, owner: Owner) -> int:
-        return int(self.discarded < 2)
+        return await self._entries.count(owner.group_id)
 
 
 async def test_an_entry_that_reaches_a_cache_late_is_removed_before_the_receipt(
     memory: Services, graph: Graph, owner: Owner
 ) -> None:
     await memory.memories.save(owner, [TEA])
-    data = replace(memory.forgetting._data, context_snapshots=LateCache())
+    cache = RefilledCache()
+    data = replace(memory.forgetting._data, lookup=cache)
     result = await ForgetService(graph, data, utc_now, lambda: b"key").forget(owner)
+    assert await cache.count_user(owner) == 0
     assert result.residue == 0
     assert result.receipt is not None
 
