@@ -28,11 +28,11 @@ REQUIRED_SECRETS = {
 }
 
 
-async def test_every_story_holds_where_nothing_is_killed(settings: Settings, graph: Graph, tenant: str) -> None:
+async def test_every_story_holds_where_nothing_is_killed(database: Settings, graph: Graph, tenant: str) -> None:
     findings = Findings()
     with serving_honest_model() as model:
         changes = {"openai_base_url": model, "openai_api_key": "key", "llm_output": "native"}
-        told = Settings.model_validate({**settings.model_dump(), **changes})
+        told = Settings.model_validate({**database.model_dump(), **changes})
         async with Services.open(told) as services, serve_app(create_app(services, told)) as address:
             key = await services.keys.create(tenant, ApiKeyIn(name="storm", role=KeyRole.ADMIN))
             client = PersistentClient(address, key.key, findings)
