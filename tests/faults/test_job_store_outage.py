@@ -17,6 +17,7 @@ from graphmem.consolidation.models import RunStatus, RunTrigger
 from graphmem.consolidation.run_store import RunStore
 from graphmem.conversations.session import MessagesIn
 from graphmem.ingestion.jobs import EXTRACTION_JOB
+from graphmem.jobs.worker import WorkerOptions
 from graphmem.memories.memory import MemoryIn
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
@@ -71,7 +72,8 @@ async def test_run_whose_job_has_failed_does_not_stay_unfinished(
     await graph.execute("users.lock_or_create", **properties)
     await runs.create(run_id, owner.tenant, owner, RunTrigger.ON_DEMAND, utc_now())
     async with Services.open(settings, worker=False, embedder=embedder) as services:
-        await services.jobs.start_worker([])  # it knows no kind of job, so that the job fails
+        # It knows no kind of job and waits for no other worker, so that the job fails.
+        await services.jobs.start_worker([], WorkerOptions(handover_pauses=()))
         payload = ConsolidationPayload(run_id=run_id, tenant=owner.tenant, user_id=owner.user_id)
         job = await services.jobs.wait(await services.jobs.enqueue(CONSOLIDATION_JOB, payload, run_id), 10)
         assert (await services.consolidations.get(owner.tenant, run_id)).status is RunStatus.QUEUED
