@@ -124,7 +124,6 @@ client.allow_telemetry=false
 browser.post_connect_cmd={browser_setup}
 server.memory.pagecache.size=256m
 internal.cypher.use_parameter_size=false
-internal.cypher.expression_engine=INTERPRETED
 db.tx_log.rotation.size=4m
 db.tx_log.rotation.retention_policy=1 files
 db.checkpoint.interval.time=5m
@@ -132,9 +131,7 @@ db.checkpoint.interval.time=5m
 """The server's configuration: no address but `LISTEN_ADDRESS`, no telemetry, a fast shutdown, small transaction logs.
 
 By default Neo4j plans a query anew for each magnitude of the lengths of its lists and texts; every query here would be
-planned several times, half a second each, and the plans are the same. It also plans each query anew at its tenth run,
-to compile its expressions: fifty new users who write at once would wait for a dozen such plans, which make nothing
-faster here.
+planned several times, half a second each, and the plans are the same.
 
 Neo4j Browser runs `browser.post_connect_cmd` after each login.
 
