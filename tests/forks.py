@@ -20,6 +20,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import wait
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 PRELOADED = (
     "graphmem.app.job_handlers",
@@ -60,7 +61,7 @@ class Fork:
         arguments: Sequence[str],
         environment: Mapping[str, str],
         folder: Path,
-        *more: str,
+        *more: Any,
     ) -> None:
         """Call `run(*more)` with the arguments of a program, in an environment and a folder of its own."""
         given = (run, list(arguments), dict(environment), str(folder), *more)
@@ -98,6 +99,11 @@ class Fork:
         self.send_signal(signal.SIGKILL)
 
 
+def start_command(arguments: Sequence[str], environment: Mapping[str, str], folder: Path, streams: Path) -> Fork:
+    """Start `graphmem` with its input from the file `in` of the folder `streams`, and its output to `out` and `err`."""
+    return Fork(_run_with_streams, ["graphmem", *arguments], environment, folder, str(streams), _run_command)
+
+
 def start_script(
     script: Path, *arguments: str, environment: Mapping[str, str] = os.environ, folder: Path | None = None
 ) -> Fork:
@@ -110,18 +116,8 @@ def run_python(
 ) -> subprocess.CompletedProcess[str]:
     """Run `python` with arguments to its end, and return what it wrote."""
     with tempfile.TemporaryDirectory() as streams:
-        process = Fork(_run_with_streams, arguments, environment, folder or Path.cwd(), streams)
+        process = Fork(_run_with_streams, arguments, environment, folder or Path.cwd(), streams, _run_python)
         return subprocess.CompletedProcess(arguments, process.wait(240), *read_streams(streams))
-
-
-def redirect_to_files(streams: str) -> None:
-    """Take the input of this process from the file `in` of a folder, if it exists, and write to its `out` and `err`."""
-    for number, (name, flags) in enumerate((("in", os.O_RDONLY), ("out", os.O_WRONLY), ("err", os.O_WRONLY))):
-        file = os.open(os.path.join(streams, name), flags | os.O_CREAT)
-        os.dup2(file, number)
-    sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115 - it is open until the process ends
-    sys.stdout = open(1, "w", encoding="utf-8")  # noqa: SIM115
-    sys.stderr = open(2, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def read_streams(streams: str) -> tuple[str, str]:
@@ -130,12 +126,25 @@ def read_streams(streams: str) -> tuple[str, str]:
     return out, err
 
 
-def _run_with_streams(streams: str) -> None:
-    redirect_to_files(streams)
+def _run_with_streams(streams: str, program: Callable[[], None]) -> None:
+    """Run a program with the file `in` of a folder as its input, if it exists, and `out` and `err` for its output."""
+    for number, (name, flags) in enumerate((("in", os.O_RDONLY), ("out", os.O_WRONLY), ("err", os.O_WRONLY))):
+        file = os.open(os.path.join(streams, name), flags | os.O_CREAT)
+        os.dup2(file, number)
+    sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115 - it is open until the process ends
+    sys.stdout = open(1, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8")  # noqa: SIM115
     try:
-        _run_python()
+        program()
     finally:
         sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _run_command() -> None:
+    from graphmem.cli import main
+
+    main()
 
 
 def _run_python() -> None:
@@ -155,7 +164,7 @@ def _run_python() -> None:
         atexit._run_exitfuncs()
 
 
-def _run(run: Callable[..., None], arguments: list[str], environment: dict[str, str], folder: str, *more: str) -> None:
+def _run(run: Callable[..., None], arguments: list[str], environment: dict[str, str], folder: str, *more: Any) -> None:
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()

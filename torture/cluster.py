@@ -9,23 +9,26 @@ import secrets
 import shutil
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
+import yaml
 
+from docs.deployments import CHART, file_name, read_table
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded.home import ServerInfo
 from graphmem.neo4j.embedded.server import EmbeddedNeo4j, stop_server
 from graphmem.runtime.settings import HOME_GRAPH, Settings
 from tests.jobs.conftest import PostgresServer, find_postgres, free_port
-from torture.chart_environment import chart_environment
 from torture.deployment import make_postgres
 from torture.findings import Findings
-from torture.moves import PLACEMENTS, MovingTenant
-from torture.processes import Processes, wait_until_ready
-from torture.stories import Check
+from torture.persistent_client import PersistentClient
+from torture.processes import Processes, base_environment, wait_until_ready
+from torture.stories import Check, Teller
 
 APIS, WORKERS = 3, 3
 """Processes of each kind."""
@@ -57,6 +60,15 @@ backend apis
 {servers}
 """
 """Requests go to the APIs in turn; one whose connection is refused goes to the next."""
+
+
+PLACEMENTS = "/v1/admin/placements"
+
+TOO_BUSY = "written to so much"
+"""What the reason of a move says that was given up because too much was written meanwhile."""
+
+IMAGE_VARIABLES = frozenset({"GRAPHMEM_DATA_DIR"})
+"""Variables of the table that no deployment passes on, because the image sets them."""
 
 
 class Cluster:
@@ -223,6 +235,80 @@ class Cluster:
             },
             image={"GRAPHMEM_DATA_DIR": str(self._folder / name)},
         )
+
+
+class MovingTenant:
+    """A tenant, by the key of one of its admins, that moves to the next of the graphs at each `begin`."""
+
+    def __init__(self, address: str, key: str, graphs: list[str]) -> None:
+        self._address = address
+        self._key = key
+        self._graphs = graphs
+        self._ended: Counter[str] = Counter()
+
+    def __str__(self) -> str:
+        return ", ".join(f"{count} {how}" for how, count in sorted(self._ended.items())) or "none"
+
+    async def begin(self, findings: Findings) -> Check:
+        """Queue a move and return its check: it has ended, and the tenant lives where that says."""
+        client = PersistentClient(self._address, self._key, findings)
+        source = (await self._read_placement(client))["graph"]
+        target = self._graphs[(self._graphs.index(source) + 1) % len(self._graphs)]
+        # 409: a try whose answer was lost has queued the move, and it has ended already.
+        await client.send("POST", PLACEMENTS, {"graph": target}, accept=(409,))
+
+        async def check() -> list[str]:
+            try:
+                job_id = (await self._read_placement(client))["job_id"]
+                job = await Teller(client).wait_until_final(f"/v1/jobs/{job_id}")
+                is_given_up = job["status"] == "failed" and TOO_BUSY in (job["error"] or "")
+                self._ended["given up because too much was written" if is_given_up else job["status"]] += 1
+                if not is_given_up and job["status"] != "succeeded":
+                    return [f"move to {target} {job['status']}: {job['error']}"]
+                expected, found = source if is_given_up else target, (await self._read_placement(client))["graph"]
+                return [] if found == expected else [f"placed in {found} instead of {expected}"]
+            finally:
+                await client.close()
+
+        return check
+
+    async def _read_placement(self, client: PersistentClient) -> dict[str, Any]:
+        tenants: list[dict[str, Any]] = (await client.send("GET", PLACEMENTS)).json()["tenants"]
+        return tenants[0]
+
+
+def chart_environment(
+    folder: Path, settings: Mapping[str, str], secrets: Mapping[str, str], image: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the environment of a process: settings, the chart's own values among them, and the paths of secrets.
+
+    The secrets are written to files of `folder`. Raises ValueError for a variable that the chart does not pass on, and
+    where one is missing that it requires.
+    """
+    table = read_table()
+    settings = {**_values_of_chart(), **settings}
+    for given, known in ((settings, table.settings_of("chart")), (secrets, table.secrets_of("chart"))):
+        if unknown := given.keys() - known.keys():
+            raise ValueError(f"The chart does not pass on {', '.join(sorted(unknown))}: see deploy/settings.yaml.")
+        required = {name for name, row in known.items() if row.required}
+        if missing := required - given.keys():
+            raise ValueError(f"The chart requires {', '.join(sorted(missing))}: see deploy/settings.yaml.")
+    if unknown := image.keys() - (IMAGE_VARIABLES & {*table.not_passed}):
+        raise ValueError(f"The image does not set {', '.join(sorted(unknown))}: see deploy/settings.yaml.")
+    return base_environment(**settings, **image, **_write_secrets(folder, secrets))
+
+
+def _values_of_chart() -> dict[str, str]:
+    values = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
+    return {name: str(value) for name, value in values["settings"].items()}
+
+
+def _write_secrets(folder: Path, secrets: Mapping[str, str]) -> dict[str, str]:
+    """Write each secret to its file, and return the variables that name the files."""
+    folder.mkdir(exist_ok=True)
+    for name, value in secrets.items():
+        (folder / file_name(name)).write_text(value, "utf-8")
+    return {f"{name}_FILE": str(folder / file_name(name)) for name in secrets}
 
 
 async def _reaches_graphs(client: httpx.AsyncClient, address: str) -> bool:

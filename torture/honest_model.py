@@ -1,4 +1,4 @@
-"""A model that extracts each note it is told: the messages `I keep note-…` become the memories `User keeps note-…`.
+"""A model that extracts each note of a user: the messages `I keep note-…` become the memories `User keeps note-…`.
 
 In a consolidation it merges two statements of which one continues the other, into the longer one.
 """

@@ -21,9 +21,8 @@ import pytest
 from graphmem.cli.local_server import RECORD_FILE
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
-from tests.cli.forked_command import start_command
 from tests.conftest import QUIET_WORKERS
-from tests.forks import Fork, read_streams
+from tests.forks import Fork, read_streams, start_command
 from tests.model_server import ModelServer
 
 GRAPHMEM = Path(sys.executable).with_name("graphmem")

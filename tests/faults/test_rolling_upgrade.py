@@ -321,7 +321,7 @@ async def wait_for_job(client: httpx.AsyncClient, job_id: str) -> str:
 
 
 async def use(client: httpx.AsyncClient, stop: asyncio.Event) -> int:
-    """Save and read until told to stop; return how often."""
+    """Save and read until `stop` is set; return how often."""
     rounds = 0
     while not stop.is_set():
         rounds += 1

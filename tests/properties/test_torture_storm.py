@@ -1,4 +1,4 @@
-"""The stories of `make torture` told once without a crash, its plans of kills, and the environment of its cluster."""
+"""The stories of `make torture` without a crash, its plans of kills, and the environment of its cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.api.conftest import serve_app
-from torture.chart_environment import chart_environment
+from torture.cluster import chart_environment
 from torture.crash import plan_twice
 from torture.findings import Findings
 from torture.honest_model import serving_honest_model
@@ -32,8 +32,8 @@ async def test_every_story_holds_where_nothing_is_killed(database: Settings, gra
     findings = Findings()
     with serving_honest_model() as model:
         changes = {"openai_base_url": model, "openai_api_key": "key", "llm_output": "native"}
-        told = Settings.model_validate({**database.model_dump(), **changes})
-        async with Services.open(told) as services, serve_app(create_app(services, told)) as address:
+        configured = Settings.model_validate({**database.model_dump(), **changes})
+        async with Services.open(configured) as services, serve_app(create_app(services, configured)) as address:
             key = await services.keys.create(tenant, ApiKeyIn(name="storm", role=KeyRole.ADMIN))
             client = PersistentClient(address, key.key, findings)
             teller = Teller(client)
