@@ -173,6 +173,12 @@ async def write_once(
     return result
 
 
+async def find_result(graph: Graph, request: IdempotentRequest | None, result_type: TypeAdapter[T]) -> T | None:
+    """Return what an earlier try of a request has written with `write_once`; None for nothing, or without a request."""
+    rows = await graph.execute("idempotency.find_result", **_key_parameters(request)) if request else []
+    return result_type.validate_json(rows[0]["result"]) if rows and rows[0]["result"] is not None else None
+
+
 def _key_parameters(request: IdempotentRequest) -> Row:
     return {"tenant": request.owner.tenant, "route": request.route, "key": request.key}
 
