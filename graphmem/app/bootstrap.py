@@ -49,7 +49,7 @@ from graphmem.placement.service import PlacementService
 from graphmem.runtime.progress import StartProgress
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import Clock, utc_now
-from graphmem.search.candidates import EntityGraphStore
+from graphmem.search.entity_graph import EntityGraphStore
 from graphmem.search.service import EntityService, RetrievalService
 from graphmem.tenants.keys import KeyService, KeyStore
 from graphmem.tenants.space_store import SpaceService, SpaceStore

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.memories.filters import FactFilters
-from graphmem.search.candidates import (
+from graphmem.search.database_source import (
     MAX_COMPUTED_FACTS,
     MAX_ENTITY_DEGREE,
     MAX_FOLLOWED_ENTITIES,
