@@ -34,9 +34,10 @@ from graphmem.context.service import ContextService
 from graphmem.context.store import ContextStore
 from graphmem.context.surroundings import SurroundingsStore
 from graphmem.context.usage import ContextUsage, ContextUseStore
-from graphmem.ingestion.inbox import Inbox, MessageService
+from graphmem.ingestion.inbox import Inbox
 from graphmem.ingestion.inferred_save import InferredSave
 from graphmem.ingestion.quarantine import QuarantineService
+from graphmem.ingestion.service import MessageService
 from graphmem.jobs.runner import JobRunner, JobWaiting
 from graphmem.jobs.store import DEMO_QUEUE, JOB_QUEUE
 from graphmem.memories.declarations import DeclaredTypeService, DeclaredTypeStore

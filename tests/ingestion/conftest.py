@@ -13,7 +13,7 @@ import pytest
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import MessagesAccepted, MessagesIn
 from graphmem.ingestion.extraction_job import ExtractionJob
-from graphmem.ingestion.inbox import Inbox, MessageService
+from graphmem.ingestion.inbox import Inbox
 from graphmem.ingestion.inferred_save import InferredSave
 from graphmem.ingestion.jobs import (
     CLOSING_JOB,
@@ -22,6 +22,7 @@ from graphmem.ingestion.jobs import (
     SUMMARY_JOB,
     TOOL_EXTRACTION_JOB,
 )
+from graphmem.ingestion.service import MessageService
 from graphmem.ingestion.session_summary import SummaryJob
 from graphmem.jobs.job import Job, JobOutcome
 from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload, Steps
