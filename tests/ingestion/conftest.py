@@ -25,9 +25,9 @@ from graphmem.ingestion.jobs import (
 from graphmem.ingestion.service import MessageService
 from graphmem.ingestion.session_summary import SummaryJob
 from graphmem.jobs.job import Job, JobOutcome
+from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload, Steps
 from graphmem.jobs.runner import JobRunner, JobWaiting
-from graphmem.jobs.worker import WorkerOptions
 from graphmem.memories.declarations import DeclaredTypeService, DeclaredTypeStore
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
