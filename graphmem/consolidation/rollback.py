@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from graphmem.consolidation.changes import retire_duplicates
+from graphmem.consolidation.entity_merging import retire_duplicates
 from graphmem.consolidation.models import (
     ConsolidationRun,
     RollbackConflict,
