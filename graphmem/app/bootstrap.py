@@ -52,10 +52,11 @@ from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import Clock, utc_now
 from graphmem.search.entity_graph import EntityGraphStore
 from graphmem.search.service import EntityService, RetrievalService
+from graphmem.tenants.instruction_store import InstructionService, InstructionStore
 from graphmem.tenants.keys import KeyService, KeyStore
 from graphmem.tenants.space_store import SpaceService, SpaceStore
 from graphmem.tenants.trust_store import TrustService, TrustStore
-from graphmem.tenants.users import InstructionService, InstructionStore, PersonaStore, UserService, UserStore
+from graphmem.tenants.users import PersonaStore, UserService, UserStore
 from graphmem.user_data.export import ExportService, ExportStore
 from graphmem.user_data.file_import import FileImporter
 from graphmem.user_data.forget import ForgetService, ForgetStore, UserData, load_receipt_key

@@ -41,10 +41,10 @@ from graphmem.neo4j.driver import Graph
 from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.settings import Settings
 from graphmem.secrets.values import SecretPolicy
+from graphmem.tenants.instruction_store import InstructionStore
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.trust_store import TrustService, TrustStore
-from graphmem.tenants.users import InstructionStore
 from tests.conftest import FakeClock
 from tests.models.scripted_server import ScriptedServer, Step, replies
 
