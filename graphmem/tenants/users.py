@@ -70,6 +70,7 @@ class UserService:
         )
         return _CURSOR.make_page(found, query.limit, lambda user: user.user_id)
 
+
 FORGET_RETRY_SECONDS = 10
 """Seconds after which a write to a user who is being forgotten may be sent again."""
 
