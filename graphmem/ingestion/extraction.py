@@ -12,24 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import ConversationContext, Message, MessageRole, RunMessage
-from graphmem.ingestion.candidates import (
-    DeclaredLabel,
-    Rejection,
-    answer_schema,
-    read_labels,
-    read_screenings,
-    render_declared_types,
-)
+from graphmem.ingestion.answer_schema import answer_schema, read_screenings
+from graphmem.ingestion.candidates import Rejection
+from graphmem.ingestion.declared_candidates import DeclaredLabel, read_labels, render_declared_types
 from graphmem.ingestion.jobs import shorten_reason
-from graphmem.ingestion.llm_schemas import (
-    Addressee,
-    Candidate,
-    Extraction,
-    Named,
-    Screening,
-    Speech,
-    UpsertMemory,
-)
+from graphmem.ingestion.llm_schemas import Addressee, Candidate, Extraction, Named, Screening, Speech, UpsertMemory
 from graphmem.ingestion.name_matching import may_mean_same_person
 from graphmem.ingestion.screening import find_foreign_lines, render_foreign_lines
 from graphmem.ingestion.transcript import (
