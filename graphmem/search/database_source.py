@@ -12,8 +12,8 @@ import numpy as np
 from graphmem.conversations.message_mapping import message_from_columns
 from graphmem.conversations.session import Message
 from graphmem.memories.entity import NamedEntity
+from graphmem.memories.entity_mapping import entity_from_columns
 from graphmem.memories.entity_profile import EntityProfile
-from graphmem.memories.entity_store import entity_from_columns
 from graphmem.memories.fact_mapping import memory_from_columns
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
@@ -26,6 +26,14 @@ from graphmem.runtime.times import MICROSECOND, from_micros, to_epoch_pair
 from graphmem.search.entity_graph import load_profiles
 from graphmem.search.fact_candidate import FactCandidate
 from graphmem.search.models import EntityMemories, MessageCandidate, MessageContent, SourceName
+from graphmem.search.walk_limits import (
+    MAX_COMPUTED_FACTS,
+    MAX_ENTITY_DEGREE,
+    MAX_FOLLOWED_ENTITIES,
+    MAX_INCOMING_FACTS,
+    MAX_OUTGOING_FACTS,
+    MAX_START_FACTS,
+)
 from graphmem.tenants.owners import MessageName, message_ids_of, message_name
 from graphmem.tenants.scopes import ReadState
 from graphmem.text.lucene import build_lucene_query
@@ -36,24 +44,6 @@ ANN_CANDIDATES = 300
 Measured on 10,000 facts of a user: 300 candidates contain 99.85 % of the exact 20 nearest facts, 100 contain 98.4 % and
 take one millisecond less.
 """
-
-MAX_ENTITY_DEGREE = 200
-"""Most facts of a named entity around which facts are searched: more do not lead to any of them in particular."""
-
-MAX_START_FACTS = 40
-"""Most facts of the named entities from which further steps are made."""
-
-MAX_COMPUTED_FACTS = 100
-"""Most facts of one step whose similarity to the question is computed, at 0.07 ms each."""
-
-MAX_OUTGOING_FACTS = 50
-"""Most facts of which an entity on the way is the subject for these to be followed."""
-
-MAX_INCOMING_FACTS = 15
-"""Most facts of which an entity on the way is the object for these to be followed."""
-
-MAX_FOLLOWED_ENTITIES = 30
-"""Most entities that are followed at one step; those whose way is most similar to the question are chosen."""
 
 
 class DatabaseSource:

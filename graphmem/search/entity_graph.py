@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from graphmem.memories.entity_mapping import entity_from_columns
 from graphmem.memories.entity_profile import EntityProfile, profile_from_columns
-from graphmem.memories.entity_store import entity_from_columns
 from graphmem.memories.fact_mapping import memory_from_columns
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory

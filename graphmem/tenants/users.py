@@ -6,7 +6,8 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from graphmem.neo4j.driver import Graph, Row, Transaction, to_json
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import Row, to_json
 from graphmem.runtime.errors import NotFound, UserBeingForgotten
 from graphmem.runtime.field_types import StorableText
 from graphmem.runtime.paging import Cursor, Page
