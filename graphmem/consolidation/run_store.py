@@ -26,13 +26,14 @@ from graphmem.consolidation.models import (
 )
 from graphmem.memories import snapshot_store
 from graphmem.memories.entity import Entity
-from graphmem.memories.entity_store import entity_from_node
+from graphmem.memories.entity_mapping import entity_from_node
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_mapping import fact_from_row
 from graphmem.memories.saving import FactLoader
 from graphmem.memories.snapshot import ElementChange
 from graphmem.models.receipt import Receipt
-from graphmem.neo4j.driver import Graph, Row, Transaction, to_json
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import Row, to_json
 from graphmem.runtime.errors import NotFound
 from graphmem.runtime.field_types import content_hash
 from graphmem.runtime.short_ids import MAX_MATCHES

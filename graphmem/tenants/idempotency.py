@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter
 
-from graphmem.neo4j.driver import Graph, Row, Transaction
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import scope_of
