@@ -26,7 +26,7 @@ from graphmem.consolidation.statements import Restated, find_changed_numbers, fi
 from graphmem.memories.entity import Entity, EntityIn
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact, join_sources
-from graphmem.memories.fact_mapping import fact_from_row, fact_to_properties, profile_of
+from graphmem.memories.fact_mapping import fact_from_row, fact_to_properties, image_of_fact, profile_of
 from graphmem.memories.memory import MemoryStatus
 from graphmem.memories.saving import FactWrite
 from graphmem.memories.snapshot import ElementImage, ElementKind, diff_properties
@@ -186,10 +186,7 @@ class FactChanges:
         """Record and write what the ledger has collected; return the images of the versions written."""
         await self._record_before()
         written = self._ledger.changed | self._ledger.created
-        images = {
-            key: ElementImage(fact_to_properties(fact), fact.subject_id, fact.object_id or fact.subject_id)
-            for key, fact in written.items()
-        }
+        images = {key: image_of_fact(fact) for key, fact in written.items()}
         await self._write_annotated()
         vectors = {fact.uuid: self._vectors[fact.content] for fact in self._merged}
         await FactWrite(self._owner, self._transaction, self._context.now, self._ledger, vectors).commit(self._changed)
@@ -343,7 +340,7 @@ class EntityLinker:
                 "source": fact.subject_id,
                 "target": fact.object_id or fact.subject_id,
                 "properties": {
-                    "entity_ids": list(fact.entity_ids),
+                    "entity_ids": fact_to_properties(fact)["entity_ids"],
                     "active_hash": fact.active_hash,
                     "profile_of": profile_of(fact),
                 },
@@ -358,8 +355,8 @@ class EntityLinker:
 
     async def _write_entity(self, entity: Entity, details: EntityDetails, now: datetime) -> None:
         properties = {
-            "aliases": details.aliases,
-            "alias_keys": [name_key(name) for name in details.aliases],
+            "aliases": details.aliases or None,
+            "alias_keys": [name_key(name) for name in details.aliases] or None,
             "alias_text": " ".join(details.aliases),
             "summary": details.summary,
             "attributes": to_json(details.attributes),

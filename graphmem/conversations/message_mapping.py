@@ -101,7 +101,6 @@ def message_to_properties(
         "content": message.content,
         "redacted": prepared.redacted,
         "content_embedding": prepared.vector,
-        "entity_edges": [],
         "valid_at": at.astimezone(UTC),
         "utc_offset_minutes": int((at.utcoffset() or timedelta()).total_seconds() // 60),
         "created_at": now,

@@ -15,7 +15,7 @@ from typing import Any
 
 from graphmem.models.embedder import Embedder
 from graphmem.runtime.settings import Settings
-from graphmem.search.graphiti import connect_graphiti, graphiti_environment
+from graphmem.search.graphiti import connect_graphiti, driver_of_graphmem, graphiti_environment
 from graphmem.tenants.owners import Owner
 
 
@@ -56,7 +56,7 @@ async def open_graphiti_baseline(settings: Settings, embedder: Embedder) -> Asyn
     # Graphiti's queries name a property that graphmem's graph does not have; Neo4j warns of it with every question.
     logging.getLogger("neo4j.notifications").setLevel(logging.ERROR)
     with graphiti_environment(embedder):
-        from graphiti_core.driver.neo4j_driver import Neo4jDriver
+        driver_class: Any = driver_of_graphmem()
 
     aliases: dict[str, str] = {}
 
@@ -67,7 +67,7 @@ async def open_graphiti_baseline(settings: Settings, embedder: Embedder) -> Asyn
             return value
         return [replace_aliases(item) for item in value] if isinstance(value, list) else value
 
-    class AliasDriver(Neo4jDriver):
+    class AliasDriver(driver_class):  # type: ignore[misc]
         async def build_indices_and_constraints(self, delete_existing: bool = False) -> None:
             """Leave the schema as graphmem made it."""
 

@@ -59,7 +59,7 @@ def entity_ref_from_node(stored: Mapping[str, Any]) -> EntityRef:
 def named_entity_from_node(stored: Mapping[str, Any]) -> NamedEntity:
     """Return an entity with its names."""
     return NamedEntity(
-        stored["uuid"], stored["name"], stored["type"], stored.get("aliases") or (), bool(stored.get("is_user"))
+        stored["uuid"], stored["name"], stored["type"], stored.get("aliases") or [], bool(stored.get("is_user"))
     )
 
 
@@ -83,8 +83,6 @@ def new_entity_properties(
         "type": kind,
         "labels": ["Entity", kind],
         "summary": "",
-        "aliases": [],
-        "alias_keys": [],
         "alias_text": "",
         "attributes": to_json(entity.attributes),
         "is_user": is_user,
@@ -264,7 +262,7 @@ class EntityStore:
         nodes = [row["entity"] for row in rows]
         by_alias: dict[str, Row] = {}
         for node in nodes:
-            for key in node["alias_keys"]:
+            for key in node["alias_keys"] or ():
                 if key in keys:
                     by_alias.setdefault(key, node)
         return by_alias | {node["name_key"]: node for node in nodes if node["name_key"] in keys}

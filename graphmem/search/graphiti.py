@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from neo4j import EagerResult
+
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import ConfigurationError, NotFound
@@ -21,6 +23,7 @@ from graphmem.tenants.owners import Owner
 if TYPE_CHECKING:
     from graphiti_core import Graphiti
     from graphiti_core.driver.driver import GraphDriver
+    from graphiti_core.driver.neo4j_driver import Neo4jDriver
     from graphiti_core.llm_client.client import LLMClient
     from graphiti_core.search.search_filters import SearchFilters
 
@@ -92,11 +95,29 @@ async def open_graphiti(settings: Settings, uri: str, password: str, embedder: E
     """Open Graphiti on graphmem's database with graphmem's vectors; raise ConfigurationError without the extra."""
     try:
         with graphiti_environment(embedder):
-            from graphiti_core.driver.neo4j_driver import Neo4jDriver
+            driver_class = driver_of_graphmem()
     except ImportError as error:
         raise ConfigurationError("Graphiti is not installed: `pip install 'graphmem[graphiti]'`.") from error
-    async with connect_graphiti(Neo4jDriver(uri, settings.neo4j_user, password), embedder) as graphiti:
+    async with connect_graphiti(driver_class(uri, settings.neo4j_user, password), embedder) as graphiti:
         yield graphiti
+
+
+_LISTS = ("episodes", "entity_edges")
+"""Lists that every fact and episode of Graphiti has; graphmem stores no empty list."""
+
+
+def driver_of_graphmem() -> type[Neo4jDriver]:
+    """Return the class of Graphiti's driver with which it reads graphmem's graph; raise ImportError without Graphiti."""
+    from graphiti_core.driver.neo4j_driver import Neo4jDriver
+
+    class GraphmemDriver(Neo4jDriver):
+        async def execute_query(self, cypher_query_: Any, **parameters: Any) -> Any:
+            records, summary, keys = await super().execute_query(cypher_query_, **parameters)
+            lists = [name for name in _LISTS if name in keys]
+            rows: Any = [{**record, **{name: record[name] or [] for name in lists}} for record in records]
+            return EagerResult(rows, summary, keys)
+
+    return GraphmemDriver
 
 
 def graphiti_environment(embedder: Embedder) -> AbstractContextManager[None]:

@@ -61,7 +61,7 @@ ON CREATE SET r = kept
 // Mark memories as considered by a consolidation run.
 UNWIND $memory_ids AS id
 MATCH ()-[r:RELATES_TO {memory_id: id}]->()
-WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.consolidated_at IS NULL
+WHERE r.group_id = $group_id AND r.version > 0 AND r.expired_at IS NULL AND r.consolidated_at IS NULL
 SET r.consolidated_at = $now, r.consolidated_by = $run_id
 
 // name: unmark_consolidated(group_id, run_id)
@@ -80,8 +80,8 @@ CALL () {
 MATCH (s)-[r:RELATES_TO {group_id: $group_id}]->()
 WHERE r.expired_at IS NULL AND r.valid_from <= $now AND r.valid_to > $now
   AND NOT r.immutable AND r.scope <> 'global' AND r.fact_embedding IS NOT NULL AND {{is_statement}}
-RETURN r.memory_id AS memory_id, r.fact AS content, s.uuid AS subject_id, r.scope AS scope, r.domain AS domain, r.entity_ids AS entity_ids,
-       size(r.associations) AS associations, r.first_created_at AS created_at, r.access_count AS access_count,
+RETURN r.memory_id AS memory_id, r.fact AS content, s.uuid AS subject_id, r.scope AS scope, r.domain AS domain, {{entity_ids}} AS entity_ids,
+       size(coalesce(r.associations, [])) AS associations, r.first_created_at AS created_at, r.access_count AS access_count,
        r.consolidated_at IS NULL AS is_new, r.compressed_at IS NOT NULL AS considered_for_compression, r.fact_embedding AS vector
 
 // name: fetch_entity_names(group_id)
@@ -111,20 +111,20 @@ RETURN u.tenant AS tenant, u.user_id AS user_id ORDER BY tenant, user_id
 // Mark old memories as considered for compression.
 UNWIND $memory_ids AS id
 MATCH ()-[r:RELATES_TO {memory_id: id}]->()
-WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.compressed_at IS NULL
+WHERE r.group_id = $group_id AND r.version > 0 AND r.expired_at IS NULL AND r.compressed_at IS NULL
 SET r.compressed_at = $now, r.compressed_by = $run_id
 
 // name: find_similar_fact_pairs(group_id, ids, min_similarity)
 // Find pairs of memories of one subject, scope and domain whose vectors nearly agree and that are not associated.
 UNWIND $ids AS id
-MATCH (s)-[r:RELATES_TO {group_id: $group_id, memory_id: id}]->() WHERE r.expired_at IS NULL
+MATCH (s)-[r:RELATES_TO {group_id: $group_id, memory_id: id}]->() WHERE r.version > 0 AND r.expired_at IS NULL
 WITH collect({fact: r, subject: s.uuid}) AS found
 UNWIND range(0, size(found) - 2) AS i
 UNWIND range(i + 1, size(found) - 1) AS j
 WITH found[i] AS one, found[j] AS other
 WHERE one.subject = other.subject AND one.fact.scope = other.fact.scope
   AND coalesce(one.fact.domain, '') = coalesce(other.fact.domain, '')
-  AND NOT other.fact.memory_id IN one.fact.associations
+  AND NOT other.fact.memory_id IN coalesce(one.fact.associations, [])
   AND 2 * vector.similarity.cosine(one.fact.fact_embedding, other.fact.fact_embedding) - 1 >= $min_similarity
 RETURN [one.fact.memory_id, other.fact.memory_id] AS ids, [one.fact.version, other.fact.version] AS versions
 

@@ -28,7 +28,7 @@ CALL () {
   UNION
   UNWIND $ids AS id MATCH ()-[r:RELATES_TO {uuid: id}]->() RETURN id
   UNION
-  UNWIND $memory_ids AS id MATCH ()-[r:RELATES_TO {group_id: $shared_group, memory_id: id}]->() RETURN id
+  UNWIND $memory_ids AS id MATCH ()-[r:RELATES_TO {group_id: $shared_group, memory_id: id}]->() WHERE r.version > 0 RETURN id
 }
 RETURN id
 
@@ -77,8 +77,8 @@ SET s.message_count = messages + size(coalesce(s.transcript, [])), s.last_episod
 // Let messages list only those versions of memories that exist.
 UNWIND $ids AS id
 MATCH (m:Episodic {uuid: id})
-SET m.entity_edges = [version IN m.entity_edges
-  WHERE EXISTS { MATCH ()-[r:RELATES_TO {uuid: version}]->() WHERE r.group_id = m.group_id }]
+SET m.entity_edges = nullIf([version IN m.entity_edges
+  WHERE EXISTS { MATCH ()-[r:RELATES_TO {uuid: version}]->() WHERE r.group_id = m.group_id }], [])
 
 // name: set_user(group_id, properties)
 // Set properties of the user's own node.
