@@ -37,7 +37,7 @@ m.redacted IS NULL AND m.caught IS NULL AND NOT EXISTS {
   MATCH ()-[stated:RELATES_TO {uuid: uuid}]->() WHERE stated.group_id = m.group_id AND stated.known_from <= known_at
     AND NOT EXISTS {
       MATCH ()-[r:RELATES_TO {group_id: m.group_id, memory_id: stated.memory_id}]->()
-      WHERE r.version > 0 AND r.known_from <= known_at AND r.known_to > known_at AND (r.superseded_by IS NULL OR r.retired OR r.valid_to > valid_at)
+      WHERE r.known_from <= known_at AND r.known_to > known_at AND (r.superseded_by IS NULL OR r.retired OR r.valid_to > valid_at)
     }
 }
 
@@ -201,8 +201,7 @@ CALL (e) {
   MATCH (e)-[r:RELATES_TO]-() RETURN r
   UNION
   MATCH (e)<-[reference:REFERS_TO]-()
-  MATCH ()-[r:RELATES_TO {group_id: reference.group_id, memory_id: reference.memory_id}]->() WHERE r.version > 0
-  RETURN r
+  MATCH ()-[r:RELATES_TO {group_id: reference.group_id, memory_id: reference.memory_id}]->() RETURN r
 }
 
 // fragment: can_be_profiled
@@ -305,7 +304,7 @@ CALL (memory_id) {
   MATCH ()-[old:REFERS_TO {group_id: $group_id, memory_id: memory_id}]->() DELETE old
 }
 CALL (memory_id) {
-  MATCH (s)-[r:RELATES_TO {group_id: $group_id, memory_id: memory_id}]->(o) WHERE r.version > 0
+  MATCH (s)-[r:RELATES_TO {group_id: $group_id, memory_id: memory_id}]->(o)
   UNWIND r.entity_ids AS id
   MATCH (e:Entity {uuid: id}) WHERE e <> s AND e <> o AND e.group_id = $group_id
   WITH DISTINCT s, e

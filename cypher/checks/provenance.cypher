@@ -27,7 +27,7 @@ WITH m.group_id AS group_id, m.message_id AS id
 // Fix: Restore a backup, or export the user, forget them and import the export.
 MATCH ()-[r:RELATES_TO]->()
 UNWIND coalesce(r.supersedes, []) + coalesce(r.associations, []) + coalesce(r.contests, []) + [id IN [r.superseded_by] WHERE id IS NOT NULL] AS other
-WITH r, other WHERE NOT EXISTS { MATCH ()-[o:RELATES_TO {group_id: r.group_id, memory_id: other}]->() WHERE o.version > 0 }
+WITH r, other WHERE NOT EXISTS { MATCH ()-[:RELATES_TO {group_id: r.group_id, memory_id: other}]->() }
 WITH r.group_id AS group_id, r.memory_id AS id
 {{violation}}
 
@@ -55,7 +55,7 @@ WITH r.group_id AS group_id, r.memory_id AS id
 // An entity is referred to by a memory that does not exist.
 // Fix: Export the user, forget them and import the export.
 MATCH ()-[m:REFERS_TO]->(e)
-WHERE NOT EXISTS { MATCH ()-[r:RELATES_TO {group_id: m.group_id, memory_id: m.memory_id}]->() WHERE r.version > 0 }
+WHERE NOT EXISTS { MATCH ()-[:RELATES_TO {group_id: m.group_id, memory_id: m.memory_id}]->() }
 WITH m.group_id AS group_id, e.uuid AS id
 {{violation}}
 

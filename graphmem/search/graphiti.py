@@ -107,7 +107,7 @@ _LISTS = ("episodes", "entity_edges")
 
 
 def driver_of_graphmem() -> type[Neo4jDriver]:
-    """Return the class of Graphiti's driver with which it reads graphmem's graph; raise ImportError without Graphiti."""
+    """Return the driver with which Graphiti reads graphmem's graph; raise ImportError without Graphiti."""
     from graphiti_core.driver.neo4j_driver import Neo4jDriver
 
     class GraphmemDriver(Neo4jDriver):

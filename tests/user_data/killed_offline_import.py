@@ -29,7 +29,7 @@ def die_after_move(name: str) -> None:
             die()
         return result
 
-    Path.replace = moved  # type: ignore[method-assign]
+    Path.replace = moved  # type: ignore[assignment, method-assign]
 
 
 async def main(data_dir: Path, tenant: str, exports: Path, point: str) -> None:

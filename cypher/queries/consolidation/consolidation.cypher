@@ -61,7 +61,7 @@ ON CREATE SET r = kept
 // Mark memories as considered by a consolidation run.
 UNWIND $memory_ids AS id
 MATCH ()-[r:RELATES_TO {memory_id: id}]->()
-WHERE r.group_id = $group_id AND r.version > 0 AND r.expired_at IS NULL AND r.consolidated_at IS NULL
+WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.consolidated_at IS NULL
 SET r.consolidated_at = $now, r.consolidated_by = $run_id
 
 // name: unmark_consolidated(group_id, run_id)
@@ -111,13 +111,13 @@ RETURN u.tenant AS tenant, u.user_id AS user_id ORDER BY tenant, user_id
 // Mark old memories as considered for compression.
 UNWIND $memory_ids AS id
 MATCH ()-[r:RELATES_TO {memory_id: id}]->()
-WHERE r.group_id = $group_id AND r.version > 0 AND r.expired_at IS NULL AND r.compressed_at IS NULL
+WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.compressed_at IS NULL
 SET r.compressed_at = $now, r.compressed_by = $run_id
 
 // name: find_similar_fact_pairs(group_id, ids, min_similarity)
 // Find pairs of memories of one subject, scope and domain whose vectors nearly agree and that are not associated.
 UNWIND $ids AS id
-MATCH (s)-[r:RELATES_TO {group_id: $group_id, memory_id: id}]->() WHERE r.version > 0 AND r.expired_at IS NULL
+MATCH (s)-[r:RELATES_TO {group_id: $group_id, memory_id: id}]->() WHERE r.expired_at IS NULL
 WITH collect({fact: r, subject: s.uuid}) AS found
 UNWIND range(0, size(found) - 2) AS i
 UNWIND range(i + 1, size(found) - 1) AS j

@@ -6,7 +6,7 @@ CALL () {
   UNWIND $rows AS row
   WITH row, [memory_id IN row.memory_ids WHERE EXISTS {
     UNWIND $group_ids AS group_id
-    MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: memory_id}]->() WHERE r.version > 0
+    MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: memory_id}]->()
   }] AS memory_ids
   WHERE memory_ids <> []
   MERGE (c:ContextUse {group_id: $group_id, uuid: row.uuid})

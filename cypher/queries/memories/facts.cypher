@@ -12,7 +12,7 @@ CALL () {
   RETURN r
   UNION
   UNWIND $memory_ids AS id
-  MATCH ()-[r:RELATES_TO {group_id: $group_id, memory_id: id}]->() WHERE r.version > 0 AND r.expired_at IS NULL
+  MATCH ()-[r:RELATES_TO {group_id: $group_id, memory_id: id}]->() WHERE r.expired_at IS NULL
   RETURN r
   UNION
   UNWIND $pairs AS pair
@@ -95,7 +95,7 @@ ORDER BY r.known_from DESC, r.memory_id
 
 // name: list_versions(group_ids, memory_id)
 // Fetch every version of one memory, oldest first.
-MATCH ()-[r:RELATES_TO {memory_id: $memory_id}]->() WHERE r.group_id IN $group_ids AND r.version > 0
+MATCH ()-[r:RELATES_TO {memory_id: $memory_id}]->() WHERE r.group_id IN $group_ids
 RETURN {{fact_version}}
 ORDER BY r.version
 
@@ -104,7 +104,7 @@ ORDER BY r.version
 UNWIND $memory_ids AS id
 UNWIND $group_ids AS group_id
 CALL (id, group_id) {
-  MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: id}]->() WHERE r.version > 0
+  MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: id}]->()
   RETURN r ORDER BY r.version DESC LIMIT 1
 }
 RETURN {{fact_version}}
@@ -130,7 +130,7 @@ RETURN {{fact_version}}, key
 // Times arrive as [seconds since 1970, microseconds].
 MATCH (u:User {group_id: $group_id})
 UNWIND $hits AS hit
-MATCH ()-[r:RELATES_TO {group_id: $group_id, memory_id: hit.memory_id}]->() WHERE r.version > 0 AND r.expired_at IS NULL
+MATCH ()-[r:RELATES_TO {group_id: $group_id, memory_id: hit.memory_id}]->() WHERE r.expired_at IS NULL
 WITH u, r, hit, datetime({epochSeconds: hit.at[0], microsecond: hit.at[1]}) AS at
 WITH u, r, hit, at, r.confidence + $confidence_step * hit.times AS confidence,
      (at.epochMillis - coalesce(r.last_accessed_at, r.first_created_at).epochMillis) / 86400000.0 AS idle_days
@@ -145,7 +145,7 @@ SET r.access_count = r.access_count + hit.times,
 
 // name: erase_memory(group_ids, memory_id)
 // Delete every version of one memory; return their ids and those of the entities that they referred to.
-MATCH (s)-[r:RELATES_TO {memory_id: $memory_id}]->(o) WHERE r.group_id IN $group_ids AND r.version > 0
+MATCH (s)-[r:RELATES_TO {memory_id: $memory_id}]->(o) WHERE r.group_id IN $group_ids
 WITH collect(r) AS rows, collect(r.uuid) AS uuids,
      reduce(all = [], ids IN collect([s.uuid, o.uuid] + coalesce(r.entity_ids, [])) | all + ids) AS entity_ids
 FOREACH (row IN rows | DELETE row)
@@ -181,5 +181,5 @@ RETURN DISTINCT r.memory_id AS id
 // name: find_memory_ids(group_ids, prefix, limit)
 // Find the ids of memories that begin with a text.
 UNWIND $group_ids AS group_id
-MATCH ()-[r:RELATES_TO {group_id: group_id}]->() WHERE r.memory_id STARTS WITH $prefix AND r.version > 0
+MATCH ()-[r:RELATES_TO {group_id: group_id}]->() WHERE r.memory_id STARTS WITH $prefix
 RETURN DISTINCT r.memory_id AS id LIMIT $limit

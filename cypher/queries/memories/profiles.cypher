@@ -10,8 +10,7 @@ MATCH ()-[r:RELATES_TO {group_id: group_id, profile_of: entity_id}]->() WHERE {{
 WITH r AS p, valid_at, valid_after, known_at
 WITH p, COLLECT {
   UNWIND p.derived_from AS id
-  MATCH ()-[r:RELATES_TO {group_id: p.group_id, memory_id: id}]->()
-  WHERE r.version > 0 AND {{as_of_filter}} AND r.known_from <= p.known_from
+  MATCH ()-[r:RELATES_TO {group_id: p.group_id, memory_id: id}]->() WHERE {{as_of_filter}} AND r.known_from <= p.known_from
   RETURN r.valid_to
 } AS ends
 WHERE size(ends) = size(p.derived_from)

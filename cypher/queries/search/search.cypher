@@ -190,7 +190,7 @@ RETURN collect({{memory_columns}}) AS found
 CALL () {
   UNWIND $group_ids AS group_id
   UNWIND $ids AS id
-  MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: id}]->() WHERE r.version > 0 AND r.expired_at IS NULL
+  MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: id}]->() WHERE r.expired_at IS NULL
   RETURN collect({{retrieval_state}}) AS states
 }
 CALL () {

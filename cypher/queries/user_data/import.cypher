@@ -28,7 +28,7 @@ CALL () {
   UNION
   UNWIND $ids AS id MATCH ()-[r:RELATES_TO {uuid: id}]->() RETURN id
   UNION
-  UNWIND $memory_ids AS id MATCH ()-[r:RELATES_TO {group_id: $shared_group, memory_id: id}]->() WHERE r.version > 0 RETURN id
+  UNWIND $memory_ids AS id MATCH ()-[r:RELATES_TO {group_id: $shared_group, memory_id: id}]->() RETURN id
 }
 RETURN id
 

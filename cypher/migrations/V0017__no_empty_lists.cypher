@@ -1,9 +1,5 @@
 // An empty list is not stored, because it takes 128 bytes, nor are the entities of a fact that are its subject and object.
 // Earlier versions do not read the absence of a list as an empty one, so that this is not compatible with them.
-
-// Versions of a memory are found by the index of the constraint `graphmem_fact_version`, with `r.version > 0`.
-DROP INDEX graphmem_fact_memory IF EXISTS;
-
 MATCH ()-[r:RELATES_TO]->()
 WHERE r.tags = [] OR r.message_ids = [] OR r.episodes = [] OR r.supersedes = [] OR r.contests = [] OR r.associations = []
   OR r.entity_ids IN [[], [startNode(r).uuid], [startNode(r).uuid, endNode(r).uuid]]
