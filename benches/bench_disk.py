@@ -4,7 +4,7 @@
 
 Fills an embedded Neo4j in a folder, by default a temporary one, with synthetic users of 500 and of 10,000 facts by the
 query with which an import writes facts, and stops it, so that everything is in its files. Prints bytes a fact by file,
-without the logs of transactions, which do not grow with the facts. With `--recall`, it also measures the share of the
+without the logs of transactions and the space for more, which do not grow with the facts. With `--recall`, it also measures the share of the
 20 nearest facts of some questions that the vector index finds.
 """
 
@@ -31,6 +31,9 @@ from graphmem.tenants.owners import Owner
 QUESTIONS = 100
 """Questions whose nearest facts are looked for."""
 
+CHUNK_BYTES = 1 << 20
+"""Bytes that are read at once."""
+
 SEED = 7
 """The facts of every run are the same."""
 
@@ -53,8 +56,21 @@ def measure_files(database: Path, indexes: Mapping[str, str]) -> Counter[str]:
         name = (
             parts[0] if parts[0] != "schema" else next((indexes[part] for part in parts if part in indexes), "schema")
         )
-        sizes[name] += path.stat().st_size
+        sizes[name] += used_bytes(path)
     return sizes
+
+
+def used_bytes(path: Path) -> int:
+    """Return the bytes of a file up to the last one that is not zero: Neo4j makes stores longer by 32 MB at a time."""
+    with path.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end > 0:
+            start = max(0, end - CHUNK_BYTES)
+            file.seek(start)
+            if used := len(file.read(end - start).rstrip(b"\0")):
+                return start + used
+            end = start
+    return 0
 
 
 async def fill(folder: Path, facts: int, with_recall: bool) -> dict[str, str]:

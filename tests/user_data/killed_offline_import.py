@@ -1,7 +1,7 @@
 """An offline import that is killed at a point: `killed_offline_import.py DATA_DIR TENANT EXPORTS POINT`.
 
-It ends by SIGKILL once exports were `written`, while the tool has `imported` something, while indexes are `populated`,
-or when the `password` or the `data` has been moved to its place.
+It ends by SIGKILL once an export was `written`, when the tool has `imported` something, while indexes are `populated`,
+or when the `data` has been moved to its place.
 """
 
 from __future__ import annotations
