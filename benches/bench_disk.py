@@ -4,8 +4,8 @@
 
 Fills an embedded Neo4j in a folder, by default a temporary one, with synthetic users of 500 and of 10,000 facts by the
 query with which an import writes facts, and stops it, so that everything is in its files. Prints bytes a fact by file,
-without the logs of transactions and the space for more, which do not grow with the facts. With `--recall`, it also measures the share of the
-20 nearest facts of some questions that the vector index finds.
+without the logs of transactions and the space that Neo4j reserves, which do not grow with the facts. With `--recall`,
+it also measures the share of the 20 nearest facts of some questions that the vector index finds.
 """
 
 from __future__ import annotations
