@@ -8,6 +8,7 @@ from typing import Any
 
 from graphmem.consolidation.models import RollbackConflict, RollbackElement, RollbackPreview
 from graphmem.memories.fact import Fact
+from graphmem.memories.fact_mapping import to_stored_lists
 from graphmem.memories.memory import MemoryType
 from graphmem.memories.snapshot import (
     EXISTENCE_FIELD,
@@ -16,7 +17,6 @@ from graphmem.memories.snapshot import (
     ElementKind,
     diff_properties,
     restore_element,
-    without_empty_lists,
 )
 from graphmem.runtime.errors import Conflict
 
@@ -276,7 +276,7 @@ class RollbackPlan:
         return [
             {
                 "id": element.id,
-                "properties": without_empty_lists(element.target.properties),
+                "properties": to_stored_lists(element.target.properties, element.target),
                 "source": element.target.source,
                 "target": element.target.target,
                 "labels": list(element.target.labels),
@@ -292,7 +292,7 @@ class RollbackPlan:
             current, target = element.current, element.target
             if current is None or target is None or element.is_moved:
                 continue
-            properties = without_empty_lists(diff_properties(current.properties, target.properties))
+            properties = to_stored_lists(diff_properties(current.properties, target.properties), target)
             if target.properties.get("active_hash"):
                 properties["active_hash"] = target.properties["active_hash"]
             rows.append(

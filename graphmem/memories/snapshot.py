@@ -166,11 +166,6 @@ def _changed_fields(after: ElementImage, current: ElementImage) -> tuple[str, ..
     return tuple(sorted(fields))
 
 
-def without_empty_lists(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return properties as they are stored: None, which removes a property, for a list that is empty."""
-    return {name: None if value == [] else value for name, value in properties.items()}
-
-
 def diff_properties(current: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:
     """Return the properties to set so that `current` becomes `target`; None removes a property."""
     return {name: target.get(name) for name in current.keys() | target.keys() if current.get(name) != target.get(name)}
