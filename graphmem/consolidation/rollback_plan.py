@@ -8,7 +8,6 @@ from typing import Any
 
 from graphmem.consolidation.models import RollbackConflict, RollbackElement, RollbackPreview
 from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import to_stored_lists
 from graphmem.memories.memory import MemoryType
 from graphmem.memories.snapshot import (
     EXISTENCE_FIELD,
@@ -17,6 +16,7 @@ from graphmem.memories.snapshot import (
     ElementKind,
     diff_properties,
     restore_element,
+    to_stored_lists,
 )
 from graphmem.runtime.errors import Conflict
 

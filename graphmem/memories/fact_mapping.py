@@ -159,14 +159,6 @@ def fact_from_image(image: ElementImage) -> Fact:
     return fact_from_row({"fact": image.properties, "subject_id": image.source, "object_id": image.target})
 
 
-def to_stored_lists(properties: Mapping[str, Any], image: ElementImage) -> dict[str, Any]:
-    """Return properties of the image of a node or an edge with None for the lists that are not stored."""
-    stored = {name: None if value == [] else value for name, value in properties.items()}
-    if image.source and stored.get("entity_ids") == list(end_ids(image.source, image.target)):
-        stored["entity_ids"] = None
-    return stored
-
-
 def image_of_fact(fact: Fact) -> ElementImage:
     """Return the image of the edge of a fact, in which None stands for an absent property."""
     object_id = fact.object_id or fact.subject_id
