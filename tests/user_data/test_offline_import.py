@@ -234,6 +234,7 @@ async def test_a_killed_offline_import_is_completed_by_the_next(
     environment = {**inherited, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'api'}", "MARK_OF_TEST": tenant}
     for point in POINTS:
         if point == "data":  # as a kill before the last move leaves it
+            (folder / "neo4j").mkdir()
             (folder / "neo4j" / "password").write_text("of an import that was killed")
         arguments = (str(KILLED_IMPORT), str(folder), tenant, str(exports), point)
         process = await asyncio.create_subprocess_exec(sys.executable, *arguments, env=environment)
