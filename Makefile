@@ -12,7 +12,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart serve test test-all test-unit test-extras coverage lint format dist requirements reference \
 	typescript site picture constraints bench-retrieval bench-habit bench-facts bench-scale bench-http bench-writes \
-	bench-active bench-spaces bench-first-requests bench-size bench-start bench-growth bench-context bench-model-calls \
+	bench-active bench-disk bench-spaces bench-first-requests bench-size bench-start bench-growth bench-context bench-model-calls \
 	bench-consolidation bench-flames eval-extraction eval-consolidation eval-verification eval-precision eval-poison \
 	eval-secrets torture
 
@@ -124,6 +124,10 @@ bench-writes: $(VENV)/.installed-dev ## Measure writes, in turns with OPTIONS="-
 bench-import: OPTIONS ?=
 bench-import: $(VENV)/.installed-dev ## Measure an offline import of 100,000 facts, each phase apart
 	$(BIN)/python -m benches.bench_import $(OPTIONS)
+
+bench-disk: OPTIONS ?=
+bench-disk: $(VENV)/.installed-dev ## Measure the disk that a fact takes, by file and index
+	$(BIN)/python -m benches.bench_disk $(OPTIONS)
 
 bench-active: OPTIONS ?=
 bench-active: $(VENV)/.installed-dev ## Measure searches of many users, by the memory for those who are active

@@ -93,8 +93,6 @@ class SyntheticData:
             "type": kind,
             "labels": ["Entity", kind],
             "summary": "",
-            "aliases": [],
-            "alias_keys": [],
             "alias_text": "",
             "attributes": "{}",
             "is_user": is_user,

@@ -41,6 +41,10 @@ m.redacted IS NULL AND m.caught IS NULL AND NOT EXISTS {
     }
 }
 
+// fragment: entity_ids
+// The ids of the entities that a version `r` refers to: they are stored where it mentions others than its subject and object.
+coalesce(r.entity_ids, CASE WHEN startNode(r) = endNode(r) THEN [startNode(r).uuid] ELSE [startNode(r).uuid, endNode(r).uuid] END)
+
 // fragment: is_statement
 // True for a version `r` of a memory that states something: a profile only says what others state.
 r.type <> 'profile'
@@ -49,12 +53,12 @@ r.type <> 'profile'
 // True for a version `r` whose attributes match the filters; null and empty lists filter nothing, but a profile is found only by its type. One parameter holds all: Neo4j plans a query for each combination of the types of its parameters, and null is a type.
 ($filters.types IS NULL AND {{is_statement}} OR r.type IN $filters.types OR r.subtype IN $filters.types)
   AND ($filters.subtype IS NULL OR toLower(replace(replace(coalesce(r.subtype, r.type), '-', '_'), ' ', '_')) = $filters.subtype)
-  AND ($filters.tags_any = [] OR any(tag IN $filters.tags_any WHERE tag IN r.tags))
-  AND all(tag IN $filters.tags_all WHERE tag IN r.tags)
-  AND none(tag IN $filters.tags_none WHERE tag IN r.tags)
+  AND ($filters.tags_any = [] OR any(tag IN $filters.tags_any WHERE tag IN coalesce(r.tags, [])))
+  AND all(tag IN $filters.tags_all WHERE tag IN coalesce(r.tags, []))
+  AND none(tag IN $filters.tags_none WHERE tag IN coalesce(r.tags, []))
   AND ($filters.domain IS NULL OR r.domain = $filters.domain)
   AND ($filters.scope IS NULL OR r.scope = $filters.scope)
-  AND ($filters.entity_ids IS NULL OR any(id IN $filters.entity_ids WHERE id IN r.entity_ids))
+  AND ($filters.entity_ids IS NULL OR any(id IN $filters.entity_ids WHERE id IN {{entity_ids}}))
   AND ($filters.min_confidence IS NULL OR r.confidence >= $filters.min_confidence)
   AND ($filters.min_importance IS NULL OR r.importance >= $filters.min_importance)
   AND ($filters.created_after IS NULL OR r.first_created_at >= $filters.created_after)
@@ -79,7 +83,7 @@ CASE WHEN NOT e.type IN ['Person', 'Animal', 'Organization'] OR coalesce(e.is_us
 
 // fragment: added_topic_tags
 // The topic tags of a session `s` with the new ones, at most as many as a caller may give.
-(s.topic_tags + [tag IN $tags WHERE NOT tag IN s.topic_tags])[..50]
+nullIf((coalesce(s.topic_tags, []) + [tag IN $tags WHERE NOT tag IN coalesce(s.topic_tags, [])])[..50], [])
 
 // fragment: item_columns
 // A context item `c` and its times.
@@ -103,7 +107,7 @@ RETURN collect([p {.*, last_observed: null, created_at: null, updated_at: null},
 // The learned intents of the user, the best understood first.
 MATCH (i:LearnedIntent) WHERE i.group_id = $group_id
 WITH i ORDER BY i.confidence_score DESC, i.intent LIMIT 200
-RETURN collect([i {.intent, .confidence_score, .positive, .negative, .successful_queries},
+RETURN collect([i {.intent, .confidence_score, .positive, .negative, successful_queries: coalesce(i.successful_queries, [])},
                 [at IN [i.created_at, i.updated_at] | at.epochSeconds * 1000000 + at.microsecond]]) AS intents
 
 // fragment: active_patterns
@@ -140,7 +144,8 @@ CASE WHEN split(m.group_id, ':')[1] STARTS WITH ' ' THEN m.group_id + '\u0000' +
 
 // fragment: keys_of_messages
 // The keys of the messages that a version `r` was taken from.
-CASE WHEN split(r.group_id, ':')[1] STARTS WITH ' ' THEN [id IN r.message_ids | r.group_id + '\u0000' + id] ELSE r.message_ids END
+CASE WHEN split(r.group_id, ':')[1] STARTS WITH ' ' THEN [id IN coalesce(r.message_ids, []) | r.group_id + '\u0000' + id]
+     ELSE coalesce(r.message_ids, []) END
 
 // fragment: pack_fact_vector
 // Store the vector of a version `r` with 4 bytes a number: a list of numbers that comes as a parameter takes 8.
@@ -165,9 +170,9 @@ CALL (m) {
 
 // fragment: fact_candidate
 // What ranking needs of a version `r` that a channel found with a `score`, as `FactCandidate.from_columns` takes it.
-[r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, r.tags, r.importance, r.strength,
+[r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, coalesce(r.tags, []), r.importance, r.strength,
  r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.valid_to.epochMillis,
- {{keys_of_messages}}, r.entity_ids, similarity, coalesce(r.trusted_as, r.source_kind)]
+ {{keys_of_messages}}, {{entity_ids}}, similarity, coalesce(r.trusted_as, r.source_kind)]
 
 // fragment: memory_properties
 // The properties, the times, the subject and the object of what callers see of a version `r`.
@@ -281,7 +286,7 @@ WITH DISTINCT e ORDER BY e.created_at, e.uuid
 // fragment: link_aliases
 // Link the entity `e` to the node of each of its alias keys, and to no other; a node that no entity has left is deleted.
 CALL (e) {
-  MATCH (a:EntityAlias)-[old:ALIAS_OF]->(e) WHERE NOT a.key IN e.alias_keys
+  MATCH (a:EntityAlias)-[old:ALIAS_OF]->(e) WHERE NOT a.key IN coalesce(e.alias_keys, [])
   WITH a, old, COUNT { (a)-[:ALIAS_OF]->() } AS entities
   DELETE old
   FOREACH (_ IN CASE WHEN entities = 1 THEN [1] ELSE [] END | DELETE a)

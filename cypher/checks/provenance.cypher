@@ -65,7 +65,7 @@ WITH m.group_id AS group_id, e.uuid AS id
 MATCH (e:Entity)
 WHERE any(key IN e.alias_keys WHERE
     NOT EXISTS { MATCH (a:EntityAlias {group_id: e.group_id, key: key})-[:ALIAS_OF]->(e) })
-  OR EXISTS { MATCH (a:EntityAlias)-[:ALIAS_OF]->(e) WHERE NOT a.key IN e.alias_keys }
+  OR EXISTS { MATCH (a:EntityAlias)-[:ALIAS_OF]->(e) WHERE NOT a.key IN coalesce(e.alias_keys, []) }
 WITH e.group_id AS group_id, e.uuid AS id
 {{violation}}
 

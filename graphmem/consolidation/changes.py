@@ -24,7 +24,7 @@ from graphmem.consolidation.statements import Restated, find_changed_numbers, fi
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_to_properties
+from graphmem.memories.fact_mapping import fact_to_properties, image_of_fact
 from graphmem.memories.saving import FactWrite
 from graphmem.memories.snapshot import ElementImage, ElementKind, diff_properties
 from graphmem.memories.snapshot_store import ChangeRecorder
@@ -182,10 +182,7 @@ class FactChanges:
         """Record and write what the ledger has collected; return the images of the versions written."""
         await self._record_before()
         written = self._ledger.changed | self._ledger.created
-        images = {
-            key: ElementImage(fact_to_properties(fact), fact.subject_id, fact.object_id or fact.subject_id)
-            for key, fact in written.items()
-        }
+        images = {key: image_of_fact(fact) for key, fact in written.items()}
         await self._write_annotated()
         vectors = {fact.uuid: self._vectors[fact.content] for fact in self._merged}
         await FactWrite(self._owner, self._transaction, self._context.now, self._ledger, vectors).commit(self._changed)

@@ -11,7 +11,7 @@ from graphmem.consolidation.models import UpdateEntity
 from graphmem.consolidation.run_store import fetch_facts_of_entity
 from graphmem.memories.entity import Entity
 from graphmem.memories.fact import Fact, join_sources
-from graphmem.memories.fact_mapping import fact_from_row, profile_of
+from graphmem.memories.fact_mapping import fact_from_row, fact_to_properties, profile_of
 from graphmem.memories.memory import MemoryStatus
 from graphmem.memories.saving import FactWrite
 from graphmem.memories.snapshot import ElementKind
@@ -152,7 +152,7 @@ class EntityMerger:
                 "source": fact.subject_id,
                 "target": fact.object_id or fact.subject_id,
                 "properties": {
-                    "entity_ids": list(fact.entity_ids),
+                    "entity_ids": fact_to_properties(fact)["entity_ids"],
                     "active_hash": fact.active_hash,
                     "profile_of": profile_of(fact),
                 },
@@ -167,8 +167,8 @@ class EntityMerger:
 
     async def _write_entity(self, entity: Entity, details: EntityDetails, now: datetime) -> None:
         properties = {
-            "aliases": details.aliases,
-            "alias_keys": [name_key(name) for name in details.aliases],
+            "aliases": details.aliases or None,
+            "alias_keys": [name_key(name) for name in details.aliases] or None,
             "alias_text": " ".join(details.aliases),
             "summary": details.summary,
             "attributes": to_json(details.attributes),

@@ -16,6 +16,7 @@ from graphmem.memories.snapshot import (
     ElementKind,
     diff_properties,
     restore_element,
+    to_stored_lists,
 )
 from graphmem.runtime.errors import Conflict
 
@@ -275,7 +276,7 @@ class RollbackPlan:
         return [
             {
                 "id": element.id,
-                "properties": element.target.properties,
+                "properties": to_stored_lists(element.target.properties, element.target),
                 "source": element.target.source,
                 "target": element.target.target,
                 "labels": list(element.target.labels),
@@ -291,7 +292,7 @@ class RollbackPlan:
             current, target = element.current, element.target
             if current is None or target is None or element.is_moved:
                 continue
-            properties = diff_properties(current.properties, target.properties)
+            properties = to_stored_lists(diff_properties(current.properties, target.properties), target)
             if target.properties.get("active_hash"):
                 properties["active_hash"] = target.properties["active_hash"]
             rows.append(

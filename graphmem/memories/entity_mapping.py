@@ -47,7 +47,7 @@ def entity_ref_from_node(stored: Mapping[str, Any]) -> EntityRef:
 def named_entity_from_node(stored: Mapping[str, Any]) -> NamedEntity:
     """Return an entity with its names."""
     return NamedEntity(
-        stored["uuid"], stored["name"], stored["type"], stored.get("aliases") or (), bool(stored.get("is_user"))
+        stored["uuid"], stored["name"], stored["type"], stored.get("aliases") or [], bool(stored.get("is_user"))
     )
 
 
@@ -71,8 +71,6 @@ def new_entity_properties(
         "type": kind,
         "labels": ["Entity", kind],
         "summary": "",
-        "aliases": [],
-        "alias_keys": [],
         "alias_text": "",
         "attributes": to_json(entity.attributes),
         "is_user": is_user,

@@ -189,7 +189,7 @@ class EntityStore:
         nodes = [row["entity"] for row in rows]
         by_alias: dict[str, Row] = {}
         for node in nodes:
-            for key in node["alias_keys"]:
+            for key in node["alias_keys"] or ():
                 if key in keys:
                     by_alias.setdefault(key, node)
         return by_alias | {node["name_key"]: node for node in nodes if node["name_key"] in keys}

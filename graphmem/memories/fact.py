@@ -153,6 +153,11 @@ class Fact:
         return self.valid_from >= self.valid_to
 
     @property
+    def end_ids(self) -> tuple[str, ...]:
+        """The ids of its subject and, if it has one, of its object."""
+        return end_ids(self.subject_id, self.object_id)
+
+    @property
     def mentioned_ids(self) -> set[str]:
         """The ids of the entities that the fact mentions beside its subject and object."""
         return set(self.entity_ids) - {self.subject_id, self.object_id}
@@ -188,6 +193,11 @@ class Fact:
         if self.status is MemoryStatus.SUPERSEDED and not self.retired and self.valid_to > now:
             return MemoryStatus.ACTIVE
         return self.status
+
+
+def end_ids(subject_id: str, object_id: str | None) -> tuple[str, ...]:
+    """Return the ids of a subject and an object, once where they are the same or there is no object."""
+    return (subject_id, object_id) if object_id and object_id != subject_id else (subject_id,)
 
 
 def join_sources(*sources: Iterable[str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, get_type_hints
 
 from graphmem.memories.entity import EntityRef
-from graphmem.memories.fact import Fact
+from graphmem.memories.fact import Fact, end_ids
 from graphmem.memories.memory import Memory, MemorySource, MemoryStatus, MemoryType, MemoryVersion, Scope
 from graphmem.memories.snapshot import ElementImage
 from graphmem.neo4j.driver_values import to_json
@@ -59,7 +59,7 @@ NEXT_VECTOR_PROPERTY = "next_vector"
 """The property of facts, entities and messages that holds their vector of the next model while they are re-embedded."""
 
 _ENCODERS: dict[Any, Callable[[Any], Any]] = {
-    tuple[str, ...]: list,
+    tuple[str, ...]: lambda items: list(items) or None,  # an empty list would take 128 bytes
     tuple[str, ...] | None: lambda items: list(items) if items else None,
     dict[str, Any]: to_json,
     dict[str, Any] | None: lambda value: to_json(value) if value else None,
@@ -88,6 +88,9 @@ _ENCODED_FIELDS = tuple((field.name, field.property_name, _ENCODERS.get(field.ty
 _DECODED_FIELDS = tuple((field.name, field.property_name, _DECODERS.get(field.type)) for field in FACT_FIELDS)
 """Attribute, property and coding of each field, looked up once: a search maps some 350 fields."""
 
+LIST_PROPERTIES = tuple(field.property_name for field in FACT_FIELDS if field.type == tuple[str, ...])
+"""Lists that every version has; one that is empty is not stored."""
+
 _COPIED_TO_MEMORY = tuple(
     field.name for field in FACT_FIELDS if field.name in Memory.model_fields and field.name != "status"
 )
@@ -95,12 +98,18 @@ _COPIED_TO_MEMORY = tuple(
 
 
 def fact_to_properties(fact: Fact) -> dict[str, Any]:
-    """Return all properties of a fact's edge but its vector; absent ones are None, so that setting them clears."""
+    """Return all properties of a fact's edge but its vector; absent ones are None, so that setting them clears.
+
+    Empty lists are absent, but for that of Graphiti, and so are the entities of a fact that are just its subject and
+    object.
+    """
     properties = {
         property_name: encode(getattr(fact, name)) if encode else getattr(fact, name)
         for name, property_name, encode in _ENCODED_FIELDS
     }
     return properties | {
+        "entity_ids": None if fact.entity_ids == fact.end_ids else properties["entity_ids"],
+        "episodes": list(fact.episodes),
         "group_key": group_key(fact.group_id),
         "valid_from": fact.valid_from,
         "valid_to": fact.valid_to,
@@ -129,12 +138,25 @@ def fact_from_row(row: Mapping[str, Any]) -> Fact:
     }
     attributes["search_text"] = attributes["search_text"] or ""
     subject_id, object_id = row["subject_id"], row["object_id"]
+    attributes["entity_ids"] = attributes["entity_ids"] or end_ids(subject_id, object_id)
     return Fact(**attributes, subject_id=subject_id, object_id=object_id if object_id != subject_id else None)
+
+
+def with_lists(properties: Mapping[str, Any], subject_id: str, object_id: str) -> dict[str, Any]:
+    """Return the properties of an edge with the lists that are not stored."""
+    lists = {name: properties.get(name) or [] for name in LIST_PROPERTIES}
+    return {**properties, **lists, "entity_ids": lists["entity_ids"] or list(end_ids(subject_id, object_id))}
 
 
 def fact_from_image(image: ElementImage) -> Fact:
     """Return the fact of an image of its edge."""
     return fact_from_row({"fact": image.properties, "subject_id": image.source, "object_id": image.target})
+
+
+def image_of_fact(fact: Fact) -> ElementImage:
+    """Return the image of the edge of a fact, in which None stands for an absent property."""
+    object_id = fact.object_id or fact.subject_id
+    return ElementImage(with_lists(fact_to_properties(fact), fact.subject_id, object_id), fact.subject_id, object_id)
 
 
 STRENGTH_DECIMALS = 4

@@ -240,7 +240,7 @@ class FactSave:
         entities = [
             named_entity_from_node(node)
             for node in nodes
-            if not keys.isdisjoint((node["name_key"], *node["alias_keys"]))
+            if not keys.isdisjoint((node["name_key"], *(node["alias_keys"] or ())))
         ]
         known = {key for entity in entities for key in map(name_key, (entity.name, *entity.aliases))}
         new = {name_key(entity.name): entity for memory in memories for entity in memory.entities}

@@ -13,6 +13,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer
 
+from graphmem.memories.fact import end_ids
+from graphmem.neo4j.schema import LISTS_OF_GRAPHITI
+
 
 class ElementKind(StrEnum):
     """The kinds of graph elements that a run changes, in the order in which a rollback restores them."""
@@ -164,6 +167,16 @@ def _changed_fields(after: ElementImage, current: ElementImage) -> tuple[str, ..
     if after.endpoints != current.endpoints:
         fields.add(ENDPOINTS_FIELD)
     return tuple(sorted(fields))
+
+
+def to_stored_lists(properties: Mapping[str, Any], image: ElementImage) -> dict[str, Any]:
+    """Return properties of the image of a node or an edge with None for the lists that are not stored."""
+    stored = {
+        name: None if value == [] and name not in LISTS_OF_GRAPHITI else value for name, value in properties.items()
+    }
+    if image.source and stored.get("entity_ids") == list(end_ids(image.source, image.target)):
+        stored["entity_ids"] = None
+    return stored
 
 
 def diff_properties(current: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from graphmem.memories.fact_mapping import with_lists
 from graphmem.memories.snapshot import (
     RETIRED_PROPERTIES,
     ElementChange,
@@ -27,6 +28,7 @@ _IMAGE_QUERIES = {
     ElementKind.EPISODE: "snapshots.fetch_episode_images",
     ElementKind.MENTION: "snapshots.fetch_mention_images",
 }
+_LISTS_OF_ENTITIES = ("aliases", "alias_keys")
 _VECTOR_PROPERTIES = ("fact_embedding", "name_embedding", "next_vector")
 
 
@@ -139,13 +141,18 @@ async def fetch_images(
     if not ids:
         return {}
     rows = await transaction.run(_IMAGE_QUERIES[kind], group_id=group_id, ids=list(ids))
-    return {row["id"]: _image_from_row(row) for row in rows}
+    return {row["id"]: _image_from_row(kind, row) for row in rows}
 
 
-def _image_from_row(row: Row) -> ElementImage:
+def _image_from_row(kind: ElementKind, row: Row) -> ElementImage:
+    """Return an image with the lists that the element has, empty ones included, which are not stored."""
     properties = {
         name: value for name, value in row["properties"].items() if name not in _VECTOR_PROPERTIES and value is not None
     }
+    if kind is ElementKind.FACT:
+        properties = with_lists(properties, row["source"], row["target"])
+    if kind is ElementKind.ENTITY:
+        properties = {name: [] for name in _LISTS_OF_ENTITIES} | properties
     return ElementImage(properties, row["source"], row["target"], tuple(sorted(row["labels"] or ())))
 
 

@@ -33,6 +33,9 @@ class LinkType(StrEnum):
     SEEN_IN = "SEEN_IN"
 
 
+LISTS_OF_GRAPHITI = frozenset({"episodes", "entity_edges"})
+"""Lists of facts and of messages that Graphiti requires: they are stored even where they are empty."""
+
 RESERVED_LABELS = frozenset(RecordLabel) | {
     "ApiKey",
     "Change",

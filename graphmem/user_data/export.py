@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,13 @@ from pydantic import TypeAdapter
 
 from graphmem.memories.entity import EntityRef
 from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import NEXT_VECTOR_PROPERTY, SHADOW_PROPERTIES, VECTOR_PROPERTY, fact_from_row
+from graphmem.memories.fact_mapping import (
+    NEXT_VECTOR_PROPERTY,
+    SHADOW_PROPERTIES,
+    VECTOR_PROPERTY,
+    fact_from_row,
+    with_lists,
+)
 from graphmem.neo4j.driver import Graph, StreamTransaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import Unavailable
@@ -23,6 +29,7 @@ from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
 from graphmem.user_data.export_document import EmbeddingInfo, UserExport
 from graphmem.user_data.export_entries import (
+    RECORD_PROPERTIES,
     EntityProperties,
     ExportedEntity,
     ExportedLink,
@@ -31,6 +38,8 @@ from graphmem.user_data.export_entries import (
     ExportEntry,
     FactProperties,
     LinkProperties,
+    NodeProperties,
+    Properties,
     UserProperties,
 )
 from graphmem.user_data.export_writer import ExportWriter, RecordsWriter
@@ -105,7 +114,7 @@ class StoredUser:
     async def get_properties(self) -> UserProperties:
         """Return the properties of the user's own node."""
         rows = await self._transaction.run("export.get_user", group_id=self._group_id)
-        return UserProperties.model_validate(_exported(rows[0]["user"]) if rows else {})
+        return UserProperties.model_validate(_exported(rows[0]["user"], UserProperties) if rows else {})
 
     async def entries(self) -> AsyncIterator[ExportEntry]:
         """Yield every entry as it is read, section by section in a stable order."""
@@ -113,13 +122,14 @@ class StoredUser:
             yield ExportedEntity(
                 key=row["node"]["uuid"],
                 labels=sorted(row["labels"]),
-                properties=EntityProperties.model_validate(_exported(row["node"])),
+                properties=EntityProperties.model_validate(_exported(row["node"], EntityProperties)),
             )
         async for row in self._transaction.stream("export.stream_facts", group_id=self._group_id):
+            fact = with_lists(row["fact"], row["subject_id"], row["object_id"])
             yield ExportedVersion(
                 subject_id=row["subject_id"],
                 object_id=row["object_id"],
-                properties=FactProperties.model_validate(_exported(row["fact"])),
+                properties=FactProperties.model_validate(_exported(fact, FactProperties)),
                 vector=row["vector"],
             )
         keys = await self._list_record_keys()
@@ -156,7 +166,7 @@ class StoredUser:
                     {
                         "key": keys[row["element_id"]],
                         "labels": row["labels"],
-                        "properties": _exported(row["properties"]),
+                        "properties": _exported(row["properties"], _properties_of_record(row["labels"])),
                     }
                 )
 
@@ -167,16 +177,21 @@ class StoredUser:
                 type=row["type"],
                 start=keys[row["start"]],
                 end=keys.get(row["end"], row["end_uuid"]),
-                properties=LinkProperties.model_validate(_exported(row["properties"])),
+                properties=LinkProperties.model_validate(_exported(row["properties"], LinkProperties)),
             )
             for row in rows
         ]
         return sorted(links, key=lambda link: (link.type, link.start, link.end))
 
 
-def _exported(stored: Row) -> dict[str, Any]:
-    """Return stored properties without those that are not exported."""
-    return {name: value for name, value in stored.items() if name not in _UNEXPORTED_PROPERTIES and value is not None}
+def _exported(stored: Row, model: type[Properties]) -> dict[str, Any]:
+    """Return stored properties without those that are not exported, with the lists that are not stored: empty ones."""
+    given = {name: value for name, value in stored.items() if name not in _UNEXPORTED_PROPERTIES and value is not None}
+    return {**{name: [] for name in model.required_lists()}, **given}
+
+
+def _properties_of_record(labels: Iterable[str]) -> type[NodeProperties]:
+    return next(RECORD_PROPERTIES[label] for label in labels if label in RECORD_PROPERTIES)
 
 
 PART_BYTES = 64 * 1024

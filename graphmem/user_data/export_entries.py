@@ -7,9 +7,10 @@ among their fields.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -39,7 +40,7 @@ from graphmem.conversations.session import (
 )
 from graphmem.memories.entity import parse_entity_type
 from graphmem.memories.memory import MAX_CONTENT_LENGTH, MemoryStatus, MemoryType, Predicate
-from graphmem.neo4j.schema import LinkType, RecordLabel
+from graphmem.neo4j.schema import LISTS_OF_GRAPHITI, LinkType, RecordLabel
 from graphmem.runtime.field_types import (
     MAX_NAME_LENGTH,
     EntityName,
@@ -139,13 +140,26 @@ class Properties(ExportModel):
     def _sort_present(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {name: value for name, value in sorted(handler(self).items()) if value is not None}
 
+    @classmethod
+    @cache
+    def required_lists(cls) -> tuple[str, ...]:
+        """Return the names of the lists that an export always has."""
+        fields = cls.model_fields.items()
+        return tuple(name for name, field in fields if field.is_required() and get_origin(field.annotation) is list)
+
     def with_ids(self, ids: Mapping[str, str]) -> Self:
         """Return the properties with the ids that `ids` maps replaced."""
         return self.model_copy(update={name: replace_ids(getattr(self, name), ids) for name in self.id_fields})
 
     def to_graph(self) -> dict[str, Any]:
-        """Return the properties as Neo4j stores them: times as `datetime`, enumerations as text."""
-        return {name: str(value) if isinstance(value, str) else value for name, value in self.model_dump().items()}
+        """Return the properties as the graph stores them: times as `datetime`, enumerations as text, no empty lists."""
+        return {name: _to_stored(name, value) for name, value in self.model_dump().items()}
+
+
+def _to_stored(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return str(value)
+    return None if value == [] and name not in LISTS_OF_GRAPHITI else value
 
 
 def replace_ids(value: Any, ids: Mapping[str, str]) -> Any:
@@ -699,5 +713,15 @@ ExportedRecord = Annotated[
     ),
 ]
 """A node other than an entity; its label decides the model."""
+
+
+def _record_properties() -> Iterator[tuple[str, type[NodeProperties]]]:
+    for tagged in get_args(get_args(ExportedRecord)[0]):
+        record, tag = get_args(tagged)
+        yield tag.tag, record.model_fields["properties"].annotation
+
+
+RECORD_PROPERTIES = dict(_record_properties())
+"""The properties of every kind of record, by its label."""
 
 ExportEntry = ExportedEntity | ExportedVersion | ExportedRecord | ExportedLink

@@ -92,7 +92,7 @@ def version_row(owner: Owner, version: ExportedVersion, ids: Mapping[str, str], 
 
 def mentions_others(version: Row) -> bool:
     """Return whether a version mentions entities beside its subject and object."""
-    return bool({*version["properties"]["entity_ids"]} - {version["subject_id"], version["object_id"]})
+    return bool({*(version["properties"]["entity_ids"] or ())} - {version["subject_id"], version["object_id"]})
 
 
 def link_row(owner: Owner, link: ExportedLink, node_ids: Mapping[str, str | int]) -> Row:

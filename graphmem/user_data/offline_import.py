@@ -1,7 +1,8 @@
 """Importing exports offline: Neo4j's import tool makes a new database of them, without transactions.
 
 Everything happens in a folder beside the database to be: the exports become tables, the tool makes a database of the
-tables, a server makes the indexes. Only a complete database is moved to its place.
+tables, a server makes the indexes. Only a complete database is moved to its place. Each import has a folder of its own,
+so that what a killed one left running writes nothing into that of the next, which ends it and removes what it wrote.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
+import secrets
 import shutil
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -29,7 +32,7 @@ from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded.home import NEO4J_USER, Neo4jHome
 from graphmem.neo4j.embedded.import_tool import import_tables
-from graphmem.neo4j.embedded.server import EmbeddedNeo4j, paused_server, stop_server
+from graphmem.neo4j.embedded.server import EmbeddedNeo4j, kill_processes_in, paused_server, stop_server
 from graphmem.neo4j.migrations import migrate, split_statements
 from graphmem.runtime.errors import ConfigurationError, GraphmemError, InvalidInput
 from graphmem.runtime.files import FileLock, cypher_root, free_bytes, to_megabytes
@@ -54,7 +57,7 @@ from graphmem.user_data.offline_tables import (
 )
 
 SIDE_FOLDER = ".offline-import"
-"""The folder in a data folder in which a database is made."""
+"""The folder in a data folder in which each import has a folder where it makes its database."""
 
 SPACE_FACTOR = 4
 """Bytes of disk that a byte of the exports may take: tables, database, and the indexes while they are made."""
@@ -94,18 +97,22 @@ async def import_offline(
     two exports that share ids. Whatever happens, there is a complete database or none.
     """
     progress = progress or OfflineProgress()
-    folder = _free_data_folder(settings)
-    paths = await asyncio.to_thread(_list_exports, source)
-    model = await _describe_configured_model(settings, progress.start)
+    home = _embedded_home(settings)
+    folder = home.path.parent
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _check_space(folder, paths)
     lock = FileLock(folder / f"{SIDE_FOLDER}.lock")
     if not lock.try_acquire():
         raise InvalidInput(f"Another offline import into {folder} runs: wait until it has ended.")
-    side = folder / SIDE_FOLDER
+    sides = folder / SIDE_FOLDER
     try:
-        await _clear(side)
-        side.mkdir(mode=0o700)
+        await _clear(sides)
+        _refuse_server(home)
+        _refuse_database(home)
+        paths = await asyncio.to_thread(_list_exports, source)
+        model = await _describe_configured_model(settings, progress.start)
+        _check_space(folder, paths)
+        side = sides / secrets.token_hex(8)
+        side.mkdir(mode=0o700, parents=True)
         phases = _Phases()
         counts = await asyncio.to_thread(_write_tables, side / "tables", tenant, paths, model, progress.on_written)
         phases.end("files")
@@ -115,7 +122,7 @@ async def import_offline(
             for name in ("password", "data"):  # the data last: it is what a database is recognised by
                 (side / "neo4j" / name).replace(home.path / name)
     finally:
-        await _clear(side)
+        await _clear(sides)
         lock.release()
     versions, seconds = counts["versions"], sum(phases.seconds.values())
     return OfflineImport(
@@ -140,21 +147,21 @@ class _Phases:
         self._began = now
 
 
-def _free_data_folder(settings: Settings) -> Path:
-    """Return the data folder; raise ConfigurationError or InvalidInput unless a new database can be made in it."""
+def _embedded_home(settings: Settings) -> Neo4jHome:
     if settings.neo4j_uri:
         raise ConfigurationError(
             "An offline import makes a new embedded database, but GRAPHMEM_NEO4J_URI names a server: unset it, or "
             "import without --offline."
         )
-    home = Neo4jHome.in_data_dir(settings.data_dir)
+    return Neo4jHome.in_data_dir(settings.data_dir)
+
+
+def _refuse_server(home: Neo4jHome) -> None:
     if home.info() is not None:
         raise InvalidInput(
             f"Neo4j runs in {home.path}: stop what uses it (`graphmem db stop`) and set GRAPHMEM_DATA_DIR to a new "
             "folder, or import without --offline."
         )
-    _refuse_database(home)
-    return home.path.parent
 
 
 def _refuse_database(home: Neo4jHome) -> None:
@@ -191,11 +198,21 @@ async def _describe_configured_model(settings: Settings, start: StartProgress) -
         await embedder.aclose()
 
 
-async def _clear(side: Path) -> None:
-    """Remove what an import left, whose server may still run."""
-    if await asyncio.to_thread(side.exists):
+async def _clear(sides: Path) -> None:
+    """Remove the folders of imports, after the end of what was started in them."""
+    if not await asyncio.to_thread(sides.exists):
+        return
+    for side in await asyncio.to_thread(lambda: [*sides.iterdir()]):
         await stop_server(side)
-        await asyncio.to_thread(shutil.rmtree, side)
+    await asyncio.to_thread(kill_processes_in, sides)
+    await asyncio.to_thread(_remove, sides)
+
+
+def _remove(sides: Path) -> None:
+    for side in sides.iterdir():
+        removed = side.with_suffix(".removed")  # under another name no process that still ends makes a file in it
+        shutil.rmtree(side.rename(removed))
+    sides.rmdir()
 
 
 # The first phase: tables
@@ -219,7 +236,7 @@ def _write_tables(
     embedding, now = EmbeddingInfo(model=model.name, dimension=model.dimension), utc_now()
     counts, hashes = Counter[str](), bytearray()
     processes = min(os.cpu_count() or 1, len(paths))
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), initializer=_end_with_parent) as pool:
         tasks = [
             pool.submit(_write_user, folder, tenant, path, number, embedding, now)
             for number, path in enumerate(paths, 1)
@@ -235,6 +252,18 @@ def _write_tables(
             raise
     _refuse_shared_ids(hashes)
     return counts
+
+
+def _end_with_parent() -> None:
+    """Have this process end with the import, even if that is killed: it would wait for its next file forever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _refuse_shared_ids(hashes: bytearray) -> None:
@@ -380,7 +409,7 @@ async def _make_database(
         graph = Graph(server.info.uri, NEO4J_USER, server.info.password)
         try:
             async with graph.patience(ANSWER_SECONDS):
-                text = (cypher_root() / "admin" / "fill_empty_lists.cypher").read_text(encoding="utf-8")
+                text = (cypher_root() / "admin" / "fill_lists_of_graphiti.cypher").read_text(encoding="utf-8")
                 for statement in split_statements(text):
                     await graph.apply_schema(statement)
                 phases.end("empty lists")

@@ -18,17 +18,16 @@ from graphmem.runtime.errors import InvalidInput
 from graphmem.tenants.owners import Owner
 from graphmem.user_data.export_document import UserExport
 from graphmem.user_data.export_entries import (
+    RECORD_PROPERTIES,
     EntityProperties,
     ExportedEntity,
     ExportedEpisode,
     ExportedLink,
-    ExportedRecord,
     ExportedSession,
     ExportedVersion,
     ExportEntry,
     FactProperties,
     LinkProperties,
-    NodeProperties,
     Properties,
     UserProperties,
 )
@@ -39,9 +38,6 @@ FIELD_DELIMITER = "\x1f"
 
 ITEM_DELIMITER = "\x1e"
 """Between two items of a list: the record separator of ASCII. The tool has no way to quote it inside an item."""
-
-EMPTY_LIST = [FIELD_DELIMITER]
-"""What stands for an empty list in a column that may also be absent, until `fill_empty_lists.cypher` has run."""
 
 _FIRST_REVISION = 1
 """The revision of what the first write of a user stores."""
@@ -62,8 +58,6 @@ class Table:
     ends: tuple[str, ...]
     columns: Mapping[str, str]
     labels_vary: bool = False
-    optional_lists: frozenset[str] = frozenset()
-    """Columns that may be absent or an empty list, which the tool does not tell apart."""
 
     @property
     def is_of_nodes(self) -> bool:
@@ -80,8 +74,6 @@ class Table:
         """Return a row; raise InvalidInput for a value that the tool cannot read."""
         if unknown := properties.keys() - self.columns.keys():
             raise AssertionError(f"{self.name} has no column for {', '.join(sorted(unknown))}")
-        if empty := [name for name in self.optional_lists if properties.get(name) == []]:
-            properties = {**properties, **dict.fromkeys(empty, EMPTY_LIST)}
         values = [_field(properties.get(name)) for name in self.columns]
         return (
             FIELD_DELIMITER.join([*map(str, ends), *values, *([ITEM_DELIMITER.join(labels)] if labels else [])]) + "\n"
@@ -141,28 +133,9 @@ def _columns(model: type[Properties]) -> dict[str, str]:
 _TEXT, _TIME, _NUMBER = "string", "datetime", "long"
 
 
-def _optional_lists(model: type[Properties]) -> frozenset[str]:
-    """Return the fields that are a list or None."""
-    return frozenset(
-        name
-        for name, field in model.model_fields.items()
-        if not field.is_required() and _column_type(field.annotation) == "string[]"
-    )
-
-
-def _node_table(
-    name: str, columns: Mapping[str, str], *, labels_vary: bool = False, optional_lists: frozenset[str] = frozenset()
-) -> Table:
+def _node_table(name: str, columns: Mapping[str, str], *, labels_vary: bool = False) -> Table:
     owned = {"group_id": _TEXT, "group_key": _TEXT, "revision": _NUMBER}
-    return Table(name, (":ID",), {**columns, **owned}, labels_vary, optional_lists)
-
-
-def _record_models() -> Iterator[tuple[str, type[NodeProperties]]]:
-    """Yield the label and the properties of every kind of record."""
-    for tagged in get_args(get_args(ExportedRecord)[0]):
-        record = get_args(tagged)[0]
-        [label] = get_args(get_args(record.model_fields["labels"].annotation)[0]) or ("",)
-        yield label, record.model_fields["properties"].annotation
+    return Table(name, (":ID",), {**columns, **owned}, labels_vary)
 
 
 USERS = _node_table(
@@ -172,10 +145,7 @@ USERS = _node_table(
 )
 ENTITIES = _node_table("Entity", _columns(EntityProperties), labels_vary=True)
 ALIASES = _node_table("EntityAlias", {"key": _TEXT})
-RECORDS = {
-    label: _node_table(label, _columns(model), optional_lists=_optional_lists(model))
-    for label, model in _record_models()
-}
+RECORDS = {label: _node_table(label, _columns(model)) for label, model in RECORD_PROPERTIES.items()}
 
 _ENDS = (":START_ID", ":END_ID")
 FACTS = Table(

@@ -21,7 +21,8 @@ async def stored_intents(harness: ContextHarness) -> list[dict[str, object]]:
     return await harness.graph.read(
         lambda transaction: transaction.run_text(
             "MATCH (:User)-[:ASKS]->(i:LearnedIntent {group_id: $group})-[:LEARNED_FROM]->(m:Episodic) "
-            "RETURN i.intent AS intent, i.confidence_score AS confidence, i.successful_queries AS queries, "
+            "RETURN i.intent AS intent, i.confidence_score AS confidence, "
+            "coalesce(i.successful_queries, []) AS queries, "
             "i.positive AS positive, i.negative AS negative, count(m) AS evidence",
             {"group": harness.owner.group_id},
         )

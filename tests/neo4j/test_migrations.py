@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from graphmem.app.bootstrap import Services
-from graphmem.memories.memory import MemoryIn
+from graphmem.memories.listing import ListFilters
+from graphmem.memories.memory import Memory, MemoryIn
 from graphmem.models.embedder import Embedder
 from graphmem.models.embedding_models import EmbeddingModel
-from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.driver import Graph, Row
 from graphmem.neo4j.migrations import (
     AppliedMigration,
     Migration,
@@ -70,6 +71,46 @@ async def test_names_and_references_of_the_first_release_are_moved(
         )
     )
     assert rows == []
+
+
+async def test_empty_lists_of_an_earlier_version_are_read_as_before_and_removed(
+    graph: Graph, embedder: Embedder, memory: Services, owner: Owner
+) -> None:
+    trip = MemoryIn(content="Mara sailed to Oslo", object={"name": "Oslo"})
+    tagged = MemoryIn(content="Mara keeps bees", tags=["garden"], entities=[{"name": "Bob"}])
+    await memory.memories.save(owner, [trip, tagged])
+    group = {"group_id": owner.group_id}
+
+    async def read(text: str) -> list[Row]:
+        return await graph.read(lambda transaction: transaction.run_text(text, group))
+
+    async def list_memories() -> list[list[Memory]]:
+        filters = ListFilters(), ListFilters(not_tag=["garden"], entity="Oslo")
+        return [(await memory.memories.page(owner, given)).items for given in filters]
+
+    as_absent = await list_memories()
+    assert [found.content for found in as_absent[1]] == ["Mara sailed to Oslo"]
+    of_earlier_version = """
+        MATCH (s:Entity {group_id: $group_id})-[r:RELATES_TO]->(o)
+        SET r.tags = coalesce(r.tags, []), r.message_ids = [], r.episodes = [], r.supersedes = [], r.contests = [],
+            r.associations = [], r.entity_ids = coalesce(r.entity_ids, [s.uuid, o.uuid]),
+            s.aliases = [], s.alias_keys = []"""
+    await graph.write(lambda transaction: transaction.run_text(of_earlier_version, group))
+    assert await list_memories() == as_absent
+
+    [migration] = [migration for migration in load_migrations() if migration.version == 17]
+    for statement in migration.statements(embedder.dimension):
+        await graph.apply_schema(statement)
+    assert await list_memories() == as_absent
+    lists = """
+        MATCH (s:Entity {group_id: $group_id})-[r:RELATES_TO]->() UNWIND [s, r] AS element UNWIND keys(element) AS name
+        WITH r, name, element[name] AS value WHERE valueType(value) STARTS WITH 'LIST<STRING'
+        RETURN r.fact AS fact, collect(DISTINCT name) AS names, min(size(value)) AS shortest"""
+    found = {row["fact"]: (set(row["names"]), row["shortest"]) for row in await read(lists)}
+    assert found == {
+        "Mara sailed to Oslo": ({"labels"}, 2),
+        "Mara keeps bees": ({"labels", "tags", "entity_ids"}, 1),
+    }
 
 
 async def test_concurrent_processes_can_create_the_schema(graph: Graph) -> None:

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import re
+import signal
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from graphmem.app.bootstrap import Services
-from graphmem.memories.fact_mapping import FACT_FIELDS
 from graphmem.memories.memory import MemoryIn
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.migrations import load_migrations
 from graphmem.placement.copying import Side
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
-from graphmem.runtime.files import cypher_root
 from graphmem.runtime.settings import Settings
 from graphmem.search.models import SearchQuery
 from graphmem.tenants.owners import Owner
 from graphmem.user_data.offline_import import SIDE_FOLDER, OfflineProgress, import_offline
-from graphmem.user_data.offline_tables import ENTITIES, RECORDS
 from tests.user_data.complete_user import fill_user
 
 NODES = """
@@ -45,8 +48,23 @@ CONSTRAINTS = (
     "SHOW CONSTRAINTS YIELD name, type, labelsOrTypes, properties RETURN name, type, labelsOrTypes, properties"
 )
 
+ROOT = Path(__file__).parents[2]
+KILLED_IMPORT = Path(__file__).with_name("killed_offline_import.py")
+
 RANDOM = {"life", "last_write_at"}
 """What differs between two imports of one user: the random id of a life, and when the user was imported."""
+
+
+LISTS = """
+CALL () {
+  MATCH (n) WHERE n.group_id STARTS WITH $prefix RETURN n AS element
+  UNION ALL
+  MATCH (a)-[r]->() WHERE a.group_id STARTS WITH $prefix RETURN r AS element
+}
+UNWIND keys(element) AS name
+WITH name, element[name] AS value WHERE valueType(value) STARTS WITH 'LIST'
+RETURN name, min(size(value)) AS shortest
+"""
 
 
 async def rows(graph: Graph, text: str, **parameters: Any) -> list[dict[str, Any]]:
@@ -134,6 +152,9 @@ async def test_an_offline_import_makes_the_graph_that_an_import_makes(
         made = await describe(graph, tenant)
         assert made.counts == expected.counts
         assert made.digest == expected.digest
+        shortest = {row["name"]: row["shortest"] for row in await rows(graph, LISTS, prefix=f"{tenant}:")}
+        assert {"tags", "message_ids", "aliases"} <= shortest.keys()
+        assert min(shortest.values()) > 0, "an empty list is not stored"
         made_schema, schema = await describe_schema(graph), await describe_schema(memory.components.graph)
         assert made_schema.items() <= schema.items(), "a database that other tests share may have more"
         assert list_schema_names() <= {name.split()[0] for name in made_schema}
@@ -190,11 +211,44 @@ def broken_exports(export: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str
     yield {**export, "memories": [{**memory, "properties": tags}]}, "cannot read"
 
 
-def test_every_list_that_may_be_empty_is_filled() -> None:
-    text = (cypher_root() / "admin" / "fill_empty_lists.cypher").read_text("utf-8")
-    names = {field.property_name for field in FACT_FIELDS if field.type == tuple[str, ...]}
-    for table in (ENTITIES, *RECORDS.values()):
-        names |= {name for name, kind in table.columns.items() if kind == "string[]"}
-    never_empty = {"labels", "mentioned_in", "memory_ids"}
-    for name in names - never_empty:
-        assert f"{name} = " in text, name
+POINTS = ("written", "imported", "populated", "data")
+"""Where an import is killed: among the tables, in the tool, while a server runs, and when the database is in place."""
+
+
+def processes_of(mark: str) -> list[str]:
+    """Return the command lines of the processes that have a mark in their environment."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("MARK_OF_TEST") == mark:
+                found.append(" ".join(process.cmdline()))
+    return found
+
+
+@pytest.mark.timeout(400)
+async def test_a_killed_offline_import_is_completed_by_the_next(
+    tenant: str, exports: Path, new_installation: Settings, embedder: Embedder
+) -> None:
+    folder = new_installation.data_dir
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GRAPHMEM_NEO4J_")}
+    environment = {**inherited, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'api'}", "MARK_OF_TEST": tenant}
+    for point in POINTS:
+        if point == "data":  # as a kill before the last move leaves it
+            (folder / "neo4j").mkdir()
+            (folder / "neo4j" / "password").write_text("of an import that was killed")
+        arguments = (str(KILLED_IMPORT), str(folder), tenant, str(exports), point)
+        process = await asyncio.create_subprocess_exec(sys.executable, *arguments, env=environment)
+        assert await process.wait() == -signal.SIGKILL
+        assert (folder / "neo4j" / "data").exists() == (point == "data"), "there is a complete database or none"
+
+    # The last one had moved the database to its place: there is nothing to be done again, only to be removed.
+    with pytest.raises(InvalidInput, match="has a database already"):
+        await import_offline(new_installation, tenant, exports)
+    assert not (folder / SIDE_FOLDER).exists()
+    async with asyncio.timeout(30):
+        while processes_of(tenant):  # noqa: ASYNC110 - processes end by themselves
+            await asyncio.sleep(0.2)
+    async with Services.open(new_installation, worker=False, embedder=embedder) as services:
+        for name in ("mara", "jo"):
+            exported = await services.exports.export(Owner(tenant, name))
+            assert exported == (exports / f"{name}.json").read_bytes()

@@ -80,8 +80,8 @@ CALL () {
 MATCH (s)-[r:RELATES_TO {group_id: $group_id}]->()
 WHERE r.expired_at IS NULL AND r.valid_from <= $now AND r.valid_to > $now
   AND NOT r.immutable AND r.scope <> 'global' AND r.fact_embedding IS NOT NULL AND {{is_statement}}
-RETURN r.memory_id AS memory_id, r.fact AS content, s.uuid AS subject_id, r.scope AS scope, r.domain AS domain, r.entity_ids AS entity_ids,
-       size(r.associations) AS associations, r.first_created_at AS created_at, r.access_count AS access_count,
+RETURN r.memory_id AS memory_id, r.fact AS content, s.uuid AS subject_id, r.scope AS scope, r.domain AS domain, {{entity_ids}} AS entity_ids,
+       size(coalesce(r.associations, [])) AS associations, r.first_created_at AS created_at, r.access_count AS access_count,
        r.consolidated_at IS NULL AS is_new, r.compressed_at IS NOT NULL AS considered_for_compression, r.fact_embedding AS vector
 
 // name: fetch_entity_names(group_id)
@@ -124,7 +124,7 @@ UNWIND range(i + 1, size(found) - 1) AS j
 WITH found[i] AS one, found[j] AS other
 WHERE one.subject = other.subject AND one.fact.scope = other.fact.scope
   AND coalesce(one.fact.domain, '') = coalesce(other.fact.domain, '')
-  AND NOT other.fact.memory_id IN one.fact.associations
+  AND NOT other.fact.memory_id IN coalesce(one.fact.associations, [])
   AND 2 * vector.similarity.cosine(one.fact.fact_embedding, other.fact.fact_embedding) - 1 >= $min_similarity
 RETURN [one.fact.memory_id, other.fact.memory_id] AS ids, [one.fact.version, other.fact.version] AS versions
 

@@ -74,7 +74,7 @@ CALL (write_version) {
     MATCH (s:Session) WHERE s.group_id = $group_id AND s.updated_at <= $now AND s.kind = 'conversation'
       AND ($session_id IS NULL OR s.session_id <> $session_id)
     WITH s ORDER BY s.updated_at DESC, s.session_id LIMIT 50
-    RETURN collect([s.session_id, s.title, s.summary, s.topic_tags, s.intent_sequence,
+    RETURN collect([s.session_id, s.title, s.summary, coalesce(s.topic_tags, []), coalesce(s.intent_sequence, []),
                     s.updated_at.epochSeconds * 1000000 + s.updated_at.microsecond]) AS sessions
   }
   CALL () {
@@ -156,12 +156,12 @@ CALL (valid_at, known_at) {
   MATCH (s:Session) WHERE s.group_id = $group_id AND s.kind = 'conversation' AND s.updated_at <= $updated_until
     AND ($excluded_session_id IS NULL OR s.session_id <> $excluded_session_id)
   WITH valid_at, known_at, s, ' ' + toLower(coalesce(s.title, '') + ' ' + coalesce(s.summary, '') + ' ' +
-    reduce(all = '', tag IN s.topic_tags + s.intent_sequence | all + ' ' + replace(replace(tag, '_', ' '), '-', ' '))) AS text
+    reduce(all = '', tag IN coalesce(s.topic_tags, []) + coalesce(s.intent_sequence, []) | all + ' ' + replace(replace(tag, '_', ' '), '-', ' '))) AS text
   WITH valid_at, known_at, s, coalesce($weights[s.session_id], 0.0) +
     CASE WHEN size($words) = 0 THEN 0.0 ELSE toFloat(size([word IN $words WHERE text CONTAINS ' ' + word])) / size($words) END AS score
   WHERE score > 0
   WITH valid_at, known_at, s, score ORDER BY score DESC, s.updated_at DESC, s.session_id LIMIT $limit
-  RETURN collect([s {.session_id, .title, .summary, .topic_tags, .message_count}, score, [at IN [
+  RETURN collect([s {.session_id, .title, .summary, .message_count, topic_tags: coalesce(s.topic_tags, [])}, score, [at IN [
          head(COLLECT {
            MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) WHERE m.position >= 0
            RETURN m.valid_at ORDER BY m.valid_at LIMIT 1
@@ -298,12 +298,12 @@ RETURN i.confidence_score AS confidence
 // rated message; `positive` and `negative` are by how many its well and badly rated messages change.
 MATCH (u:User {group_id: $group_id})
 MERGE (i:LearnedIntent {group_id: $group_id, intent: $intent})
-ON CREATE SET i.id = $id, i.name = $intent, i.created_at = $now, i.positive = 0, i.negative = 0, i.successful_queries = []
+ON CREATE SET i.id = $id, i.name = $intent, i.created_at = $now, i.positive = 0, i.negative = 0
 SET i.confidence_score = coalesce($confidence, i.confidence_score), i.updated_at = $now,
     i.positive = i.positive + $positive,
     i.negative = i.negative + $negative,
-    i.successful_queries = CASE WHEN $sql IS NULL OR $sql IN i.successful_queries THEN i.successful_queries
-                                ELSE ($sql + i.successful_queries)[..10] END
+    i.successful_queries = CASE WHEN $sql IS NULL OR $sql IN coalesce(i.successful_queries, []) THEN i.successful_queries
+                                ELSE ($sql + coalesce(i.successful_queries, []))[..10] END
 MERGE (u)-[:ASKS]->(i)
 WITH i
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
@@ -313,4 +313,4 @@ MERGE (i)-[:LEARNED_FROM]->(m)
 // Store the feedback on a message, what it complains about, its new confidence, and the feedback that was learned from.
 MATCH (u:User {group_id: $group_id})
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
-SET m.revision = u.revision, m.feedback_score = $score, m.feedback_text = $text, m.feedback_issues = $issues, m.confidence = $confidence, m.learned_from = $learned_from
+SET m.revision = u.revision, m.feedback_score = $score, m.feedback_text = $text, m.feedback_issues = nullIf($issues, []), m.confidence = $confidence, m.learned_from = $learned_from

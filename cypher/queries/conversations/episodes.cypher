@@ -27,7 +27,7 @@ RETURN s {.*} AS session
 // Append messages to a session, each linked to the one before it; the session lists its latest 200 intents.
 MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 SET s.message_count = s.message_count + size($rows), s.last_episode = $last_episode, s.updated_at = $now,
-    s.intent_sequence = (s.intent_sequence + $intents)[-200..], s.is_active = true, s.ended_at = null,
+    s.intent_sequence = nullIf((coalesce(s.intent_sequence, []) + $intents)[-200..], []), s.is_active = true, s.ended_at = null,
     s.archived_at = null
 WITH s
 CALL (s) {

@@ -6,9 +6,9 @@
 // of the latest sessions.
 CALL () {
   MATCH (e:Entity {group_id: $group_id})
-  WITH e, COUNT { (e)-[:RELATES_TO]-() } AS facts, any(key IN e.alias_keys + e.name_key WHERE key IN $mentioned) AS is_mentioned
+  WITH e, COUNT { (e)-[:RELATES_TO]-() } AS facts, any(key IN coalesce(e.alias_keys, []) + e.name_key WHERE key IN $mentioned) AS is_mentioned
   ORDER BY coalesce(e.is_user, false) DESC, is_mentioned DESC, facts DESC, e.name_key LIMIT $name_limit
-  RETURN collect(e {.name, .type, .aliases, .is_user, relation: {{relation_of_person}}}) AS entities
+  RETURN collect(e {.name, .type, .is_user, aliases: coalesce(e.aliases, []), relation: {{relation_of_person}}}) AS entities
 }
 CALL () {
   MATCH (i:InterestCandidate {group_id: $group_id})
@@ -35,7 +35,7 @@ RETURN [entities, interests, domains, intents] AS known
 // name: find_entities_by_keys(group_ids, keys)
 // Find entities by the keys of their names or aliases.
 {{entities_with_keys}}
-RETURN collect([e.uuid, e.name_key, e.alias_keys, coalesce(e.is_user, false)]) AS found
+RETURN collect([e.uuid, e.name_key, coalesce(e.alias_keys, []), coalesce(e.is_user, false)]) AS found
 
 // name: find_similar_entities(group_id, names)
 // Find entities whose names share words with new names or have similar vectors, with their cosine similarity.
@@ -52,7 +52,7 @@ CALL (name) {
 }
 WITH DISTINCT name, e WHERE e.group_id = $group_id AND NOT coalesce(e.is_user, false)
 WITH name, e ORDER BY name.key, e.name_key
-RETURN collect([name.key, {id: e.uuid, name: e.name, type: e.type, aliases: e.aliases, relation: {{relation_of_person}}},
+RETURN collect([name.key, {id: e.uuid, name: e.name, type: e.type, aliases: coalesce(e.aliases, []), relation: {{relation_of_person}}},
                 CASE WHEN e.name_embedding IS NULL THEN 0.0
                      ELSE 2 * vector.similarity.cosine(e.name_embedding, name.vector) - 1 END]) AS found
 
@@ -104,8 +104,8 @@ RETURN {{fact_version}}, [vector IN $vectors | 2 * vector.similarity.cosine(embe
 // Set the name of an entity; it is no alias of it any more.
 MATCH (u:User {group_id: $group_id})
 MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
-WITH u, e, [at IN range(0, size(e.alias_keys) - 1) WHERE e.alias_keys[at] <> $name_key] AS kept
-SET e.aliases = [at IN kept | e.aliases[at]], e.alias_keys = [at IN kept | e.alias_keys[at]]
+WITH u, e, [at IN range(0, size(coalesce(e.alias_keys, [])) - 1) WHERE e.alias_keys[at] <> $name_key] AS kept
+SET e.aliases = nullIf([at IN kept | e.aliases[at]], []), e.alias_keys = nullIf([at IN kept | e.alias_keys[at]], [])
 SET e.name = $canonical_name, e.name_key = $name_key, e.name_embedding = $vector, e.next_vector = null,
     e.updated_at = $now, e.revision = u.revision
 WITH e
@@ -114,8 +114,8 @@ WITH e
 // name: record_interest(group_id, key, topic, message_ids, now)
 // Add messages to an interest candidate, creating it if needed, and return all its messages.
 MERGE (i:InterestCandidate {group_id: $group_id, key: $key})
-ON CREATE SET i.uuid = randomUUID(), i.name = $topic, i.message_ids = [], i.created_at = $now
-SET i.message_ids = i.message_ids + [id IN $message_ids WHERE NOT id IN i.message_ids]
+ON CREATE SET i.uuid = randomUUID(), i.name = $topic, i.created_at = $now
+SET i.message_ids = coalesce(i.message_ids, []) + [id IN $message_ids WHERE NOT id IN coalesce(i.message_ids, [])]
 RETURN i.message_ids AS message_ids
 
 // name: delete_interest(group_id, key)
@@ -144,7 +144,7 @@ SET m.revision = u.revision, m.intent = coalesce(m.intent, turn.intent),
 WITH m.position AS position, turn, is_new ORDER BY position
 WITH collect(CASE WHEN is_new THEN turn.intent END) AS intents
 MATCH (s:Session {group_id: $group_id, session_id: $session_id})
-SET s.intent_sequence = (s.intent_sequence + intents)[-200..]
+SET s.intent_sequence = nullIf((coalesce(s.intent_sequence, []) + intents)[-200..], [])
 
 // name: record_extraction(group_id, extraction_id, actions, links, message_ids, session_id, tags, at)
 // Record that a part of a job was applied: its actions, the messages it read and the tags of the session.

@@ -50,7 +50,7 @@ CALL () {
   MATCH (e:Entity {group_id: $group_id, name_key: $entity}) RETURN e
 }
 UNWIND range(0, size($keys) - 1) AS at
-WITH e, at, $keys[at] AS key WHERE NOT key IN e.alias_keys + [e.name_key, '']
+WITH e, at, $keys[at] AS key WHERE NOT key IN coalesce(e.alias_keys, []) + [e.name_key, '']
 CALL (key) {
   OPTIONAL MATCH (named:Entity {group_id: $group_id, name_key: key})
   OPTIONAL MATCH (alias:EntityAlias {group_id: $group_id, key: key})
@@ -60,7 +60,8 @@ WITH e, at, is_free ORDER BY at
 WHERE is_free
 WITH e, collect(at) AS fresh
 MATCH (u:User {group_id: $group_id})
-SET e.revision = u.revision, e.aliases = e.aliases + [at IN fresh | $names[at]], e.alias_keys = e.alias_keys + [at IN fresh | $keys[at]],
+SET e.revision = u.revision, e.aliases = coalesce(e.aliases, []) + [at IN fresh | $names[at]],
+    e.alias_keys = coalesce(e.alias_keys, []) + [at IN fresh | $keys[at]],
     e.alias_text = trim(e.alias_text + reduce(text = '', at IN fresh | text + ' ' + $names[at])), e.updated_at = $now
 WITH e, fresh
 {{link_aliases}}
@@ -105,7 +106,7 @@ MATCH (e:Entity {group_id: $group_id}) RETURN e.uuid AS id ORDER BY id
 UNWIND $ids AS id
 MATCH (e:Entity {uuid: id}) WHERE e.group_id = $group_id AND NOT coalesce(e.is_user, false)
   AND NOT EXISTS { (e)-[:RELATES_TO]-() } AND NOT EXISTS { (e)<-[:REFERS_TO]-() }
-SET e.alias_keys = []
+REMOVE e.alias_keys
 WITH e, id
 {{link_aliases}}
 DETACH DELETE e

@@ -160,9 +160,9 @@ CALL () {
     OR $memory_id IN r.supersedes OR $memory_id IN r.associations OR $memory_id IN r.contests)
   SET r.superseded_by = CASE WHEN r.superseded_by = $memory_id THEN null ELSE r.superseded_by END,
       r.ended_by = CASE WHEN r.ended_by = $memory_id THEN null ELSE r.ended_by END,
-      r.supersedes = [id IN r.supersedes WHERE id <> $memory_id],
-      r.associations = [id IN r.associations WHERE id <> $memory_id],
-      r.contests = [id IN r.contests WHERE id <> $memory_id],
+      r.supersedes = nullIf([id IN r.supersedes WHERE id <> $memory_id], []),
+      r.associations = nullIf([id IN r.associations WHERE id <> $memory_id], []),
+      r.contests = nullIf([id IN r.contests WHERE id <> $memory_id], []),
       r.revision = u.revision
 }
 CALL () {

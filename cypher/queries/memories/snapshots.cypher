@@ -129,7 +129,7 @@ SET r += row.properties, r.revision = u.revision
 // Delete entities with their aliases and references; one that still has facts or mentions makes the query fail.
 UNWIND $ids AS id
 MATCH (e:Entity {uuid: id}) WHERE e.group_id = $group_id
-SET e.alias_keys = []
+REMOVE e.alias_keys
 WITH e
 {{link_aliases}}
 CALL (e) {

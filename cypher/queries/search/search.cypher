@@ -154,7 +154,7 @@ RETURN collect([{{message_key}}, {{message_columns}}]) AS found
 // List the names and aliases of a user's entities.
 MATCH (e:Entity) WHERE e.group_id IN $group_ids
 WITH e LIMIT $limit
-RETURN collect([e.uuid, e.name, e.type, e.aliases, coalesce(e.is_user, false)]) AS found
+RETURN collect([e.uuid, e.name, e.type, coalesce(e.aliases, []), coalesce(e.is_user, false)]) AS found
 
 // name: find_entity_names(group_ids, words, limit)
 // Find entities by full text over names and aliases.
@@ -162,7 +162,7 @@ RETURN collect([e.uuid, e.name, e.type, e.aliases, coalesce(e.is_user, false)]) 
 CALL db.index.fulltext.queryNodes('node_name_and_summary', $words) YIELD node AS e, score
 WHERE e.group_id IN $group_ids
 WITH e LIMIT $limit
-RETURN collect([e.uuid, e.name, e.type, e.aliases, coalesce(e.is_user, false)]) AS found
+RETURN collect([e.uuid, e.name, e.type, coalesce(e.aliases, []), coalesce(e.is_user, false)]) AS found
 
 // name: load_entities_with_facts(group_ids, named_entity_ids, limit, {{as_of_params}}, {{readable_filter}}, {{matches_filters}})
 // Fetch entities with the facts about each that pass the filters, the most important first.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphmem.memories.entity import EntityRef
 from graphmem.memories.entity_profile import EntityProfile, profile_from_columns
 from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import TIME_FIELDS, fact_from_row, memory_at, memory_from_fact
+from graphmem.memories.fact_mapping import TIME_FIELDS, fact_from_row, memory_at, memory_from_fact, with_lists
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory, MemoryStatus, MemoryType
 from graphmem.runtime.times import MAX_TIME, to_micros
@@ -161,6 +161,7 @@ class FactTable:
     def put(self, columns: Sequence[Any]) -> None:
         """Add or replace a version, from the columns of `resident.load_facts`."""
         (stored, times, subject_id, object_id), search_text, bounds, vector = columns
+        stored = with_lists(stored, subject_id, object_id)
         properties = {sys.intern(name): value for name, value in stored.items()}  # else each row has its own names
         self._masks = None
         old = self._by_uuid.get(properties["uuid"])

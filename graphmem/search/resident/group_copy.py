@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from graphmem.memories.entity import Entity, EntityRef, NamedEntity
-from graphmem.memories.entity_mapping import entity_from_columns
+from graphmem.memories.entity_mapping import entity_from_columns, named_entity_from_node
 from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.search.resident.fact_table import FACT_BYTES, FactTable
 from graphmem.search.resident.message_table import MESSAGE_BYTES, MessageTable
@@ -60,10 +60,7 @@ class GroupCopy:
 
     def named_entities(self) -> list[NamedEntity]:
         """Return the entities with their names."""
-        return [
-            NamedEntity(stored["uuid"], stored["name"], stored["type"], stored["aliases"], bool(stored.get("is_user")))
-            for stored, _ in self._entities.values()
-        ]
+        return [named_entity_from_node(stored) for stored, _ in self._entities.values()]
 
     @property
     def user_ids(self) -> Set[str]:
