@@ -14,7 +14,8 @@ from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import Memory, MemoryIn
 from graphmem.models.embedder import Embedder
 from graphmem.models.embedding_models import EmbeddingModel
-from graphmem.neo4j.driver import Graph, Row
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.migrations import (
     AppliedMigration,
     Migration,
