@@ -87,7 +87,6 @@ class IdempotencyStore:
         rows = await self._graph.execute_repeatable(
             "idempotency.claim",
             **_key_parameters(request),
-            owner_group=request.owner.group_id,
             contains_user_text=request.contains_user_text,
             fingerprint=request.fingerprint,
             token=token,
@@ -174,7 +173,12 @@ async def write_once(
 
 
 def _key_parameters(request: IdempotentRequest) -> Row:
-    return {"tenant": request.owner.tenant, "route": request.route, "key": request.key}
+    return {
+        "tenant": request.owner.tenant,
+        "route": request.route,
+        "key": request.key,
+        "owner_group": request.owner.group_id,
+    }
 
 
 def _response_from_row(stored: Row) -> StoredResponse | None:

@@ -1,0 +1,290 @@
+"""A user of a tenant lives in another graph than the tenant, and nobody sees a difference."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from graphmem.app.bootstrap import Services
+from graphmem.graph_memory import GraphMemory
+from graphmem.models.embedder import Embedder
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.placed_graph import PlacedGraph
+from graphmem.runtime.settings import Settings
+from tests.placement.conftest import SECOND
+from tests.placement.test_moves import consolidate, export, finished, list_ids, move, save
+
+NODES_OF_GROUP = """
+MATCH (n) WHERE n.group_id = $group_id OR n.owner_group = $group_id OR n.member = $group_id
+UNWIND labels(n) AS label WITH label WHERE label <> 'PlacedChange'
+RETURN label, count(*) AS found ORDER BY label
+"""
+
+
+async def count_nodes_of(graph: Graph, tenant: str, user: str) -> dict[str, int]:
+    group = {"group_id": f"{tenant}:{user}"}
+    rows = await graph.read(lambda transaction: transaction.run_text(NODES_OF_GROUP, group))
+    return {row["label"]: row["found"] for row in rows}
+
+
+async def move_user(client: httpx.AsyncClient, user: str, target: str) -> dict[str, Any]:
+    answer = await client.post("/v1/admin/placements", json={"graph": target, "user_id": user})
+    assert answer.status_code == 202, answer.text
+    return await finished(client, answer.json()["id"])
+
+
+async def search(client: httpx.AsyncClient, user: str, question: str) -> list[tuple[str, float]]:
+    answer = await client.post(
+        f"/v1/users/{user}/search", json={"query": question, "cut": "none", "include_messages": True}
+    )
+    assert answer.status_code == 200, answer.text
+    return [(hit["memory"]["content"], round(hit["score"], 4)) for hit in answer.json()["results"]]
+
+
+async def preamble(client: httpx.AsyncClient, user: str, question: str) -> str:
+    answer = await client.post(f"/v1/users/{user}/context", json={"question": question})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["preamble"])
+
+
+async def share(client: httpx.AsyncClient) -> None:
+    """Store a memory of the tenant, and one in a space of mara's."""
+    shared = {"memories": [{"content": "The office closes at six o'clock", "scope": "global"}]}
+    assert (await client.post("/v1/users/jonas/memories", json=shared)).status_code in (200, 201)
+    space = {"title": "Team Atlas", "members": [{"user": "mara", "role": "writer"}, {"user": "jonas", "role": "owner"}]}
+    assert (await client.put("/v1/spaces/atlas", json=space)).status_code in (200, 201)
+    of_space = {"memories": [{"content": "The team meets on Mondays in the office", "space": "atlas"}]}
+    answer = await client.post("/v1/users/mara/memories", json=of_space)
+    assert answer.status_code in (200, 201), answer.text
+
+
+async def fill(client: httpx.AsyncClient) -> None:
+    for content in ("Mara plays the violin", "Mara's office is in Porto", "Mara meets her brother on Mondays"):
+        await save(client, "mara", content)
+    turns = {"session_id": "s1", "extract": False, "messages": [{"role": "user", "content": "I left the office late."}]}
+    assert (await client.post("/v1/users/mara/messages", json=turns)).status_code in (200, 201, 202)
+    await save(client, "jonas", "Jonas keeps bees")
+    await share(client)
+
+
+async def test_a_moved_user_finds_own_shared_and_space_memories_as_before(
+    admin: httpx.AsyncClient, placed: PlacedGraph, tenant: str
+) -> None:
+    await fill(admin)
+    questions = ["When does the team meet in the office?", "Where is Mara's office?", "When does the office close?"]
+    searched = [await search(admin, "mara", question) for question in questions]
+    contexts = [await preamble(admin, "mara", question) for question in questions]
+    exported, ids = await export(admin, "mara"), await list_ids(admin, "mara")
+    entities = (await admin.get("/v1/users/mara/entities")).json()
+    stored = await count_nodes_of(placed.home, tenant, "mara")
+
+    job = await move_user(admin, "mara", SECOND)
+
+    assert job["status"] == "succeeded", job
+    second = await placed.open_named(SECOND)
+    assert await count_nodes_of(placed.home, tenant, "mara") == {"SpaceMember": 1}
+    assert await count_nodes_of(second, tenant, "mara") == {k: v for k, v in stored.items() if k != "SpaceMember"}
+    assert await count_nodes_of(second, tenant, "jonas") == {}
+    assert [await search(admin, "mara", question) for question in questions] == searched
+    assert [await preamble(admin, "mara", question) for question in questions] == contexts
+    assert await export(admin, "mara") == exported
+    assert await list_ids(admin, "mara") == ids
+    assert (await admin.get("/v1/users/mara/entities")).json() == entities
+    listed = (await admin.get("/v1/admin/placements")).json()
+    assert [(user["user_id"], user["graph"], user["state"]) for user in listed["users"]] == [("mara", SECOND, "settled")]
+    assert listed["tenants"][0]["graph"] == "home"
+
+
+async def test_a_moved_user_writes_own_shared_and_space_memories(
+    admin: httpx.AsyncClient, placed: PlacedGraph, tenant: str
+) -> None:
+    await fill(admin)
+    assert (await move_user(admin, "mara", SECOND))["status"] == "succeeded"
+    mixed = {
+        "memories": [
+            {"content": "Mara is afraid of spiders"},
+            {"content": "The office has a garden", "scope": "global"},
+            {"content": "The team plants tomatoes", "space": "atlas"},
+        ]
+    }
+    once = {"Idempotency-Key": uuid.uuid4().hex}
+    first = await admin.post("/v1/users/mara/memories", json=mixed, headers=once)
+    again = await admin.post("/v1/users/mara/memories", json=mixed, headers=once)
+    assert first.status_code in (200, 201), first.text
+    assert first.json() == again.json()
+    assert [result["action"] for result in first.json()["results"]] == ["add", "add", "add"]
+    own, of_tenant, of_space = (result["memory"] for result in first.json()["results"])
+    for memory in (own, of_tenant, of_space):
+        changed = await admin.patch(f"/v1/users/mara/memories/{memory['id']}", json={"importance": 0.9})
+        assert changed.status_code == 200, changed.text
+        history = (await admin.get(f"/v1/users/mara/memories/{memory['id']}/history")).json()
+        assert len(history["items"]) == 2
+    found = {content for content, _ in await search(admin, "jonas", "What does the office have, what does the team plant?")}
+    assert {"The office has a garden", "The team plants tomatoes"} <= found
+    assert "Mara is afraid of spiders" not in found
+    second = await placed.open_named(SECOND)
+    rows = await second.read(
+        lambda transaction: transaction.run_text(
+            "MATCH ()-[r:RELATES_TO]->() WHERE r.group_id STARTS WITH $tenant + ':' RETURN DISTINCT r.group_id AS group_id",
+            {"tenant": tenant},
+        )
+    )
+    assert [row["group_id"] for row in rows] == [f"{tenant}:mara"]
+
+
+@pytest.fixture
+async def other_process(settings: Settings, graph: Graph, embedder: Embedder) -> AsyncIterator[Services]:
+    """Services as in another process: with a table of assignments of its own."""
+    async with Services.open(settings, embedder=embedder, worker=False) as services:
+        yield services
+
+
+async def test_the_move_of_a_user_under_writes_of_two_processes_loses_nothing(
+    admin: httpx.AsyncClient, other_process: Services, tenant: str
+) -> None:
+    """Writers read back at once what was acknowledged, before, during and after the moves there and back."""
+    saved: dict[str, set[str]] = {"mara": set(), "jonas": set()}
+    problems: list[str] = []
+    stop = asyncio.Event()
+    other = GraphMemory(other_process, tenant)
+
+    async def write(user: str) -> None:
+        while not stop.is_set():
+            action = await save(admin, user, f"{user} has seen {uuid.uuid4().hex}")
+            saved[user].add(action["memory"]["id"])
+            answer = await admin.get(f"/v1/users/{user}/memories/{action['memory']['id']}")
+            if answer.status_code != 200:
+                problems.append(f"{user}: {answer.status_code} {answer.text}")
+
+    async def write_elsewhere(user: str) -> None:
+        while not stop.is_set():
+            [result] = await other.add(user, f"{user} has heard {uuid.uuid4().hex}")
+            assert result.memory is not None
+            saved[user].add(result.memory.id)
+            await other.memory(user, result.memory.id)
+
+    writers = [
+        asyncio.create_task(work)
+        for work in (write("mara"), write("mara"), write("jonas"), write_elsewhere("mara"), write_elsewhere("jonas"))
+    ]
+    await asyncio.sleep(1)
+    there = await move_user(admin, "mara", SECOND)
+    await asyncio.sleep(0.5)
+    back = await move_user(admin, "mara", "home")
+    await asyncio.sleep(0.5)
+    stop.set()
+    await asyncio.gather(*writers)
+
+    assert there["status"] == back["status"] == "succeeded", (there, back)
+    assert problems == []
+    for user, ids in saved.items():
+        assert await list_ids(admin, user) == ids
+    assert there["actions"][0]["waited_ms"] < 6000
+
+
+async def test_lists_over_all_users_page_through_both_graphs(admin: httpx.AsyncClient) -> None:
+    users = [f"user{number}" for number in range(6)]
+    for user in users:
+        await save(admin, user, f"{user} plays the violin")
+    for user in users[1::2]:
+        assert (await move_user(admin, user, SECOND))["status"] == "succeeded"
+    found, cursor = [], None
+    for _ in range(3):
+        page = (await admin.get("/v1/users", params={"limit": 2, **({"cursor": cursor} if cursor else {})})).json()
+        found += [(user["user_id"], user["memory_count"]) for user in page["items"]]
+        cursor = page["next_cursor"]
+    assert found == [(user, 1) for user in users]
+    assert cursor is None
+
+
+async def test_runs_over_all_users_are_listed_and_rolled_back_with_their_parts_in_both_graphs(
+    admin: httpx.AsyncClient,
+) -> None:
+    said = ["Mara plays the violin", "Mara plays the violin at home"]
+    ids = [(await save(admin, "mara", content))["memory"]["id"] for content in said]
+    for content in ("Tom keeps bees", "Tom keeps two hives of bees"):
+        await save(admin, "tom", content)
+    before = await consolidate(admin, {})
+    assert (await move_user(admin, "mara", SECOND))["status"] == "succeeded"
+    merge = {"action": "MERGE", "memory_ids": ids, "content": said[1], "verified": True}
+    merged = await consolidate(admin, {"user_id": "mara", "proposals": [merge]})
+    for user in ("mara", "tom"):
+        await save(admin, user, f"{user} has a cat")
+        await save(admin, user, f"{user} has a dog")
+    after = await consolidate(admin, {})
+    for run_id in (before, after):
+        run = (await admin.get(f"/v1/admin/consolidations/{run_id}")).json()
+        assert len(run["parts"]) == 2, run
+    page = (await admin.get("/v1/admin/consolidations", params={"limit": 2})).json()
+    rest = (
+        await admin.get("/v1/admin/consolidations", params={"limit": 2, "cursor": page["next_cursor"]})
+    ).json()
+    assert [run["id"] for run in page["items"] + rest["items"]] == [after, merged, before]
+    assert [len(run["parts"]) for run in page["items"] + rest["items"]] == [2, 0, 2]
+    maintained = await admin.post("/v1/admin/maintenance", json={})
+    assert maintained.status_code == 200, maintained.text
+    rolled_back = await admin.post(f"/v1/admin/consolidations/{merged}/rollback", json={})
+    assert rolled_back.status_code == 200, rolled_back.text
+    assert (await move_user(admin, "mara", "home"))["status"] == "succeeded"
+    run = (await admin.get(f"/v1/admin/consolidations/{after}")).json()
+    assert len(run["parts"]) == 2
+    contents = {memory["content"] for memory in (await admin.get("/v1/users/mara/memories")).json()["items"]}
+    assert set(said) <= contents
+
+
+async def test_a_moved_user_is_forgotten_in_both_graphs(
+    admin: httpx.AsyncClient, placed: PlacedGraph, tenant: str
+) -> None:
+    await fill(admin)
+    assert (await move_user(admin, "mara", SECOND))["status"] == "succeeded"
+    shared = {"memories": [{"content": "The office has a garden", "scope": "global"}]}
+    once = {"Idempotency-Key": uuid.uuid4().hex}
+    assert (await admin.post("/v1/users/mara/memories", json=shared, headers=once)).status_code in (200, 201)
+    second = await placed.open_named(SECOND)
+    assert "IdempotentRequest" in await count_nodes_of(placed.home, tenant, "mara")
+    erased = (await admin.delete("/v1/users/mara")).json()
+    assert erased["residue"] == 0
+    assert erased["receipt"]
+    assert await count_nodes_of(placed.home, tenant, "mara") == {}
+    assert await count_nodes_of(second, tenant, "mara") == {}
+    found = [content for content, _ in await search(admin, "jonas", "What does the office have?")]
+    assert "The office has a garden" in found
+    await save(admin, "mara", "Mara is new here")
+    assert await count_nodes_of(placed.home, tenant, "mara") == {}
+    assert len(await list_ids(admin, "mara")) == 3  # her own, and two of the tenant's
+
+
+async def test_an_extraction_and_the_rating_of_a_context_reach_a_moved_user(
+    admin: httpx.AsyncClient, placed: PlacedGraph, tenant: str
+) -> None:
+    await fill(admin)
+    assert (await move_user(admin, "mara", SECOND))["status"] == "succeeded"
+    context = (await admin.post("/v1/users/mara/context", json={"question": "When does the office close?"})).json()
+    rated = await admin.post(f"/v1/users/mara/context/{context['context_id']}/feedback", json={"score": 5})
+    assert rated.status_code == 200, rated.text
+    assert len(rated.json()["credited"]) >= 2
+    turns = {"session_id": "s2", "messages": [{"role": "user", "content": "My sister Lea lives in Porto."}]}
+    stored = await admin.post("/v1/users/mara/messages?wait=true", json=turns)
+    assert stored.status_code in (200, 201), stored.text
+    assert "Porto" in await preamble(admin, "mara", "Where does my sister live?")
+    assert await count_nodes_of(placed.home, tenant, "mara") == {"SpaceMember": 1}
+
+
+async def test_a_tenant_whose_users_live_apart_stays_until_they_are_back(
+    admin: httpx.AsyncClient, placed: PlacedGraph, tenant: str
+) -> None:
+    await fill(admin)
+    assert (await move_user(admin, "mara", SECOND))["status"] == "succeeded"
+    refused = await admin.post("/v1/admin/placements", json={"graph": SECOND})
+    assert refused.status_code == 409
+    assert "--user" in refused.json()["detail"]
+    assert (await move_user(admin, "mara", "home"))["status"] == "succeeded"
+    assert (await move(admin, SECOND))["status"] == "succeeded"
+    await save(admin, "mara", "Mara is afraid of spiders")
+    assert await count_nodes_of(placed.home, tenant, "mara") == {}
+    assert len(await list_ids(admin, "mara")) == 6
