@@ -30,7 +30,7 @@ Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the mov
 
 @command(app, "list")
 async def list_placements(output: Output, tenant: Tenant = "default") -> None:
-    """List the graphs, whether they answer, the tenants that were moved, and the users of the tenant that live apart."""
+    """List the graphs, whether they answer, the tenants that were moved, and the users who live apart."""
     async with open_operations(output, tenant) as operations:
         _show(output, await operations.placements())
 
@@ -67,15 +67,15 @@ async def drain(
     async with open_operations(output, "default", worker=True) as operations:
         jobs = (await operations.drain_graph(graph, to)).items
         for job in jobs if wait else ():
-            while not (await operations.job(job.id)).is_at_rest:
+            while not (await operations.job(job.id)).is_at_rest:  # noqa: ASYNC110 - a worker ends it
                 await asyncio.sleep(POLL_SECONDS)
         failed = [job.id for job in jobs if wait and (await operations.job(job.id)).status == "failed"]
         listed = await operations.placements()
     left = [tenant.tenant for tenant in listed.tenants if tenant.graph == graph]
     if failed or (wait and left):
         raise GraphmemError(
-            f"Tenants still live in {graph}: {', '.join(left) or 'none'}; moves that failed: {', '.join(failed) or 'none'}. "
-            "The log says why; run the command again."
+            f"Tenants that still live in {graph}: {', '.join(left) or 'none'}; jobs that failed: "
+            f"{', '.join(failed) or 'none'}. The log says why; run the command again."
         )
     output.show(listed, f"{len(jobs)} tenants and users {'moved' if wait else 'move'} from {graph} to {to}.")
 

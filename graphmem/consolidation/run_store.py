@@ -324,7 +324,10 @@ async def _add_parts_apart(run: _RunQuery, tenant: str, rows: list[Row]) -> list
         return rows
     parts = {row["run"]["id"]: row["run"] for row in await run("runs.list_parts", tenant=tenant, ids=ids)}
     return [
-        {**row, "parts": row["parts"] + [parts[part_id] for part_id in row["run"].get("apart") or () if part_id in parts]}
+        {
+            **row,
+            "parts": row["parts"] + [parts[part_id] for part_id in row["run"].get("apart") or () if part_id in parts],
+        }
         for row in rows
     ]
 

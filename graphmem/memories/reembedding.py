@@ -232,8 +232,8 @@ class ReembeddingService:
         apart = sorted({tenant_of_name(known.name) for known in assignments if known.lives_apart})
         if apart:
             raise Conflict(
-                "While vectors are replaced, users must live in the graph of their tenant: move them there first, which "
-                f"`graphmem placement move` does with --user. Tenants: {', '.join(apart)}."
+                "While vectors are replaced, users must live in the graph of their tenant: move them there first, "
+                f"which `graphmem placement move` does with --user. Tenants: {', '.join(apart)}."
             )
 
     async def _list_states(self) -> list[VectorState]:

@@ -41,7 +41,7 @@ RETRY_PAUSE, MAX_RETRY_PAUSE = 0.1, 2.0
 """Seconds between two tries of a transaction that met a transient error, at first and at most."""
 
 SHARED_KEY = " shared"
-"""End of the key of a request whose write was made with the tenant, in another graph than the user's; no key has a space."""
+"""End of the key of a request whose write was made in the tenant's graph, not the user's; no key has a space."""
 
 T = TypeVar("T")
 
@@ -134,9 +134,7 @@ class DividedTenant:
             ]
         return rule.merge_rows(results, parameters.get("limit"))
 
-    async def join_values(
-        self, name: str, parameters: Row, parts: Sequence[QueryPart], values: Sequence[Any]
-    ) -> Any:
+    async def join_values(self, name: str, parameters: Row, parts: Sequence[QueryPart], values: Sequence[Any]) -> Any:
         """Return the values of a query in several graphs as one."""
         if len(parts) == 1:
             return values[0]
@@ -151,7 +149,9 @@ class DividedTenant:
 
     async def _join_states(self, parts: Sequence[QueryPart], values: Sequence[Any]) -> list[list[Any]]:
         own_graph = await self.assignments.find_graph(self.tenant)
-        shared = [state for part, found in zip(parts, values, strict=True) if part.graph == own_graph for state in found]
+        shared = [
+            state for part, found in zip(parts, values, strict=True) if part.graph == own_graph for state in found
+        ]
         own = [state for part, found in zip(parts, values, strict=True) if part.graph != own_graph for state in found]
         if shared:
             return merge_states(own, shared, shared[0][-1])
@@ -250,8 +250,8 @@ class DividedTransaction(Transaction):
         graphs = {await self._tenant.find_graph_of(group_id) for group_id in self.revisions}
         if len(graphs) > 1:
             raise Conflict(
-                "The request changes a user's own memories and shared ones, which live in two graphs, in one step: send "
-                "those of the user and the shared ones in two requests, without `infer`."
+                "The request changes a user's own memories and shared ones, which live in two graphs, in one step: "
+                "send those of the user and the shared ones in two requests, without `infer`."
             )
         return graphs.pop() if graphs else None
 

@@ -233,9 +233,7 @@ def select_groups(parameters: Mapping[str, Any], group_ids: frozenset[str]) -> R
     for name in _GROUP_LISTS:
         if name in parameters:
             selected[name] = [
-                named
-                for named in parameters[name]
-                if (named if isinstance(named, str) else named[0]) in group_ids
+                named for named in parameters[name] if (named if isinstance(named, str) else named[0]) in group_ids
             ]
     return {**parameters, **selected}
 

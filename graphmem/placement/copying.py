@@ -75,9 +75,7 @@ class MovedData:
     async def list_beside_groups(self, graph: Graph) -> _NodesByKey:
         """Return the nodes that belong to no group, or to the user and to the tenant as a whole, by their keys."""
         if not self.is_user:
-            rows = await graph.fetch(
-                "moves.list_of_tenant", tenant=self.tenant, prefix=Owner(self.tenant, "").group_id
-            )
+            rows = await graph.fetch("moves.list_of_tenant", tenant=self.tenant, prefix=Owner(self.tenant, "").group_id)
         elif groups := await self.list_groups(graph):
             rows = await graph.fetch("moves.list_of_user", group_id=groups[0])
         else:

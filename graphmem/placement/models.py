@@ -57,5 +57,6 @@ class PlacementList(BaseModel):
     graphs: list[GraphStatus] = Field(description="The graphs in which tenants may live, the home first.")
     tenants: list[TenantPlacement] = Field(description="Where tenants live.")
     users: list[UserPlacement] = Field(
-        default_factory=list, description="The users of the caller's tenant who live in other graphs than it does, by id."
+        default_factory=list,
+        description="The users of the caller's tenant who live in other graphs than it does, by id.",
     )

@@ -57,8 +57,8 @@ CHANGES_AT_ONCE = 50_000
 """Notes of changes that are read at once."""
 
 USERS_LIVE_APART = (
-    "Users of the tenant live in other graphs than it does: move them to its graph first, which `graphmem placement move` "
-    "does with --user."
+    "Users of the tenant live in other graphs than it does: move them to its graph first, which "
+    "`graphmem placement move` does with --user."
 )
 """Detail of the error for the move of a tenant that is divided."""
 

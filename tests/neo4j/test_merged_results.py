@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphmem.neo4j.merged_results import RULES, SnapshotParts, scope_of_query
 from graphmem.neo4j.queries import load_queries
 
@@ -16,7 +18,7 @@ def test_every_query_about_several_groups_or_a_tenant_has_a_rule() -> None:
     missing = []
     for name, query in load_queries().items():
         file = name.partition(".")[0]
-        parameters = {parameter: None for parameter in query.parameters}
+        parameters: dict[str, Any] = dict.fromkeys(query.parameters)
         if "group_ids" in parameters or "revisions" in parameters:
             parameters |= {"group_ids": [], "revisions": []}
             is_known = name in RULES or name in JOINED_ELSEWHERE
