@@ -95,7 +95,7 @@ async def test_a_moved_user_finds_own_shared_and_space_memories_as_before(
     ranked = [[await rank(memory, question, source) for question in questions] for memory, source in sources]
     assert all(len(found) >= 6 for found in ranked[0])
     contexts = [await preamble(admin, "mara", question) for question in questions]
-    exported, ids = await export(admin, "mara"), await list_ids(admin, "mara")
+    ids = await list_ids(admin, "mara")
     entities = (await admin.get("/v1/users/mara/entities")).json()
     stored = await count_nodes_of(placed.home, tenant, "mara")
 
@@ -109,7 +109,6 @@ async def test_a_moved_user_finds_own_shared_and_space_memories_as_before(
     for (memory, source), before in zip(sources, ranked, strict=True):
         assert [await rank(memory, question, source) for question in questions] == before
     assert [await preamble(admin, "mara", question) for question in questions] == contexts
-    assert await export(admin, "mara") == exported
     assert await list_ids(admin, "mara") == ids
     assert (await admin.get("/v1/users/mara/entities")).json() == entities
     listed = (await admin.get("/v1/admin/placements")).json()
@@ -119,11 +118,13 @@ async def test_a_moved_user_finds_own_shared_and_space_memories_as_before(
     assert listed["tenants"][0]["graph"] == "home"
 
 
-async def test_a_moved_user_writes_own_shared_and_space_memories(
+async def test_a_moved_user_is_exported_as_before_and_writes_own_shared_and_space_memories(
     admin: httpx.AsyncClient, placed: PlacedGraph, tenant: str
 ) -> None:
     await fill(admin)
+    exported = await export(admin, "mara")
     assert (await move_user(admin, "mara", SECOND))["status"] == "succeeded"
+    assert await export(admin, "mara") == exported
     mixed = {
         "memories": [
             {"content": "Mara is afraid of spiders"},
