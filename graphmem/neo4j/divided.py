@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from neo4j.exceptions import DriverError, Neo4jError
 
-from graphmem.neo4j.assignments import AssignmentTable
+from graphmem.neo4j.assignments import AssignmentTable, name_of_group
 from graphmem.neo4j.driver import (
     RETRY_TIMEOUT,
     Graph,
@@ -40,8 +40,8 @@ from graphmem.runtime.errors import Conflict, DatabaseUnavailable
 RETRY_PAUSE, MAX_RETRY_PAUSE = 0.1, 2.0
 """Seconds between two tries of a transaction that met a transient error, at first and at most."""
 
-SHARED_KEY = " shared"
-"""End of the key of a request whose write was made in the tenant's graph, not the user's; no key has a space."""
+OTHER_GRAPH_KEY = " elsewhere"
+"""End of the key under which a result is stored in another graph than that of its request; no key has a space."""
 
 T = TypeVar("T")
 
@@ -233,7 +233,10 @@ class DividedTransaction(Transaction):
 
     async def run_with_tenant(self, name: str, parameters: Row) -> list[Row]:
         """Run a query in the graph of the tenant itself."""
-        graph = await self._tenant.assignments.find_graph(self._tenant.tenant)
+        return await self.run_in_graph(await self._tenant.assignments.find_graph(self._tenant.tenant), name, parameters)
+
+    async def run_in_graph(self, graph: str, name: str, parameters: Row) -> list[Row]:
+        """Run a query in one graph, about nobody in particular."""
         return await (await self._prepare(name, QueryPart(graph, parameters))).run(name, **parameters)
 
     async def lives_with_tenant(self, group_id: str) -> bool:
@@ -244,6 +247,10 @@ class DividedTransaction(Transaction):
     async def find_graph_of(self, group_id: str) -> str:
         """Return the graph in which a group lives."""
         return await self._tenant.find_graph_of(group_id)
+
+    async def list_graphs(self) -> list[str]:
+        """Return the graphs of the tenant, its own first."""
+        return await self._tenant.assignments.list_graphs(self._tenant.tenant)
 
     async def find_locked_graph(self) -> str | None:
         """Return the graph of the users that were locked; raise Conflict where these are several."""
@@ -345,10 +352,16 @@ async def _add_child(transaction: DividedTransaction, parameters: Row) -> list[R
     return await transaction.run_with_tenant("runs.note_part", parameters)
 
 
+_FIND_RESULT = "idempotency.find_result"
+
+
 async def _find_result(transaction: DividedTransaction, parameters: Row) -> list[Row]:
-    rows = await transaction.run_in_parts("idempotency.find_result", parameters)
-    shared = {**parameters, "key": parameters["key"] + SHARED_KEY}
-    found = await transaction.run_with_tenant("idempotency.find_result", shared)
+    rows = await transaction.run_in_parts(_FIND_RESULT, parameters)
+    elsewhere = {**parameters, "key": parameters["key"] + OTHER_GRAPH_KEY}
+    graphs = await transaction.list_graphs()
+    if name_of_group(parameters["owner_group"]) != parameters["tenant"]:
+        graphs = graphs[:1]  # what a user writes is the user's or shared
+    found = [row for graph in graphs for row in await transaction.run_in_graph(graph, _FIND_RESULT, elsewhere)]
     return [row for row in (*rows, *found) if row["result"] is not None] or rows
 
 
@@ -357,8 +370,8 @@ async def _store_result(transaction: DividedTransaction, parameters: Row) -> lis
     locked = await transaction.find_locked_graph()
     if locked is None or locked == await transaction.find_graph_of(parameters["owner_group"]):
         return await transaction.run_in_parts("idempotency.store_result", parameters)
-    shared = {**parameters, "key": parameters["key"] + SHARED_KEY}
-    return await transaction.run_with_tenant("idempotency.store_shared_result", shared)
+    elsewhere = {**parameters, "key": parameters["key"] + OTHER_GRAPH_KEY}
+    return await transaction.run_in_graph(locked, "idempotency.store_result_elsewhere", elsewhere)
 
 
 async def _erase_elements(transaction: DividedTransaction, parameters: Row) -> list[Row]:
@@ -396,7 +409,7 @@ _SPECIAL_QUERIES: Mapping[str, Callable[[DividedTransaction, Row], Awaitable[lis
     "context_uses.save": _save_uses,
     "forget.count_residue": _count_residue,
     "forget.erase_elements": _erase_elements,
-    "idempotency.find_result": _find_result,
+    _FIND_RESULT: _find_result,
     "idempotency.store_result": _store_result,
     "runs.add_child": _add_child,
     "webhooks.advance": _advance_webhook,

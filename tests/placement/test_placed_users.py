@@ -15,9 +15,15 @@ from graphmem.graph_memory import GraphMemory
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.placed_graph import PlacedGraph
+from graphmem.neo4j.work import working_for
 from graphmem.runtime.settings import Settings
+from graphmem.tenants.owners import Owner
+from tests.api.test_quarantine import QUARANTINE, quarantine
+from tests.api.test_webhooks import WEBHOOKS, Receiver, create, receiver, until
 from tests.placement.conftest import SECOND
 from tests.placement.test_moves import consolidate, export, finished, list_ids, move, save
+
+__all__ = ["receiver"]  # a fixture
 
 NODES_OF_GROUP = """
 MATCH (n) WHERE n.group_id = $group_id OR n.owner_group = $group_id OR n.member = $group_id
@@ -305,3 +311,43 @@ async def test_a_tenant_whose_users_live_apart_stays_until_they_are_back(
     await save(admin, "mara", "Mara is afraid of spiders")
     assert await count_nodes_of(placed.home, tenant, "mara") == {}
     assert len(await list_ids(admin, "mara")) == 6
+
+
+async def test_a_webhook_of_the_tenant_gets_the_changes_of_users_in_both_graphs(
+    admin: httpx.AsyncClient, receiver: Receiver
+) -> None:
+    await create(admin, receiver)
+    await save(admin, "mara", "Mara plays the violin")
+    await until(lambda: len(receiver.events) == 1)
+    assert (await move_user(admin, "mara", SECOND))["status"] == "succeeded"
+    await save(admin, "mara", "Mara keeps bees")
+    await save(admin, "jonas", "Jonas keeps hens")
+    await until(lambda: len(receiver.events) >= 3)
+    assert receiver.contents("mara") == [
+        ("memory.inserted", "Mara plays the violin"),
+        ("memory.inserted", "Mara keeps bees"),
+    ]
+    [webhook] = (await admin.get(WEBHOOKS)).json()["items"]
+    assert webhook["last_delivered_at"] is not None
+    assert (await admin.delete(f"{WEBHOOKS}/{webhook['id']}")).status_code in (200, 204)
+
+
+async def test_statements_in_quarantine_are_listed_and_released_in_both_graphs(
+    admin: httpx.AsyncClient, services: Services, tenant: str
+) -> None:
+    await save(admin, "jonas", "Jonas keeps bees")
+    await save(admin, "mara", "Mara plays the violin")
+    assert (await move_user(admin, "mara", SECOND))["status"] == "succeeded"
+    with working_for(tenant):
+        of_mara = await quarantine(services, Owner(tenant, "mara"), "Mara books at hotel 1")
+        await quarantine(services, Owner(tenant, "jonas"), "Jonas books at hotel 2")
+    listed = (await admin.get(QUARANTINE, params={"limit": 10})).json()["items"]
+    assert [one["user_id"] for one in listed] == ["jonas", "mara"]
+    once = {"Idempotency-Key": uuid.uuid4().hex}
+    released = await admin.post(f"{QUARANTINE}/{of_mara}/release", headers=once)
+    assert (released.status_code, released.json()["action"]) == (200, "insert")
+    assert (await admin.post(f"{QUARANTINE}/{of_mara}/release", headers=once)).json() == released.json()
+    assert len((await admin.get(QUARANTINE)).json()["items"]) == 1
+    assert len(await list_ids(admin, "mara")) == 2
+    erased = (await admin.delete("/v1/users/mara")).json()
+    assert erased["residue"] == 0

@@ -71,7 +71,7 @@ CALL () {
   UNION ALL
   MATCH (n:QuarantinedStatement {group_id: $group_id}) RETURN n
   UNION ALL
-  MATCH (n:IdempotentRequest) WHERE n.owner_group = $group_id AND NOT n.key ENDS WITH ' shared' RETURN n
+  MATCH (n:IdempotentRequest) WHERE n.owner_group = $group_id AND NOT n.key ENDS WITH ' elsewhere' RETURN n
   UNION ALL
   MATCH (n:WebhookCursor {group_id: $group_id}) RETURN n
 }
