@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import httpx
 import pytest
 
 from graphmem.app.bootstrap import Services
+from graphmem.changes.webhooks import WEBHOOK_JOB, WebhookPayload
 from graphmem.graph_memory import GraphMemory
+from graphmem.jobs.job import JobStatus
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.placed_graph import PlacedGraph
 from graphmem.neo4j.work import working_for
+from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
 from tests.api.test_quarantine import QUARANTINE, quarantine
-from tests.api.test_webhooks import WEBHOOKS, Receiver, create, receiver, until
+from tests.api.test_webhooks import WEBHOOKS, Receiver, create, receiver
 from tests.placement.conftest import SECOND
 from tests.placement.test_moves import consolidate, export, finished, list_ids, move, save
 
@@ -52,7 +56,10 @@ async def search(client: httpx.AsyncClient, user: str, question: str) -> list[st
 
 async def rank(memory: GraphMemory, question: str, source: str) -> list[tuple[str, float]]:
     """Return what a search of mara finds with how well it fits, which does not depend on the time."""
-    found = await memory.search("mara", question, explain=True, include_messages=True, reinforce=False)
+    for _ in range(3):
+        with suppress(Unavailable):  # a database that has just started takes long for its first queries
+            found = await memory.search("mara", question, explain=True, include_messages=True, reinforce=False)
+            break
     fits = [(hit.memory.content, round(hit.explain.fit, 9)) for hit in found.results if hit.explain]
     assert {hit.explain.source for hit in found.results if hit.explain} == {source}
     return [*fits, *((hit.message.content, round(hit.score, 9)) for hit in found.messages)]
@@ -314,21 +321,26 @@ async def test_a_tenant_whose_users_live_apart_stays_until_they_are_back(
 
 
 async def test_a_webhook_of_the_tenant_gets_the_changes_of_users_in_both_graphs(
-    admin: httpx.AsyncClient, receiver: Receiver
+    admin: httpx.AsyncClient, services: Services, receiver: Receiver, tenant: str
 ) -> None:
-    await create(admin, receiver)
+    webhook = await create(admin, receiver)
+
+    async def deliver() -> None:
+        payload = WebhookPayload(webhook_id=webhook["id"], tenant=tenant)
+        job = await services.jobs.wait(await services.jobs.enqueue(WEBHOOK_JOB, payload), 60)
+        assert job.status is JobStatus.SUCCEEDED, job.error
+
     await save(admin, "mara", "Mara plays the violin")
-    await until(lambda: len(receiver.events) == 1)
+    await deliver()
     assert (await move_user(admin, "mara", SECOND))["status"] == "succeeded"
     await save(admin, "mara", "Mara keeps bees")
     await save(admin, "jonas", "Jonas keeps hens")
-    await until(lambda: len(receiver.events) >= 3)
-    assert receiver.contents("mara") == [
-        ("memory.inserted", "Mara plays the violin"),
-        ("memory.inserted", "Mara keeps bees"),
-    ]
-    [webhook] = (await admin.get(WEBHOOKS)).json()["items"]
-    assert webhook["last_delivered_at"] is not None
+    for _ in range(2):
+        await deliver()
+        assert [content for _, content in receiver.contents("mara")] == ["Mara plays the violin", "Mara keeps bees"]
+        assert [content for _, content in receiver.contents("jonas")] == ["Jonas keeps hens"]
+    [listed] = (await admin.get(WEBHOOKS)).json()["items"]
+    assert listed["last_delivered_at"] is not None
     assert (await admin.delete(f"{WEBHOOKS}/{webhook['id']}")).status_code in (200, 204)
 
 
