@@ -103,7 +103,7 @@ class DividedTenant:
     async def plan(self, name: str, parameters: Row, latest_group: str | None = None) -> list[QueryPart]:
         """Return in which graphs a query runs; one that names nobody is about the latest group of its transaction."""
         scope = scope_of_query(name, parameters)
-        if scope.is_tenant_wide:
+        if scope.is_tenant_wide and not (scope.is_by_run and latest_group):
             graphs = await self.assignments.list_graphs(self.tenant)
             return [QueryPart(graph, with_extra_rows(parameters), is_tenant_wide=True) for graph in graphs]
         group_ids = scope.group_ids or ((latest_group,) if latest_group and not scope.is_of_tenant else ())

@@ -38,7 +38,8 @@ class ResultRule:
     """How the results of a query in several graphs become one: joined, without repetitions, ordered and cut.
 
     `group_of` returns the group that a row of a tenant-wide query is about, by which rows of copies are told apart;
-    with it, or with `is_tenant_wide`, the query runs in all graphs of the tenant. `total` is the column that is added
+    with it, or with `is_tenant_wide`, the query runs in all graphs of the tenant. One that is about a run by its id,
+    `is_by_run`, runs in one graph within a transaction that has named the user of the run. `total` is the column that is added
     up. A query that returns one value has a list in it, or with `lists` that many lists.
     """
 
@@ -47,6 +48,7 @@ class ResultRule:
     identity: Callable[[Any], Any] | None = None
     group_of: Callable[[Row, Row], str] | None = None
     is_tenant_wide: bool = False
+    is_by_run: bool = False
     total: str | None = None
     lists: int = 1
 
@@ -154,7 +156,7 @@ RULES: Mapping[str, ResultRule] = {
     "consolidation.list_users_due": ResultRule(order=(_by("user_id"),), group_of=_of_user_id("user_id")),
     "consolidation.list_users_with_due_profiles": ResultRule(order=(_by("user_id"),), group_of=_of_user_id("user_id")),
     "episodes.find_session_owners": ResultRule(order=(_by("group_id"),), group_of=lambda row, _: str(row["group_id"])),
-    "idempotency.clear_responses": ResultRule(is_tenant_wide=True, total="cleared"),
+    "idempotency.clear_responses": ResultRule(total="cleared"),
     "idempotency.clear_responses_of_tenant": ResultRule(is_tenant_wide=True, total="cleared"),
     "idempotency.delete_expired": ResultRule(is_tenant_wide=True, total="erased"),
     "import.find_taken_ids": ResultRule(is_tenant_wide=True, identity=itemgetter("id")),
@@ -166,8 +168,8 @@ RULES: Mapping[str, ResultRule] = {
     ),
     "quarantine.remove": ResultRule(is_tenant_wide=True, identity=itemgetter("id")),
     "runs.find_ids": ResultRule(is_tenant_wide=True, identity=itemgetter("id")),
-    "runs.get": ResultRule(group_of=_of_group("run", "group_id")),
-    "runs.get_undone_run_id": ResultRule(is_tenant_wide=True),
+    "runs.get": ResultRule(group_of=_of_group("run", "group_id"), is_by_run=True),
+    "runs.get_undone_run_id": ResultRule(is_tenant_wide=True, is_by_run=True),
     "runs.list_page": ResultRule(
         order=(_by("run", "created_at", descending=True), _by("run", "id")),
         is_cut=True,
@@ -175,8 +177,10 @@ RULES: Mapping[str, ResultRule] = {
     ),
     "runs.list_parts": ResultRule(group_of=_of_group("run", "group_id")),
     "runs.list_unfinished_nightly": ResultRule(group_of=lambda row, _: str(row["group_id"])),
-    "runs.update": ResultRule(is_tenant_wide=True),
-    "snapshots.list_changes": ResultRule(is_tenant_wide=True, identity=lambda row: (row["kind"], row["id"])),
+    "runs.update": ResultRule(is_tenant_wide=True, is_by_run=True),
+    "snapshots.list_changes": ResultRule(
+        is_tenant_wide=True, is_by_run=True, identity=lambda row: (row["kind"], row["id"])
+    ),
     "users.list_owners": ResultRule(
         order=(_by("group_id"),), is_cut=True, group_of=lambda row, _: str(row["group_id"])
     ),
@@ -195,19 +199,20 @@ RULES: Mapping[str, ResultRule] = {
 class QueryScope:
     """Which groups a query is about: those of `group_ids`, the tenant as a whole, or all users of it.
 
-    Without any it is about the group that its transaction named before.
+    Without any, and with `is_by_run` if there is one, it is about the group that its transaction named before.
     """
 
     group_ids: tuple[str, ...] = ()
     is_of_tenant: bool = False
     is_tenant_wide: bool = False
+    is_by_run: bool = False
 
 
 def scope_of_query(name: str, parameters: Mapping[str, Any]) -> QueryScope:
     """Return which groups a query is about."""
     rule = RULES.get(name)
     if rule is not None and (rule.is_tenant_wide or rule.group_of is not None):
-        return QueryScope(is_tenant_wide=True)
+        return QueryScope(is_tenant_wide=True, is_by_run=rule.is_by_run)
     listed = list_groups(parameters)
     if listed:
         return QueryScope(tuple(listed))
@@ -224,7 +229,7 @@ def list_groups(parameters: Mapping[str, Any]) -> list[str]:
     """Return the groups that a query can be divided by."""
     if "revisions" in parameters:
         return [group_id for group_id, _ in parameters["revisions"]]
-    return list(parameters.get("group_ids") or ())
+    return list(parameters.get("group_ids") or parameters.get("owner_groups") or ())
 
 
 def select_groups(parameters: Mapping[str, Any], group_ids: frozenset[str]) -> Row:
