@@ -23,7 +23,7 @@ def test_every_query_about_several_groups_or_a_tenant_has_a_rule() -> None:
             parameters |= {"group_ids": [], "revisions": []}
             is_known = name in RULES or name in JOINED_ELSEWHERE
         elif "tenant" in parameters or "tenant_prefix" in parameters:
-            given = {"group_id": "t:mara", "owner_group": "t:mara"}
+            given = {"group_id": "t:mara", "owner_group": "t:mara", "owner_groups": ["t:mara"]}
             parameters |= {key: value for key, value in given.items() if key in parameters}
             is_known = scope_of_query(name, parameters) != scope_of_query("", {}) or file in OF_ONE_GRAPH
         else:

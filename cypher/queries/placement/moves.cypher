@@ -79,9 +79,12 @@ RETURN elementId(n) AS id, labels(n) AS labels, properties(n) AS properties
 
 // name: detach_parts(group_id)
 // Let runs over all users name the parts that are of a user, who may then live in another graph.
-MATCH (run:ConsolidationRun)-[of:PART]->(part:ConsolidationRun {group_id: $group_id})
-SET run.apart = [id IN coalesce(run.apart, []) WHERE id <> part.id] + part.id, part.is_part = true
-DELETE of
+MATCH (part:ConsolidationRun {group_id: $group_id})
+CALL (part) {
+  MATCH (part)<-[of:PART]-(run:ConsolidationRun)
+  SET run.apart = [id IN coalesce(run.apart, []) WHERE id <> part.id] + part.id, part.is_part = true
+  DELETE of
+}
 
 // name: list_parts(tenant)
 // List which runs over all users of the tenant have which parts.
