@@ -225,6 +225,10 @@ class DividedTransaction(Transaction):
         values = [await (await self._prepare(name, part)).fetch_value(name, **part.parameters) for part in parts]
         return await self._tenant.join_values(name, parameters, parts, values)
 
+    async def run_text(self, text: str, parameters: Row | None = None) -> list[Row]:
+        """Raise TypeError: Cypher that is not in the catalogue names nobody whose graph it could run in."""
+        raise TypeError("Run Cypher that is not in the catalogue in one of the graphs.")
+
     async def run_in_parts(self, name: str, parameters: Row) -> list[Row]:
         """Run a query as its parameters say."""
         parts = await self._plan(name, parameters)
@@ -401,8 +405,10 @@ async def _advance_webhook(transaction: DividedTransaction, parameters: Row) -> 
 
 
 async def _remove_webhook(transaction: DividedTransaction, parameters: Row) -> list[Row]:
+    # In the order in which deliveries lock them.
+    removed = await transaction.run_with_tenant("webhooks.remove", parameters)
     await transaction.run_in_parts("webhooks.remove_positions", {"webhook_id": parameters["webhook_id"]})
-    return await transaction.run_with_tenant("webhooks.remove", parameters)
+    return removed
 
 
 _SPECIAL_QUERIES: Mapping[str, Callable[[DividedTransaction, Row], Awaitable[list[Row]]]] = {

@@ -227,7 +227,11 @@ class Move:
     async def abandon(self) -> None:
         """Leave what moves where it is, and erase what was copied."""
         known = await self._find_assignment()
-        if known.job_id != self.job_id or known.graph != self.payload.source:
+        if known.job_id != self.job_id:
+            return
+        if known.graph != self.payload.source:
+            # It has moved with its tenant since: whoever asks again gets a job that knows where it is.
+            await self.placed.assignments.change(self.payload.name, self.clock(), target=None)
             return
         try:
             source, target = await self._source(), await self._target()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -15,12 +16,15 @@ from graphmem.app.bootstrap import Services
 from graphmem.changes.webhooks import WEBHOOK_JOB, WebhookPayload
 from graphmem.graph_memory import GraphMemory
 from graphmem.jobs.job import JobStatus
+from graphmem.memories.memory import MemoryIn, SaveAction, SaveResult, Scope
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.migrations import check_invariants
 from graphmem.neo4j.placed_graph import PlacedGraph
 from graphmem.neo4j.work import working_for
 from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.settings import Settings
+from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner
 from tests.api.test_quarantine import QUARANTINE, quarantine
 from tests.api.test_webhooks import WEBHOOKS, Receiver, create, receiver
@@ -124,6 +128,8 @@ async def test_a_moved_user_finds_own_shared_and_space_memories_as_before(
     assert [await preamble(admin, "mara", question) for question in questions] == contexts
     assert await list_ids(admin, "mara") == ids
     assert (await admin.get("/v1/users/mara/entities")).json() == entities
+    for graph in (placed.home, second):
+        assert [check async for check in check_invariants(graph, tenant) if check.count] == []
     listed = (await admin.get("/v1/admin/placements")).json()
     assert [(user["user_id"], user["graph"], user["state"]) for user in listed["users"]] == [
         ("mara", SECOND, "settled")
@@ -218,6 +224,32 @@ async def test_the_move_of_a_user_under_writes_of_two_processes_loses_nothing(
     for user, ids in saved.items():
         assert await list_ids(admin, user) == ids
     assert there["actions"][0]["waited_ms"] < 6000
+
+
+async def test_a_save_that_ended_between_two_graphs_is_completed_by_its_repetition(
+    admin: httpx.AsyncClient, services: Services, tenant: str
+) -> None:
+    """The first part of a save is stored as it is when its process ends before the second."""
+    await fill(admin)
+    assert (await move_user(admin, "mara", SECOND))["status"] == "succeeded"
+    owner = Owner(tenant, "mara")
+    whole = IdempotentRequest(owner, "POST memories", uuid.uuid4().hex, "fingerprint")
+    own, shared = MemoryIn(content="Mara sings"), MemoryIn(content="The office is loud", scope=Scope.GLOBAL)
+
+    async def write(memories: Sequence[MemoryIn], request: IdempotentRequest) -> list[SaveResult]:
+        with working_for(tenant):
+            return await services.components.memory_writer.save(
+                owner, memories, actor="test", kind="user", request=request
+            )
+
+    # The responder claims a request before it runs.
+    with working_for(tenant):
+        await services.idempotency.claim(whole)
+    [of_shared] = await write([shared], replace(whole, key=f"{whole.key} 0"))
+    completed = await write([own, shared], whole)
+    assert completed[1] == of_shared
+    assert completed[0].action is SaveAction.INSERT
+    assert await write([own, shared], whole) == completed
 
 
 async def test_lists_over_all_users_page_through_both_graphs(admin: httpx.AsyncClient) -> None:
