@@ -364,7 +364,8 @@ class Move:
             try:
                 async with asyncio.timeout(budget):
                     await self._await_writers(source)
-                    while await self._catch_up(copy) or self._differing:
+                    # Nothing more is noted: whoever wrote has ended, and others wait.
+                    while await self._catch_up(copy) == CHANGES_AT_ONCE or self._differing:
                         pass
                     report = await self._report_if_equal(copy)
             except TimeoutError:
