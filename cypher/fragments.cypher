@@ -379,6 +379,15 @@ MATCH (n:SpaceMember {group_id: $group_id}) RETURN n AS element, 'SpaceMember' A
 UNION ALL
 MATCH (n:SpaceMember {member: $group_id}) RETURN n AS element, 'SpaceMember' AS kind
 
+// fragment: elements_beside_user
+// What belongs to a user and is stored with the tenant, in another graph than the user's.
+MATCH (n:IdempotentRequest) WHERE n.owner_group = $group_id RETURN n AS element, 'IdempotentRequest' AS kind
+UNION ALL
+MATCH (n:IdempotentRequest) WHERE n.owner_group = $shared_group AND n.status IS NOT NULL AND n.contains_user_text
+RETURN n AS element, 'IdempotentRequest' AS kind
+UNION ALL
+MATCH (n:SpaceMember {member: $group_id}) RETURN n AS element, 'SpaceMember' AS kind
+
 // fragment: violation
 // The rows of a check: what violates an invariant, by its id, and whose it is; of one tenant, or of all.
 WITH DISTINCT group_id, id WHERE $tenant IS NULL OR group_id STARTS WITH $tenant + ':'

@@ -237,7 +237,7 @@ class Services:
             KeyStore(components.home, graph), clock, settings.api_key, max_failures_per_minute=settings.max_unknown_keys
         )
         self.rights = retrieval.rights
-        self.spaces = SpaceService(SpaceStore(graph), policy, clock)
+        self.spaces = SpaceService(SpaceStore(graph, components.home), policy, clock)
         users = UserStore(graph)
         self.users = UserService(users, clock)
         self.warm_up = WarmUp(users, self.contexts, self.messages, self.memories, self.forgetting)

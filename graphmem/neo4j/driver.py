@@ -262,6 +262,39 @@ class Transaction:
         return [from_neo4j(record.data()) async for record in result]
 
 
+class OpenTransaction(Transaction):
+    """A transaction that its caller commits; each query is watched as an operation of its own.
+
+    Errors are those of the driver, which say whether the transaction may be repeated.
+    """
+
+    def __init__(
+        self,
+        inner: AsyncTransaction,
+        availability: Availability,
+        hidden: frozenset[str],
+        vectors: VectorState | None,
+    ) -> None:
+        super().__init__(inner, hidden, vectors)
+        self._commit = inner.commit
+        self._availability = availability
+
+    async def run(self, name: str, **parameters: Any) -> list[Row]:
+        """Run the query `name` and return its rows."""
+        async with self._availability.watch():
+            return await super().run(name, **parameters)
+
+    async def fetch_value(self, name: str, **parameters: Any) -> Any:
+        """Run a query with one row and one column and return the value as the driver decodes it."""
+        async with self._availability.watch():
+            return await super().fetch_value(name, **parameters)
+
+    async def commit(self) -> None:
+        """Commit the transaction."""
+        async with self._availability.watch():
+            await self._commit()
+
+
 class StreamTransaction:
     """An open read transaction whose rows are read in parts, each of which is watched as an operation of its own."""
 
@@ -318,6 +351,10 @@ class Graph:
         self._vectors: VectorState | None = None
         self.applied = AppliedRevisions()
 
+    async def part_by_graph(self, group_ids: Sequence[str]) -> list[list[str]]:
+        """Return groups parted by the graph in which they live, in the order in which a write of several goes on."""
+        return [list(group_ids)]
+
     async def verify_connectivity(self) -> None:
         """Connect to the server."""
         async with self._operation():
@@ -360,8 +397,26 @@ class Graph:
         return result
 
     @asynccontextmanager
-    async def discarded_transaction(self, timeout: float) -> AsyncIterator[StreamTransaction]:  # noqa: ASYNC109 - the server's
-        """Open a write transaction that is rolled back at its end, to read while a lock is held; it is not retried.
+    async def open_transaction(self, metadata: Mapping[str, Any] | None) -> AsyncIterator[OpenTransaction]:
+        """Open a transaction, which an error of the block rolls back; without `metadata` it is one that reads."""
+        hidden = frozenset[str]() if metadata is not None else await self._find_hidden()
+        async with self._session() as session:
+            async with self._availability.watch():
+                inner = await session.begin_transaction(
+                    metadata=dict(metadata) if metadata else None, timeout=remaining_database_time()
+                )
+            async with inner:
+                yield OpenTransaction(inner, self._availability, hidden, self._vectors)
+
+    @asynccontextmanager
+    async def discarded_transaction(
+        self,
+        timeout: float,  # noqa: ASYNC109 - the server's
+        group_id: str,
+    ) -> AsyncIterator[StreamTransaction]:
+        """Open a write transaction that is rolled back at its end, to read a group while its lock is held.
+
+        It is not retried.
 
         The server ends it after `timeout` seconds, so that its locks do not outlive a process that hangs.
         """

@@ -3,6 +3,8 @@
 A write first passes the gate of its tenant, a node of the graph it writes to. While a tenant moves, the gate has it
 note which groups it changes; for the moment of the switch it has it wait; and once the tenant has left, the write goes
 to the new graph. So nothing is written to a graph that the tenant has left, whatever a process believes.
+
+A tenant of which users live in other graphs is divided (`neo4j.divided`), which its gate says as well.
 """
 
 from __future__ import annotations
@@ -11,12 +13,13 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
 from graphmem.models.embedding_models import VectorState
-from graphmem.neo4j.assignments import AssignmentTable
+from graphmem.neo4j.assignments import AssignmentTable, name_of_group
+from graphmem.neo4j.divided import DividedTenant, GateClosed
 from graphmem.neo4j.driver import Graph, StreamTransaction, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.work import graph_of_work, tenant_of_work, working_in
@@ -72,8 +75,8 @@ class PlacedDatabase:
             raise ConfigurationError(f"The graph {self.name!r} cannot be used: {error.detail}") from error
 
 
-class _GateClosed(Exception):
-    """Rolls back a write whose tenant is being switched or has left."""
+class _TenantDivided(Exception):
+    """Rolls back a write whose tenant is divided, of which the process has not known."""
 
 
 class PlacedGraph(Graph):
@@ -115,7 +118,13 @@ class PlacedGraph(Graph):
             tenant = tenant_of_work()
             if tenant is None:
                 raise RuntimeError("Work on one of several graphs must say for which tenant it is.")
-            name = (await self.assignments.find(tenant)).graph
+            name = await self.assignments.find_graph(tenant)
+        async with self._opened(name) as graph:
+            yield graph
+
+    @asynccontextmanager
+    async def _opened(self, name: str) -> AsyncIterator[Graph]:
+        """Open a graph; its errors name it."""
         if name == HOME_GRAPH:
             yield self.home
             return
@@ -124,10 +133,31 @@ class PlacedGraph(Graph):
         async with database.naming():
             yield graph
 
+    async def _find_divided(self) -> DividedTenant | None:
+        """Return the tenant of the work that is done, if it is divided."""
+        tenant = tenant_of_work()
+        if tenant is None or not await self.assignments.is_divided(tenant):
+            return None
+        return self._divide(tenant)
+
+    def _divide(self, tenant: str) -> DividedTenant:
+        return DividedTenant(tenant, self.assignments, self._opened)
+
     # What stores call
+
+    async def part_by_graph(self, group_ids: Sequence[str]) -> list[list[str]]:
+        """Return groups of the tenant parted by the graph in which they live; what is shared comes first."""
+        if (divided := await self._find_divided()) is None:
+            return [list(group_ids)]
+        parts: dict[str, list[str]] = {}
+        for group_id in sorted(group_ids, key=lambda group_id: ":" in name_of_group(group_id)):
+            parts.setdefault(await divided.find_graph_of(group_id), []).append(group_id)
+        return [*parts.values()]
 
     async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run `work` in one read transaction; after a transient error it runs again."""
+        if divided := await self._find_divided():
+            return await divided.read(work)
         async with self._current() as graph:
             return await graph.read(work)
 
@@ -136,26 +166,41 @@ class PlacedGraph(Graph):
     ) -> T:
         """Run `work` in one write transaction; after a transient error it is rolled back and runs again.
 
-        While its tenant is switched to another graph, it waits, and runs there.
+        While its tenant or its user is switched to another graph, it waits, and runs there.
         """
         tenant = tenant_of_work()
         if tenant is None:
             async with self._current() as graph:
                 return await graph.write(work, metadata=metadata)
+        metadata = {**(metadata or {}), TENANT_OF_WRITES: tenant}
+        is_divided = await self.assignments.is_divided(tenant)
         deadline, pause = time.monotonic() + GATE_SECONDS, GATE_PAUSE
         while True:
             try:
+                if is_divided:
+                    return await self._write_divided(tenant, work, metadata)
                 async with self._current() as graph:
                     return await graph.write(
-                        lambda transaction: _pass_gate(transaction, tenant, work),
-                        metadata={**(metadata or {}), TENANT_OF_WRITES: tenant},
+                        lambda transaction: _pass_gate(transaction, tenant, work), metadata=metadata
                     )
-            except _GateClosed:
+            except GateClosed:
                 self.assignments.expire()
+            except _TenantDivided:
+                self.assignments.expire()
+                is_divided = True
+                continue
             if time.monotonic() > deadline:
                 raise DatabaseUnavailable("The tenant is being moved to another graph: try again.", retry_after=1)
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(1.5 * pause, MAX_GATE_PAUSE)
+
+    async def _write_divided(
+        self, tenant: str, work: Callable[[Transaction], Awaitable[T]], metadata: Mapping[str, Any]
+    ) -> T:
+        result, revisions = await self._divide(tenant).write(work, metadata)
+        for group_id, (life, revision) in revisions.items():
+            self.applied.note(group_id, life, revision)
+        return result
 
     async def execute(self, name: str, **parameters: Any) -> list[Row]:
         """Run one write query in its own transaction and return its rows."""
@@ -163,23 +208,35 @@ class PlacedGraph(Graph):
 
     async def fetch(self, name: str, **parameters: Any) -> list[Row]:
         """Run one read query and return its rows."""
+        if divided := await self._find_divided():
+            return await divided.fetch(name, parameters)
         async with self._current() as graph:
             return await graph.fetch(name, **parameters)
 
     async def fetch_value(self, name: str, **parameters: Any) -> Any:
         """Run one read query with one row and one column and return the value as the driver decodes it."""
+        if divided := await self._find_divided():
+            return await divided.fetch_value(name, parameters)
         async with self._current() as graph:
             return await graph.fetch_value(name, **parameters)
 
     async def fetch_value_from_any_member(self, name: str, **parameters: Any) -> Any:
         """Run one read query as `fetch_value` does, on any member of a cluster."""
+        if divided := await self._find_divided():
+            return await divided.fetch_value(name, parameters, from_any_member=True)
         async with self._current() as graph:
             return await graph.fetch_value_from_any_member(name, **parameters)
 
     @asynccontextmanager
-    async def discarded_transaction(self, timeout: float) -> AsyncIterator[StreamTransaction]:  # noqa: ASYNC109 - the server's
+    async def discarded_transaction(
+        self,
+        timeout: float,  # noqa: ASYNC109 - the server's
+        group_id: str,
+    ) -> AsyncIterator[StreamTransaction]:
         """Open a write transaction that is rolled back at its end, to read while a lock is held; it is not retried."""
-        async with self._current() as graph, graph.discarded_transaction(timeout) as transaction:
+        divided = await self._find_divided()
+        opened = self._opened(await divided.find_graph_of(group_id)) if divided else self._current()
+        async with opened as graph, graph.discarded_transaction(timeout, group_id) as transaction:
             yield transaction
 
     async def vector_state(self, *, refresh: bool = False) -> VectorState | None:
@@ -254,10 +311,13 @@ async def run_in_each_graph(placed: PlacedGraph | None, work: Callable[[], Await
 
 async def _pass_gate(transaction: Transaction, tenant: str, work: Callable[[Transaction], Awaitable[T]]) -> T:
     """Do a write of a tenant as its gate in this graph says."""
-    (row,) = await transaction.run("placements.check_gate", tenant=tenant)
-    if row["state"] not in (None, "noting"):
-        raise _GateClosed
-    if row["state"] is None:
+    rows = await transaction.run("placements.check_gates", names=[tenant])
+    state = rows[0]["state"] if rows else None
+    if state not in (None, "noting"):
+        raise GateClosed
+    if rows and rows[0]["is_divided"]:
+        raise _TenantDivided
+    if state is None:
         return await work(transaction)
     with transaction.collecting_groups() as groups:
         result = await work(transaction)

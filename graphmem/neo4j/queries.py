@@ -37,6 +37,11 @@ class Query:
     text_on_next: str
     """The Cypher that reads the vectors of the next embedding model: see `on_next_vectors`."""
 
+    @property
+    def writes(self) -> bool:
+        """Whether it may change the graph."""
+        return _WRITES.search(self.text) is not None
+
 
 class QueryFileError(ValueError):
     """A file of queries or fragments is not in the format of the catalogue."""

@@ -1,4 +1,4 @@
-"""Makes what one graph has of a tenant the same as in another, group by group, as often as asked.
+"""Makes what one graph has of a tenant or a user the same as in another, group by group, as often as asked.
 
 Nodes with vectors are known by their ids, some others by a key, the rest by what they hold; so are relationships. What
 is alike stays, what differs is replaced, what the source lacks is deleted. The work can therefore end anywhere and be
@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from graphmem.jobs.kinds import JobInterrupted
+from graphmem.neo4j.assignments import name_of_group, tenant_of_name
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.placed_graph import TENANT_OF_WRITES
@@ -34,6 +35,60 @@ Key = tuple[Any, ...]
 """What an element of one graph and one of the other have in common."""
 
 T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class MovedData:
+    """What a move takes to another graph: everything of a tenant, or one user's; `name` is that of their place.
+
+    `group_id` is that of the user once it is known; the name alone does not tell it.
+    """
+
+    name: str
+    group_id: str | None = None
+
+    @property
+    def tenant(self) -> str:
+        """The tenant, or that of the user."""
+        return tenant_of_name(self.name)
+
+    @property
+    def is_user(self) -> bool:
+        """Whether only a user moves."""
+        return self.name != self.tenant
+
+    async def list_groups(self, graph: Graph) -> list[str]:
+        """Return the groups that a graph has of it."""
+        if self.group_id is not None:
+            return [self.group_id]
+        rows = await graph.fetch("moves.list_groups", tenant=self.tenant)
+        groups = [str(row["group_id"]) for row in rows]
+        if not self.is_user:
+            return groups
+        self.note(group_id for group_id in groups if name_of_group(group_id) == self.name)
+        return [self.group_id] if self.group_id else []
+
+    def note(self, group_ids: Iterable[str]) -> None:
+        """Remember the group of the user."""
+        if self.is_user:
+            self.group_id = next(iter(group_ids), self.group_id)
+
+    async def list_beside_groups(self, graph: Graph) -> _NodesByKey:
+        """Return the nodes that belong to no group, or to the user and to the tenant as a whole, by their keys."""
+        if not self.is_user:
+            rows = await graph.fetch("moves.list_of_tenant", tenant=self.tenant, prefix=Owner(self.tenant, "").group_id)
+        elif groups := await self.list_groups(graph):
+            rows = await graph.fetch("moves.list_of_user", group_id=groups[0])
+        else:
+            rows = []
+        return _by_key(_StoredNode(row["id"], row["labels"], row["properties"]) for row in rows)
+
+    async def list_parts(self, graph: Graph) -> frozenset[tuple[str, str]]:
+        """Return the ids of runs over all users and of their parts."""
+        if self.is_user:
+            return frozenset()  # its runs are no parts any more: runs over all users name them
+        rows = await graph.fetch("moves.list_parts", tenant=self.tenant)
+        return frozenset((row["run_id"], part_id) for row in rows for part_id in row["part_ids"])
 
 
 @dataclass(slots=True)
@@ -138,18 +193,16 @@ class _Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class _TenantListing:
-    """What one graph has of a tenant as a whole; `parts` are the ids of runs over all users and of their parts."""
+class _ListingBesideGroups:
+    """What one graph has beside groups; `parts` are the ids of runs over all users and of their parts."""
 
     nodes: _NodesByKey
     parts: frozenset[tuple[str, str]]
 
     @classmethod
-    async def of(cls, graph: Graph, tenant: str) -> _TenantListing:
-        """List a tenant."""
-        rows = await graph.fetch("moves.list_parts", tenant=tenant)
-        parts = frozenset((row["run_id"], part_id) for row in rows for part_id in row["part_ids"])
-        return cls(await _list_of_tenant(graph, tenant), parts)
+    async def of(cls, graph: Graph, moved: MovedData) -> _ListingBesideGroups:
+        """List it."""
+        return cls(await moved.list_beside_groups(graph), await moved.list_parts(graph))
 
     def describe(self) -> Side:
         """Return its numbers and its digest."""
@@ -159,29 +212,27 @@ class _TenantListing:
         return side
 
 
-class TenantCopy:
-    """The copy of a tenant in `target`, made by an attempt at a move.
+class DataCopy:
+    """The copy in `target` of what moves, made by an attempt at a move.
 
     Every write checks that the attempt is the latest one. Methods raise DatabaseUnavailable, and JobInterrupted
     once it is not.
     """
 
-    def __init__(self, source: Graph, target: Graph, tenant: str, attempt: str) -> None:
+    def __init__(self, source: Graph, target: Graph, moved: MovedData, attempt: str) -> None:
         self._source = source
         self._target = target
-        self._tenant = tenant
+        self._moved = moved
         self._attempt = attempt
 
     async def list_groups(self) -> list[str]:
         """Return the groups that either graph has; that of the tenant itself, whose entities all refer to, first."""
-        rows = await asyncio.gather(
-            *(graph.fetch("moves.list_groups", tenant=self._tenant) for graph in (self._source, self._target))
-        )
-        return sorted({row["group_id"] for found in rows for row in found})
+        found = [await self._moved.list_groups(graph) for graph in (self._source, self._target)]
+        return sorted({group_id for groups in found for group_id in groups})
 
-    async def copy_tenant(self) -> None:
-        """Copy what belongs to the tenant as a whole."""
-        source, target = await self._list_tenant()
+    async def copy_beside_groups(self) -> None:
+        """Copy what belongs to no group, or to the user and to the tenant as a whole."""
+        source, target = await self._list_beside_groups()
 
         async def write(writer: _Writer) -> None:
             await writer.copy_nodes(source.nodes, target.nodes)
@@ -227,17 +278,17 @@ class TenantCopy:
         source, target = await self._list_group(group_id)
         return source.describe(), target.describe()
 
-    async def describe_tenant(self) -> tuple[Side, Side]:
-        """Return what both graphs have of the tenant as a whole."""
-        source, target = await self._list_tenant()
+    async def describe_beside_groups(self) -> tuple[Side, Side]:
+        """Return what both graphs have beside groups."""
+        source, target = await self._list_beside_groups()
         return source.describe(), target.describe()
 
     async def _list_group(self, group_id: str) -> tuple[_Listing, _Listing]:
         return await asyncio.gather(_Listing.of(self._source, group_id), _Listing.of(self._target, group_id))
 
-    async def _list_tenant(self) -> tuple[_TenantListing, _TenantListing]:
+    async def _list_beside_groups(self) -> tuple[_ListingBesideGroups, _ListingBesideGroups]:
         return await asyncio.gather(
-            _TenantListing.of(self._source, self._tenant), _TenantListing.of(self._target, self._tenant)
+            _ListingBesideGroups.of(self._source, self._moved), _ListingBesideGroups.of(self._target, self._moved)
         )
 
     async def _pair_outside(self, source: _Listing) -> dict[str, str]:
@@ -266,11 +317,11 @@ class TenantCopy:
         """Change the target in one transaction, which a later attempt at the move waits for."""
 
         async def write(transaction: Transaction) -> T:
-            if not await transaction.run("moves.check_copying", tenant=self._tenant, attempt=self._attempt):
+            if not await transaction.run("moves.check_copying", tenant=self._moved.name, attempt=self._attempt):
                 raise JobInterrupted("another worker goes on with the move")
             return await work(_Writer(transaction))
 
-        return await self._target.write(write, metadata={TENANT_OF_WRITES: self._tenant})
+        return await self._target.write(write, metadata={TENANT_OF_WRITES: self._moved.tenant})
 
 
 class _ChangedPart(NamedTuple):
@@ -366,31 +417,26 @@ class _Writer:
             await self._transaction.run(query, ids=part)
 
 
-async def erase_tenant(graph: Graph, tenant: str) -> int:
-    """Erase everything that a graph has of a tenant; return how many nodes there were."""
+async def erase_data(graph: Graph, moved: MovedData) -> int:
+    """Erase everything that a graph has of what moved; return how many nodes there were."""
     erased = 0
-    for group in await graph.fetch("moves.list_groups", tenant=tenant):
-        listing = await _Listing.of(graph, group["group_id"])
+    groups = await moved.list_groups(graph)
+    # A user comes last: it is what an interrupted erasure finds the rest by.
+    beside = await moved.list_beside_groups(graph)
+    for part in _parts(node.id for nodes in beside.values() for node in nodes):
+        await graph.execute("moves.delete_nodes", ids=part)
+        erased += len(part)
+    for group_id in groups:
+        listing = await _Listing.of(graph, group_id)
         # A read under the lock of the group, such as an export, comes to its end.
-        await graph.execute("moves.lock_group", group_id=group["group_id"])
+        await graph.execute("moves.lock_group", group_id=group_id)
         plain = [node for nodes in listing.plain.values() for node in nodes]
-        # The user comes last: it is what an interrupted erasure finds the rest by.
         plain.sort(key=lambda node: "User" in node.labels)
         for part in _parts([*(node.id for node in listing.embedded.values()), *(node.id for node in plain)]):
             await graph.execute("moves.delete_nodes", ids=part)
             erased += len(part)
-    rest = await _list_of_tenant(graph, tenant)
-    for part in _parts(node.id for nodes in rest.values() for node in nodes):
-        await graph.execute("moves.delete_nodes", ids=part)
-        erased += len(part)
-    await graph.execute("placements.delete_all_changes", tenant=tenant)
+    await graph.execute("placements.delete_all_changes", tenant=moved.name)
     return erased
-
-
-async def _list_of_tenant(graph: Graph, tenant: str) -> _NodesByKey:
-    """Return the nodes that belong to a tenant as a whole, by their keys."""
-    rows = await graph.fetch("moves.list_of_tenant", tenant=tenant, prefix=Owner(tenant, "").group_id)
-    return _by_key(_StoredNode(row["id"], row["labels"], row["properties"]) for row in rows)
 
 
 async def _read_nodes(graph: Graph, ids: Mapping[Key, str]) -> _NodesByKey:

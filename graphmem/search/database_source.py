@@ -161,7 +161,9 @@ class DatabaseSource:
         """Return versions as callers see them at `now`, by uuid; those that no longer exist are left out."""
         if not uuids:
             return {}
-        found = await self._graph.fetch_value_from_any_member("search.load_memories", uuids=list(uuids))
+        found = await self._graph.fetch_value_from_any_member(
+            "search.load_memories", group_ids=self._groups, uuids=list(uuids)
+        )
         return {columns[0]["uuid"]: memory_from_columns(columns, now) for columns in found}
 
     async def load_messages(self, keys: Sequence[str]) -> dict[str, Message]:

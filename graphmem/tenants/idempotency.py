@@ -88,7 +88,6 @@ class IdempotencyStore:
         rows = await self._graph.execute_repeatable(
             "idempotency.claim",
             **_key_parameters(request),
-            owner_group=request.owner.group_id,
             contains_user_text=request.contains_user_text,
             fingerprint=request.fingerprint,
             token=token,
@@ -181,7 +180,12 @@ async def find_result(graph: Graph, request: IdempotentRequest | None, result_ty
 
 
 def _key_parameters(request: IdempotentRequest) -> Row:
-    return {"tenant": request.owner.tenant, "route": request.route, "key": request.key}
+    return {
+        "tenant": request.owner.tenant,
+        "route": request.route,
+        "key": request.key,
+        "owner_group": request.owner.group_id,
+    }
 
 
 def _response_from_row(stored: Row) -> StoredResponse | None:

@@ -26,10 +26,14 @@ from graphmem.tenants.spaces import (
 
 
 class SpaceStore:
-    """The spaces of all tenants. A space is the node of its group, as a user is, so that writes lock it."""
+    """The spaces of all tenants. A space is the node of its group, as a user is, so that writes lock it.
 
-    def __init__(self, graph: Graph) -> None:
+    `home` is the graph that holds the keys, if it is another one.
+    """
+
+    def __init__(self, graph: Graph, home: Graph | None = None) -> None:
         self._graph = graph
+        self._home = home or graph
 
     async def find(self, owner: Owner) -> Space | None:
         """Return a space; None for one that does not exist or is being deleted."""
@@ -42,7 +46,7 @@ class SpaceStore:
 
     async def exists_key(self, tenant: str, key_id: str) -> bool:
         """Return whether a tenant has a key that is not revoked."""
-        return any(row["key"]["id"] == key_id for row in await self._graph.fetch("keys.list_keys", tenant=tenant))
+        return any(row["key"]["id"] == key_id for row in await self._home.fetch("keys.list_keys", tenant=tenant))
 
     async def put(self, owner: Owner, space: SpaceIn, now: datetime) -> None:
         """Create a space or change it; raise UserBeingForgotten for one that is being deleted."""

@@ -39,7 +39,11 @@ async def settings(
 ) -> Settings:
     """Settings with two graphs, and a job store of their own."""
     return database.model_copy(
-        update={"placements": {SECOND: second_database}, "data_dir": tmp_path_factory.mktemp("placement-data")}
+        update={
+            "placements": {SECOND: second_database},
+            "data_dir": tmp_path_factory.mktemp("placement-data"),
+            "webhook_allow_private": True,
+        }
     )
 
 

@@ -1,4 +1,4 @@
-"""A worker that moves a tenant and kills itself: `move_worker.py SETTINGS [QUERY TIMES]`.
+"""A worker that moves a tenant or a user and kills itself: `move_worker.py SETTINGS [QUERY TIMES]`.
 
 SETTINGS is JSON with the addresses of both graphs and the data folder. The process ends by SIGKILL when it has run the
 query that many times; without a query it never ends itself.

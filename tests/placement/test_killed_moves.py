@@ -65,8 +65,9 @@ async def without_worker(
         ("moves.delete_nodes", 1),
     ],
 )
+@pytest.mark.parametrize("moves_user", [False, True], ids=["tenant", "user"])
 async def test_a_move_whose_worker_is_killed_ends_in_another_one(
-    without_worker: tuple[Services, Settings], tenant: str, query: str, times: int
+    without_worker: tuple[Services, Settings], tenant: str, query: str, times: int, moves_user: bool
 ) -> None:
     services, settings = without_worker
     placed = services.components.placed
@@ -88,7 +89,7 @@ async def test_a_move_whose_worker_is_killed_ends_in_another_one(
     writer = asyncio.create_task(write())
     try:
         await asyncio.sleep(0.5)
-        job = await memory.move_tenant(SECOND)
+        job = await (memory.move_user("mara", SECOND) if moves_user else memory.move_tenant(SECOND))
         with worker(settings, query, str(times)) as killed:
             async with asyncio.timeout(60):
                 while killed.poll() is None:  # noqa: ASYNC110 - a process
@@ -101,8 +102,11 @@ async def test_a_move_whose_worker_is_killed_ends_in_another_one(
         await writer
 
     assert ended.status == "succeeded", ended.error
-    listed = (await memory.placements()).tenants
-    assert [placement.graph for placement in listed if placement.tenant == tenant] == [SECOND]
+    listed = await memory.placements()
+    if moves_user:
+        assert [(user.user_id, user.graph) for user in listed.users] == [("mara", SECOND)]
+    else:
+        assert [placement.graph for placement in listed.tenants if placement.tenant == tenant] == [SECOND]
     found = {item.id async for item in list_all(memory)}
     assert found == saved
     assert await count_nodes(placed.home, tenant) == {}

@@ -169,7 +169,7 @@ async def test_a_move_whose_job_is_gone_can_be_asked_for_again(
     admin: httpx.AsyncClient, placed: PlacedGraph, services: Services, tenant: str
 ) -> None:
     await save(admin, "mara", "Mara keeps bees")
-    await placed.assignments.begin_move(tenant, "home", SECOND, "gone", services.components.clock())
+    await placed.assignments.begin_move(tenant, "home", SECOND, "gone", services.components.clock(), stored="home")
     assert (await move(admin, SECOND))["status"] == "succeeded"
     assert len(await list_ids(admin, "mara")) == 1
 

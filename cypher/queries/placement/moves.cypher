@@ -64,6 +64,28 @@ CALL () {
 }
 RETURN elementId(n) AS id, labels(n) AS labels, properties(n) AS properties
 
+// name: list_of_user(group_id)
+// List the nodes of a user among those that are of the tenant as a whole. The memberships in spaces stay with these.
+CALL () {
+  MATCH (n:ConsolidationRun {group_id: $group_id}) RETURN n
+  UNION ALL
+  MATCH (n:QuarantinedStatement {group_id: $group_id}) RETURN n
+  UNION ALL
+  MATCH (n:IdempotentRequest) WHERE n.owner_group = $group_id AND NOT n.key ENDS WITH ' elsewhere' RETURN n
+  UNION ALL
+  MATCH (n:WebhookCursor {group_id: $group_id}) RETURN n
+}
+RETURN elementId(n) AS id, labels(n) AS labels, properties(n) AS properties
+
+// name: detach_parts(group_id)
+// Let runs over all users name the parts that are of a user, who may then live in another graph.
+MATCH (part:ConsolidationRun {group_id: $group_id})
+CALL (part) {
+  MATCH (part)<-[of:PART]-(run:ConsolidationRun)
+  SET run.apart = [id IN coalesce(run.apart, []) WHERE id <> part.id] + part.id, part.is_part = true
+  DELETE of
+}
+
 // name: list_parts(tenant)
 // List which runs over all users of the tenant have which parts.
 MATCH (r:ConsolidationRun) WHERE r.tenant = $tenant AND r.created_at IS NOT NULL

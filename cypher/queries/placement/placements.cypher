@@ -1,34 +1,53 @@
-// In which graph tenants live, in the home graph; and in every graph the gate that writes of a tenant pass.
+// In which graph tenants and users live, in the home graph; and in every graph the gates that writes pass. The property `tenant`
+// is the name of a tenant, or that of a user with its tenant: see `name_of_group`.
 
 // name: list_since(version)
 // Return the version of the table of assignments and, if it is another one, all of them.
 OPTIONAL MATCH (t:PlacementTable {name: 'tenants'})
 WITH coalesce(t.version, 0) AS version
 RETURN version, CASE WHEN version = $version THEN null
-  ELSE COLLECT { MATCH (p:Placement) RETURN p {.tenant, .graph, .state, .target, .job_id, .version, .report} } END AS assignments
+  ELSE COLLECT { MATCH (p:Placement) RETURN p {name: p.tenant, .graph, .state, .target, .job_id, .version, .report} } END AS assignments
 
 // name: assign(tenant, properties, now)
-// Change the assignment of a tenant, and the version of the table, which every process compares.
+// Change an assignment, and the version of the table, which every process compares.
 MERGE (t:PlacementTable {name: 'tenants'})
 SET t.version = coalesce(t.version, 0) + 1
 MERGE (p:Placement {tenant: $tenant})
 SET p += $properties, p.version = t.version, p.changed_at = $now
-RETURN p {.tenant, .graph, .state, .target, .job_id, .version, .report} AS assignment
+RETURN p {name: p.tenant, .graph, .state, .target, .job_id, .version, .report} AS assignment
 
-// name: begin(tenant, graph, target, job_id, now)
-// Assign a move to a tenant that does not move; no row is returned for one that moves already, by another job.
+// name: begin(tenant, graph, stored, target, job_id, now)
+// Assign a move to who does not move; no row is returned for a move already under way, by another job. A user who lives with the
+// tenant has no graph.
 MERGE (t:PlacementTable {name: 'tenants'})
 SET t.version = coalesce(t.version, 0) + 1
 MERGE (p:Placement {tenant: $tenant})
-ON CREATE SET p.graph = $graph, p.state = 'settled'
-WITH t, p WHERE p.graph = $graph AND (p.state = 'settled' OR p.job_id = $job_id)
+ON CREATE SET p.graph = $stored, p.state = 'settled'
+WITH t, p WHERE coalesce(p.graph, $graph) = $graph AND (p.state = 'settled' OR p.job_id = $job_id)
 SET p.state = 'copying', p.target = $target, p.job_id = $job_id, p.version = t.version, p.changed_at = $now
-RETURN p {.tenant, .graph, .state, .target, .job_id, .version, .report} AS assignment
+RETURN p {name: p.tenant, .graph, .state, .target, .job_id, .version, .report} AS assignment
 
-// name: check_gate(tenant)
-// Return the state of the gate of a tenant: null when there is none, and open when one that was closed has run out.
-OPTIONAL MATCH (g:PlacementGate {tenant: $tenant})
-RETURN CASE WHEN g.state = 'closed' AND g.until < timestamp() THEN 'noting' ELSE g.state END AS state
+// name: check_gates(names)
+// Return the states of gates: open for one that was closed and has run out; and whether users of the tenant live apart.
+MATCH (g:PlacementGate) WHERE g.tenant IN $names
+RETURN g.tenant AS name, CASE WHEN g.state = 'closed' AND g.until < timestamp() THEN 'noting' ELSE g.state END AS state,
+       coalesce(g.is_divided, false) AS is_divided
+
+// name: is_any_user_switched(prefix)
+// Return whether the gate of a user of a tenant is closed.
+RETURN EXISTS {
+  MATCH (g:PlacementGate) WHERE g.tenant STARTS WITH $prefix AND g.state = 'closed' AND g.until >= timestamp()
+} AS is_any
+
+// name: divide(tenant)
+// Have every write of a tenant find out that its users live in several graphs.
+MERGE (g:PlacementGate {tenant: $tenant})
+SET g.is_divided = true
+
+// name: remove_gates_of_users(prefix)
+// Remove the gates of the users of a tenant, who come with it.
+MATCH (g:PlacementGate) WHERE g.tenant STARTS WITH $prefix
+DELETE g
 
 // name: note_changes(tenant, group_ids)
 // Note the groups that a transaction of a tenant that moves has written to; an empty one stands for the tenant itself.

@@ -105,10 +105,10 @@ CALL (first_steps, second_steps, third_steps) {
 }
 RETURN found
 
-// name: load_memories(uuids)
+// name: load_memories(group_ids, uuids)
 // Fetch facts in full, with the entities they refer to.
 UNWIND $uuids AS uuid
-MATCH ()-[r:RELATES_TO {uuid: uuid}]->()
+MATCH ()-[r:RELATES_TO {uuid: uuid}]->() WHERE r.group_id IN $group_ids
 RETURN collect({{memory_columns}}) AS found
 
 // name: find_messages_by_vector(group_ids, vector, ann_limit, limit)

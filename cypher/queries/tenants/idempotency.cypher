@@ -15,34 +15,41 @@ FOREACH (_ IN CASE WHEN free THEN [1] ELSE [] END |
       i.result = result)
 RETURN free AS is_acquired, i {.fingerprint, .status, .media_type, .body, .encrypted, .headers} AS request
 
-// name: renew_lease(tenant, route, key, token, lease_until)
+// name: renew_lease(tenant, route, key, owner_group, token, lease_until)
 // Extend the lease of a request that is still being executed.
-MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key}) WHERE i.token = $token AND i.status IS NULL
+MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key}) WHERE i.owner_group = $owner_group AND i.token = $token
+  AND i.status IS NULL
 SET i.lease_until = $lease_until
 
-// name: complete(tenant, route, key, token, status, media_type, body, encrypted, headers)
+// name: complete(tenant, route, key, owner_group, token, status, media_type, body, encrypted, headers)
 // Store the first response.
-MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key}) WHERE i.token = $token
+MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key}) WHERE i.owner_group = $owner_group AND i.token = $token
 SET i.status = $status, i.media_type = $media_type, i.body = $body, i.encrypted = $encrypted, i.headers = $headers,
     i.lease_until = null, i.result = null
 
-// name: release(tenant, route, key, token)
+// name: release(tenant, route, key, owner_group, token)
 // Let the repetition of a request that failed be executed: end its lease if it has written something, else delete it.
-MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key}) WHERE i.token = $token AND i.status IS NULL
+MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key}) WHERE i.owner_group = $owner_group AND i.token = $token
+  AND i.status IS NULL
 WITH i, i.result IS NOT NULL AS has_written
 FOREACH (_ IN CASE WHEN has_written THEN [1] ELSE [] END | SET i.lease_until = datetime({epochSeconds: 0}))
 FOREACH (_ IN CASE WHEN has_written THEN [] ELSE [1] END | DELETE i)
 
-// name: find_result(tenant, route, key)
+// name: find_result(tenant, route, key, owner_group)
 // Lock a request until the transaction ends and return the result that its write stored, or null.
-MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key})
+MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key}) WHERE i.owner_group = $owner_group
 SET i.asked = randomUUID()
 RETURN i.result AS result
 
-// name: store_result(tenant, route, key, result)
+// name: store_result(tenant, route, key, owner_group, result)
 // Store the result of a write with what it wrote.
-MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key})
+MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key}) WHERE i.owner_group = $owner_group
 SET i.result = $result
+
+// name: store_result_elsewhere(tenant, route, key, owner_group, result)
+// Store the result of a write in another graph than that of its request, with what it wrote. Its status lets an erasure find it.
+MERGE (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key})
+SET i.owner_group = $owner_group, i.contains_user_text = true, i.created_at = datetime(), i.status = 200, i.result = $result
 
 // name: delete_expired(tenant, oldest)
 // Erase the requests of a tenant, or of all tenants, that are past their retention.

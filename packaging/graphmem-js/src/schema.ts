@@ -366,13 +366,15 @@ export interface paths {
         };
         /**
          * List graphs and where the tenant lives
-         * @description List the graphs in which tenants may live, whether they answer, and in which of them the tenant lives.
+         * @description List the graphs in which tenants may live, whether they answer, and in which the tenant and its users live.
          */
         get: operations["placements_list"];
         put?: never;
         /**
-         * Move the tenant to another graph
+         * Move the tenant, or one of its users, to another graph
          * @description Move everything of the tenant to another graph, while it is read and written; 409 where it is already.
+         *
+         *     With `user_id` only that user moves; a tenant of which users live in other graphs does not, 409.
          */
         post: operations["placements_move"];
         delete?: never;
@@ -392,7 +394,7 @@ export interface paths {
         put?: never;
         /**
          * Move all tenants of a graph to another one
-         * @description Move all tenants of a graph to another one; only for callers on the machine of the server.
+         * @description Move all tenants of a graph, and users who live apart there; only for callers on the machine of the server.
          */
         post: operations["placements_drain"];
         delete?: never;
@@ -5772,14 +5774,19 @@ export interface components {
         };
         /**
          * PlacementIn
-         * @description Where the caller's tenant is to live.
+         * @description Where the caller's tenant, or one of its users, is to live.
          */
         PlacementIn: {
             /**
              * Graph
-             * @description Name of the graph to move the tenant to; `home` is that of `GRAPHMEM_NEO4J_URI`.
+             * @description Name of the graph to move to; `home` is that of `GRAPHMEM_NEO4J_URI`.
              */
             graph: string;
+            /**
+             * User Id
+             * @description The user to move alone; absent: the whole tenant.
+             */
+            user_id?: string | null;
         };
         /**
          * PlacementList
@@ -5796,6 +5803,11 @@ export interface components {
              * @description Where tenants live.
              */
             tenants: components["schemas"]["TenantPlacement"][];
+            /**
+             * Users
+             * @description The users of the caller's tenant who live in other graphs than it does, by id.
+             */
+            users: components["schemas"]["UserPlacement"][];
         };
         /**
          * PreferenceSource
@@ -7542,6 +7554,38 @@ export interface components {
              * @description The consolidation run that reported it; null: a memory is contested.
              */
             run_id: string | null;
+        };
+        /**
+         * UserPlacement
+         * @description Where a user lives who lives in another graph than the tenant, or moves there.
+         */
+        UserPlacement: {
+            /**
+             * Graph
+             * @description The graph in which the user is read and written.
+             */
+            graph: string;
+            /**
+             * Job Id
+             * @description The job of the latest move.
+             */
+            job_id: string | null;
+            /**
+             * State
+             * @description How far a move is; settled: none is.
+             * @enum {string}
+             */
+            state: "settled" | "copying" | "switching";
+            /**
+             * Target
+             * @description The graph that the user moves to, or is about to; null: none.
+             */
+            target: string | null;
+            /**
+             * User Id
+             * @description The id of the user.
+             */
+            user_id: string;
         };
         /**
          * UserProfile
