@@ -55,10 +55,11 @@ format: $(VENV)/.installed-dev ## Fix style and import order
 test: $(VENV)/.installed-dev ## Check the code and run every test
 	$(MAKE) -j 2 lint test-all
 
-# The tests wait for processes now and then, and the linters work meanwhile.
+# The tests wait for processes now and then, and the linters work meanwhile. Where a database is gone, every further
+# test would wait for it until its timeout.
 test-all: TEST_OPTIONS ?=
 test-all: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(TEST_OPTIONS)
+	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder --maxfail=20 $(TEST_OPTIONS)
 
 test-unit: $(VENV)/.installed-dev ## Run the tests that need no Neo4j
 	$(BIN)/python -m pytest -m "not integration"

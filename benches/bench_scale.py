@@ -34,7 +34,7 @@ from graphmem.memories.filters import FactFilters
 from graphmem.memories.listing import SortOrder
 from graphmem.models.embedder import Embedder
 from graphmem.runtime import process
-from graphmem.search.candidates import DatabaseSource
+from graphmem.search.database_source import DatabaseSource
 from graphmem.search.hybrid_search import MIN_CANDIDATES_PER_CHANNEL
 from graphmem.search.lookup import EntityLookup, EntityNameCache
 from graphmem.search.models import SearchQuery

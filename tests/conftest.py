@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,7 @@ from graphmem.models.embedder import Embedder, create_embedder, describe_model
 from graphmem.neo4j import availability
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded import home
+from graphmem.neo4j.embedded.home import Neo4jHome
 from graphmem.neo4j.migrations import migrate
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
@@ -150,6 +152,26 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line("To run them, with several GB of torch: make test-extras")
     if forbidden := _forbidden_skips(config):
         terminalreporter.write_line(f"The run fails, because it may not skip {', '.join(forbidden)}.", red=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say with a test that failed for want of its database what became of that database."""
+    report = yield
+    home = item.funcargs.get("neo4j_folder") if isinstance(item, pytest.Function) else None
+    if report.failed and isinstance(home, Path) and re.search("(?i)unavailable|timeout", report.longreprtext):
+        report.sections.append(("Neo4j", _last_words(Neo4jHome.in_data_dir(home))))
+    return report
+
+
+def _last_words(server: Neo4jHome) -> str:
+    """Return the states of the process of a server and of its supervisor, and the ends of its logs."""
+    files = server.run_files
+    processes = {"server": files.server_process(), "supervisor": files.supervisor_process()}
+    lines = [f"{name}: {process.status() if process else 'gone'}" for name, process in processes.items()]
+    for log in (server.console_log, server.server_log):
+        lines += [f"{log.name}:", *log.read_text("utf-8").splitlines()[-20:]] if log.exists() else []
+    return "\n".join(lines)
 
 
 def require_program(package: str) -> str:

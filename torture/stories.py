@@ -65,6 +65,14 @@ class Teller:
                 await asyncio.sleep(pause)
                 pause = min(1.5 * pause, 2.0)
 
+    async def roll_back(self, run_id: str) -> list[str]:
+        """Roll a run back; return why it was not, which is no reason if a try whose answer was lost has done it."""
+        path = f"{RUNS}/{run_id}"
+        answer = await self.write("rollback", "POST", f"{path}/rollback", {"force": True}, accept=(409,))
+        run = (await self.client.send("GET", path)).json()
+        is_done = run["status"] == "rolled_back"
+        return [] if is_done else [f"rollback of {run_id}, {run['status']}: {json.dumps(answer)}"]
+
 
 def new_word() -> str:
     """Return a word that no other story uses."""
@@ -168,9 +176,12 @@ async def tell_merge(teller: Teller, user: str) -> Check:
         return lambda: _fail(f"run {run_id} {run['status']}: {run['reason']}")
     if int(ids[0].replace("-", "")[-1], 16) % 2:
         return lambda: teller.compare("merged", user, word, merged)
-    # A try whose answer was lost has rolled the run back: then the next one is refused.
-    await teller.write("rollback", "POST", f"{RUNS}/{run_id}/rollback", {"force": True}, accept=(409,))
-    return lambda: teller.compare("rolled back", user, word, *texts)
+    refused = await teller.roll_back(run_id)
+
+    async def check() -> list[str]:
+        return refused + await teller.compare("rolled back", user, word, *texts)
+
+    return check
 
 
 async def tell_consolidation(teller: Teller, user: str) -> Check:
@@ -189,12 +200,11 @@ async def tell_consolidation(teller: Teller, user: str) -> Check:
     if run["status"] != "succeeded":
         return lambda: _fail(f"consolidation {run_id} {run['status']}: {run['reason']}")
     is_rolled_back = bool(int(ids[0].replace("-", "")[-1], 16) % 2)
-    if is_rolled_back:
-        await teller.write("rollback", "POST", f"{RUNS}/{run_id}/rollback", {"force": True}, accept=(409,))
+    refused = await teller.roll_back(run_id) if is_rolled_back else []
 
     async def check() -> list[str]:
         expected = texts if is_rolled_back else texts[1:]
-        wrong = await teller.compare("consolidated", owner, word, *expected)
+        wrong = refused + await teller.compare("consolidated", owner, word, *expected)
         wrong += await teller.compare("written meanwhile", owner, other, f"keeps {other} too")
         for memory_id, text in zip(ids, texts, strict=True):
             history = (await teller.client.send("GET", f"/v1/users/{owner}/memories/{memory_id}/history")).json()

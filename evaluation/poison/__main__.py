@@ -29,7 +29,7 @@ from graphmem.app.job_handlers import build_job_handlers
 from graphmem.conversations.session import MessagesIn
 from graphmem.graph_memory import GraphMemory
 from graphmem.ingestion.quarantined_statement import QuarantinedStatement, QuarantineQuery
-from graphmem.jobs.worker import WorkerOptions
+from graphmem.jobs.job_run import WorkerOptions
 from graphmem.memories.listing import ListFilters
 from graphmem.models.recording import RecordingServer
 from graphmem.models.replay import ReplayServer

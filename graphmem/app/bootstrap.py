@@ -7,12 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from graphmem.app.components import (
-    Components,
-    RetrievalComponents,
-    open_components,
-    opening_patience,
-)
+from graphmem.app.components import Components, RetrievalComponents, open_components, opening_patience
 from graphmem.app.consolidation import ConsolidationComponents
 from graphmem.app.health import ReadinessCheck, StorageMeter, Sweep, attempt
 from graphmem.app.warm_up import WarmUp
@@ -23,6 +18,7 @@ from graphmem.changes.webhooks import WATCH_SECONDS, WebhookDelivery, WebhookSer
 from graphmem.chats.service import ChatService
 from graphmem.chats.upstream import UpstreamService
 from graphmem.consolidation.rollback import RunRollback
+from graphmem.consolidation.run_store import RunStore
 from graphmem.consolidation.service import (
     ConsolidationService,
     MaintenanceService,
@@ -34,9 +30,10 @@ from graphmem.context.service import ContextService
 from graphmem.context.store import ContextStore
 from graphmem.context.surroundings import SurroundingsStore
 from graphmem.context.usage import ContextUsage, ContextUseStore
-from graphmem.ingestion.inbox import Inbox, MessageService
+from graphmem.ingestion.inbox import Inbox
 from graphmem.ingestion.inferred_save import InferredSave
 from graphmem.ingestion.quarantine import QuarantineService
+from graphmem.ingestion.service import MessageService
 from graphmem.jobs.runner import JobRunner, JobWaiting
 from graphmem.jobs.store import DEMO_QUEUE, JOB_QUEUE
 from graphmem.memories.declarations import DeclaredTypeService, DeclaredTypeStore
@@ -49,12 +46,13 @@ from graphmem.placement.service import PlacementService
 from graphmem.runtime.progress import StartProgress
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import Clock, utc_now
-from graphmem.search.candidates import EntityGraphStore
+from graphmem.search.entity_graph import EntityGraphStore
 from graphmem.search.service import EntityService, RetrievalService
+from graphmem.tenants.instruction_store import InstructionService, InstructionStore
 from graphmem.tenants.keys import KeyService, KeyStore
 from graphmem.tenants.space_store import SpaceService, SpaceStore
 from graphmem.tenants.trust_store import TrustService, TrustStore
-from graphmem.tenants.users import InstructionService, InstructionStore, PersonaStore, UserService, UserStore
+from graphmem.tenants.users import PersonaStore, UserService, UserStore
 from graphmem.user_data.export import ExportService, ExportStore
 from graphmem.user_data.file_import import FileImporter
 from graphmem.user_data.forget import ForgetService, ForgetStore, UserData, load_receipt_key
@@ -67,29 +65,43 @@ class Services:
     """The services of one process, which the HTTP API, the command line, MCP and `GraphMemory` call."""
 
     def __init__(self, components: Components, jobs: JobRunner, consolidation: ConsolidationComponents) -> None:
-        settings, clock, graph = components.settings, components.clock, components.graph
-        self.settings = settings
-        facts, entities, episodes = components.facts, components.entities, components.episodes
-        policy, profiles = components.policy, components.profiles
+        graph, clock = components.graph, components.clock
         retrieval = RetrievalComponents.build(components)
-        context_store = ContextStore(graph, clock)
-        runs = consolidation.runs
+        context_store, context_uses = ContextStore(graph, clock), ContextUseStore(graph, clock)
+        self.settings = components.settings
         self.components = components
         self.idempotency = components.idempotency
+        self.jobs = jobs
+        # In this order: what comes later is wired to what comes before.
+        self._wire_contexts(retrieval, context_store, context_uses)
+        self._wire_changes()
+        self._wire_memories()
+        self._wire_search(retrieval)
+        self._wire_placements()
+        self._wire_messages(retrieval)
+        self._wire_consolidation(consolidation)
+        self._wire_user_data()
+        self._wire_forgetting(retrieval, context_store, context_uses, consolidation.runs)
+        self._wire_tenants(retrieval)
+        self._wire_readiness()
+
+    def _wire_contexts(
+        self, retrieval: RetrievalComponents, context_store: ContextStore, context_uses: ContextUseStore
+    ) -> None:
+        components, clock = self.components, self.components.clock
+        policy, profiles = components.policy, components.profiles
         self.inbox = Inbox(
-            episodes,
+            components.episodes,
             components.embedder,
             policy,
-            jobs,
-            queue_observation=partial(queue_observation, jobs),
+            self.jobs,
+            queue_observation=partial(queue_observation, self.jobs),
             summaries=components.model is not None,
         )
-        self.jobs = jobs
-        context_uses = ContextUseStore(graph, clock)
-        self.context_usage = ContextUsage(context_uses, facts, clock, settings.context_days)
+        self.context_usage = ContextUsage(context_uses, components.facts, clock, self.settings.context_days)
         self.contexts = ContextService(
             context_store,
-            SurroundingsStore(graph, clock),
+            SurroundingsStore(components.graph, clock),
             retrieval.search,
             retrieval.reinforcement,
             profiles,
@@ -97,34 +109,51 @@ class Services:
             clock,
             self.context_usage,
         )
-        self.answers = AskService(self.contexts, episodes, components.model, clock, settings.timezone)
+        self.answers = AskService(self.contexts, components.episodes, components.model, clock, self.settings.timezone)
         self.learner = ContextLearner(
-            context_store, episodes, retrieval.lookup, policy, profiles, clock, self.context_usage
+            context_store, components.episodes, retrieval.lookup, policy, profiles, clock, self.context_usage
         )
-        changes = ChangeStore(graph, entities, clock)
+
+    def _wire_changes(self) -> None:
+        graph, clock, settings = self.components.graph, self.components.clock, self.settings
+        changes = ChangeStore(graph, self.components.entities, clock)
         self.changes = ChangeService(changes, clock)
         webhooks = WebhookStore(graph)
-        self.webhooks = WebhookService(webhooks, jobs, clock, allow_private=settings.webhook_allow_private)
+        self.webhooks = WebhookService(webhooks, self.jobs, clock, allow_private=settings.webhook_allow_private)
         self.webhook_sender = WebhookSender(allow_private=settings.webhook_allow_private)
         self.webhook_delivery = WebhookDelivery(
-            webhooks, changes, jobs, self.webhook_sender, clock, settings.webhook_failing_days
+            webhooks, changes, self.jobs, self.webhook_sender, clock, settings.webhook_failing_days
         )
-        self.declared_types = DeclaredTypeService(DeclaredTypeStore(graph), policy, clock)
+
+    def _wire_memories(self) -> None:
+        components, clock = self.components, self.components.clock
+        graph, facts, entities = components.graph, components.facts, components.entities
+        self.declared_types = DeclaredTypeService(DeclaredTypeStore(graph), components.policy, clock)
         self.trust = TrustService(TrustStore(graph), clock)
         self.memories = MemoryService(
             components.memory_writer,
             InferredSave(
-                graph, facts, entities, components.memory_writer, policy, components.embedder, components.model, clock
+                graph,
+                facts,
+                entities,
+                components.memory_writer,
+                components.policy,
+                components.embedder,
+                components.model,
+                clock,
             ).save,
             self.declared_types,
             facts,
             entities,
             clock,
-            settings.max_memories_per_save,
+            self.settings.max_memories_per_save,
             self.trust,
         )
         self.quarantine = QuarantineService(graph, facts, components.embedder)
-        self.entities = EntityService(entities, facts, EntityGraphStore(graph), clock)
+
+    def _wire_search(self, retrieval: RetrievalComponents) -> None:
+        components, graph, clock = self.components, self.components.graph, self.components.clock
+        self.entities = EntityService(components.entities, components.facts, EntityGraphStore(graph), clock)
         self.retrieval = RetrievalService(
             retrieval.search,
             retrieval.lookup,
@@ -132,20 +161,35 @@ class Services:
             self.declared_types,
             PersonaStore(graph, clock),
         )
-        self.placements = PlacementService(graph, components.placed, jobs, clock)
-        self.storage = StorageMeter(graph, self.placements.run_everywhere)
-        self.waiting = JobWaiting(graph, jobs)
-        self.messages = MessageService(self.inbox, episodes, jobs, self.waiting, settings.extraction)
-        self.chats = ChatService(self.contexts, self.messages, episodes, UserStore(graph), retrieval.rights, clock)
-        self.upstream = UpstreamService(settings)
-        rollbacks = RunRollback(graph, facts, runs, clock, settings.rollback_days)
-        self.consolidations = ConsolidationService(
-            consolidation.discovery, runs, consolidation.executor, rollbacks, jobs, self.waiting, clock
+
+    def _wire_placements(self) -> None:
+        components = self.components
+        self.placements = PlacementService(components.graph, components.placed, self.jobs, components.clock)
+        self.storage = StorageMeter(components.graph, self.placements.run_everywhere)
+
+    def _wire_messages(self, retrieval: RetrievalComponents) -> None:
+        graph, episodes = self.components.graph, self.components.episodes
+        self.waiting = JobWaiting(graph, self.jobs)
+        self.messages = MessageService(self.inbox, episodes, self.jobs, self.waiting, self.settings.extraction)
+        self.chats = ChatService(
+            self.contexts, self.messages, episodes, UserStore(graph), retrieval.rights, self.components.clock
         )
-        self.maintenance = MaintenanceService(jobs, self.waiting)
-        self.reembedding = ReembeddingService(VectorStore(graph), jobs, settings, components.placed)
-        self.exports = ExportService(ExportStore(graph), clock)
-        import_store = ImportStore(graph, facts)
+        self.upstream = UpstreamService(self.settings)
+
+    def _wire_consolidation(self, consolidation: ConsolidationComponents) -> None:
+        components, graph, clock = self.components, self.components.graph, self.components.clock
+        runs = consolidation.runs
+        rollbacks = RunRollback(graph, components.facts, runs, clock, self.settings.rollback_days)
+        self.consolidations = ConsolidationService(
+            consolidation.discovery, runs, consolidation.executor, rollbacks, self.jobs, self.waiting, clock
+        )
+        self.maintenance = MaintenanceService(self.jobs, self.waiting)
+        self.reembedding = ReembeddingService(VectorStore(graph), self.jobs, self.settings, components.placed)
+
+    def _wire_user_data(self) -> None:
+        components, settings, clock = self.components, self.settings, self.components.clock
+        self.exports = ExportService(ExportStore(components.graph), clock)
+        import_store = ImportStore(components.graph, components.facts)
         self.file_imports = FileImporter(import_store, components.embedder)
         self.imports = ImportService(
             import_store,
@@ -153,17 +197,26 @@ class Services:
             components.memory_writer,
             self.messages,
             self.declared_types,
-            RecordImporter(facts, self.memories),
+            RecordImporter(components.facts, self.memories),
             clock,
             max_entries=settings.max_import_entries,
             max_memories_per_save=settings.max_memories_per_save,
         )
+
+    def _wire_forgetting(
+        self,
+        retrieval: RetrievalComponents,
+        context_store: ContextStore,
+        context_uses: ContextUseStore,
+        runs: RunStore,
+    ) -> None:
+        graph, clock = self.components.graph, self.components.clock
         self.forgetting = ForgetService(
             graph,
             UserData(
-                jobs=jobs,
+                jobs=self.jobs,
                 graph=ForgetStore(graph, clock),
-                facts=facts,
+                facts=self.components.facts,
                 runs=runs,
                 context_uses=context_uses,
                 idempotency=self.idempotency,
@@ -174,8 +227,12 @@ class Services:
                 context_snapshots=self.contexts,
             ),
             clock,
-            partial(load_receipt_key, settings),
+            partial(load_receipt_key, self.settings),
         )
+
+    def _wire_tenants(self, retrieval: RetrievalComponents) -> None:
+        components, settings = self.components, self.settings
+        graph, policy, clock = components.graph, components.policy, components.clock
         self.keys = KeyService(
             KeyStore(components.home, graph), clock, settings.api_key, max_failures_per_minute=settings.max_unknown_keys
         )
@@ -185,10 +242,11 @@ class Services:
         self.users = UserService(users, clock)
         self.warm_up = WarmUp(users, self.contexts, self.messages, self.memories, self.forgetting)
         self.instructions = InstructionService(InstructionStore(graph), policy, clock)
-        others = components.placed.others if components.placed else {}
-        self.readiness = ReadinessCheck(
-            components.home, jobs, settings, {name: database.graph for name, database in others.items()}
-        )
+
+    def _wire_readiness(self) -> None:
+        others = self.components.placed.others if self.components.placed else {}
+        graphs = {name: database.graph for name, database in others.items()}
+        self.readiness = ReadinessCheck(self.components.home, self.jobs, self.settings, graphs)
 
     @classmethod
     @asynccontextmanager

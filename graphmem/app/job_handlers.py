@@ -35,8 +35,9 @@ from graphmem.memories.vectors import VectorStore
 from graphmem.models.embedder import RecordedEmbedder
 from graphmem.models.prompts import load_prompts
 from graphmem.placement.move import MOVE_JOB, MoveJob
+from graphmem.tenants.instruction_store import InstructionStore
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.users import InstructionStore, UserStore
+from graphmem.tenants.users import UserStore
 from graphmem.user_data.forget import ERASURE_JOB
 
 if TYPE_CHECKING:

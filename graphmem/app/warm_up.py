@@ -7,7 +7,7 @@ import uuid
 from graphmem.context.models import ContextRequest
 from graphmem.context.service import ContextService
 from graphmem.conversations.session import MessagesIn
-from graphmem.ingestion.inbox import MessageService
+from graphmem.ingestion.service import MessageService
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.memory import MemoryIn
 from graphmem.memories.service import MemoryService

@@ -32,7 +32,8 @@ from graphmem.changes.sender import Delivery, DeliveryFailed, WebhookSender
 from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import SYSTEM_PARTITION, JobKind, JobPayload, JobWaits, Steps
 from graphmem.jobs.runner import JobRunner
-from graphmem.neo4j.driver import Graph, Row, Transaction
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.work import working_for
 from graphmem.runtime.errors import Conflict, InvalidInput, NotFound, UserBeingForgotten
 from graphmem.runtime.retries import RetryPolicy

@@ -16,7 +16,7 @@ from graphmem.context.models import ContextRequest
 from graphmem.context.service import ContextService
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import MessagesIn
-from graphmem.ingestion.inbox import MessageService
+from graphmem.ingestion.service import MessageService
 from graphmem.neo4j.availability import limit_database_time
 from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.field_types import Domain, Id

@@ -12,7 +12,7 @@ from graphmem.cli.startup import open_operations
 
 if TYPE_CHECKING:
     from graphmem.memories.declared_types import DeclaredTypes
-    from graphmem.tenants.owners import Instructions
+    from graphmem.tenants.instructions import Instructions
     from graphmem.tenants.trust import Trust
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
 import typer
@@ -32,6 +32,7 @@ from graphmem.runtime.errors import InvalidInput
 
 if TYPE_CHECKING:
     from graphmem.tenants.owners import Owner
+    from graphmem.user_data.models import ImportFormat
 
 app = typer.Typer()
 
@@ -137,10 +138,9 @@ async def import_(
     With --offline, an export or a folder of exports becomes the database of a data folder that has none. It is complete
     or not there: after an interruption, run the command again from the start.
     """
-    from graphmem.cli import render_admin
     from graphmem.tenants.owners import make_owner
-    from graphmem.tenants.spaces import SpaceRole
     from graphmem.user_data.export_reader import is_large_export
+    from graphmem.user_data.models import ImportFormat
 
     path = Path(file)
     if offline:
@@ -153,43 +153,66 @@ async def import_(
     if user is None:
         if not await asyncio.to_thread(path.is_dir):
             raise InvalidInput("Say with --user whose memory it is, or give a folder of exports.")
-        async with open_services(output) as services:
-            with progress_bar(output, "Importing", unit="users") as on_progress:
-                imported = await services.file_imports.import_folder(tenant, path, progress=on_progress)
-        output.show(imported, *render_admin.folder_import(imported))
-        if imported.failed:
-            exit_with_error(f"{len(imported.failed)} files were not imported.")
+        await _import_folder(output, tenant, path)
         return
     owner = make_owner(tenant, user)
     if not from_neo4j and format in ("auto", "graphmem") and await asyncio.to_thread(is_large_export, path):
-        async with open_services(output) as services:
-            with (
-                progress_bar(output, "Checking", unit="bytes") as on_read,
-                progress_bar(output, "Importing") as on_progress,
-            ):
-                owner = await services.rights.find_place(owner, None, space, SpaceRole.WRITER)
-                result = await services.file_imports.import_file(owner, path, on_read=on_read, progress=on_progress)
-        output.show(result, render_admin.import_result(result))
-        return
-    from graphmem.graph_memory import GraphMemory
-    from graphmem.user_data.formats import parse_document
-    from graphmem.user_data.models import ImportFormat
-
-    if from_neo4j:
+        await _import_large_export(output, owner, space, path)
+    elif from_neo4j:
         from graphmem.search.graphiti import read_graph
 
-        detected_format = ImportFormat.GRAPHITI
         document = await read_graph(from_neo4j, source_user, source_password, source_database, group)
+        await _import_document(output, owner, space, ImportFormat.GRAPHITI, document)
     else:
+        from graphmem.user_data.formats import parse_document
+
         text = await asyncio.to_thread(read_input, file)
-        detected_format, document = parse_document(text.encode(), ImportFormat(format))
-    async with open_services(output, worker=detected_format is ImportFormat.CHAT) as services:
-        owner = await services.rights.find_place(owner, None, space, SpaceRole.WRITER)
+        await _import_document(output, owner, space, *parse_document(text.encode(), ImportFormat(format)))
+
+
+async def _import_folder(output: Output, tenant: str, folder: Path) -> None:
+    """Import each export of a folder for the user whose it is; exit with an error when one was not imported."""
+    from graphmem.cli import render_admin
+
+    async with open_services(output) as services:
+        with progress_bar(output, "Importing", unit="users") as on_progress:
+            imported = await services.file_imports.import_folder(tenant, folder, progress=on_progress)
+    output.show(imported, *render_admin.folder_import(imported))
+    if imported.failed:
+        exit_with_error(f"{len(imported.failed)} files were not imported.")
+
+
+async def _import_large_export(output: Output, owner: Owner, space: str | None, path: Path) -> None:
+    """Check an export, then import it part by part."""
+    from graphmem.cli import render_admin
+    from graphmem.tenants.spaces import SpaceRole
+
+    async with open_services(output) as services:
+        with (
+            progress_bar(output, "Checking", unit="bytes") as on_read,
+            progress_bar(output, "Importing") as on_progress,
+        ):
+            place = await services.rights.find_place(owner, None, space, SpaceRole.WRITER)
+            result = await services.file_imports.import_file(place, path, on_read=on_read, progress=on_progress)
+    output.show(result, render_admin.import_result(result))
+
+
+async def _import_document(
+    output: Output, owner: Owner, space: str | None, source_format: ImportFormat, document: Any
+) -> None:
+    """Import a document, and wait for the extraction of its messages; exit with an error when that failed for some."""
+    from graphmem.cli import render_admin
+    from graphmem.graph_memory import GraphMemory
+    from graphmem.tenants.spaces import SpaceRole
+    from graphmem.user_data.models import ImportFormat
+
+    async with open_services(output, worker=source_format is ImportFormat.CHAT) as services:
+        place = await services.rights.find_place(owner, None, space, SpaceRole.WRITER)
         with progress_bar(output, "Importing") as on_progress:
             result = await services.imports.import_parsed(
-                owner, detected_format, document, actor="cli", progress=on_progress
+                place, source_format, document, actor="cli", progress=on_progress
             )
-        jobs = [await wait_for_job(GraphMemory(services, tenant), job_id) for job_id in result.jobs]
+        jobs = [await wait_for_job(GraphMemory(services, owner.tenant), job_id) for job_id in result.jobs]
     output.show(result, render_admin.import_result(result), *([render_admin.jobs(jobs)] if jobs else []))
     for entry in result.refused:
         output.note(f"not imported: {'.'.join(map(str, entry.loc))}: {entry.reason}")

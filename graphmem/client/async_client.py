@@ -137,7 +137,8 @@ from graphmem.search.models import (
     UserProfile,
 )
 from graphmem.tenants.access import ApiKey, ApiKeyIn, CreatedApiKey, KeyRole
-from graphmem.tenants.owners import Instructions, InstructionsIn, UserListQuery, UserSummary
+from graphmem.tenants.instructions import Instructions, InstructionsIn
+from graphmem.tenants.owners import UserListQuery, UserSummary
 from graphmem.tenants.spaces import (
     MemberKind,
     MemberQuery,

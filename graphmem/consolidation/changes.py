@@ -1,4 +1,4 @@
-"""What a run changes: merges and associations of memories, entities created for them, links and updates of entities."""
+"""What a run changes of memories: merges and associations, and the entities created for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from graphmem.consolidation.guards import GuardContext, review
-from graphmem.consolidation.merging import EntityDetails, combine_details, merge_facts, reattach_fact, update_details
+from graphmem.consolidation.merging import merge_facts
 from graphmem.consolidation.models import (
     Associate,
     CreateEntity,
@@ -17,26 +17,22 @@ from graphmem.consolidation.models import (
     Proposal,
     ProposalVerdict,
     ReviewedProposal,
-    UpdateEntity,
     Verification,
 )
 from graphmem.consolidation.quote_checks import quotes_cover
-from graphmem.consolidation.run_store import fetch_facts_of_entity
 from graphmem.consolidation.statements import Restated, find_changed_numbers, find_difference
-from graphmem.memories.entity import Entity, EntityIn
+from graphmem.memories.entity import EntityIn
 from graphmem.memories.entity_store import EntityStore
-from graphmem.memories.fact import Fact, join_sources
-from graphmem.memories.fact_mapping import fact_from_row, fact_to_properties, profile_of
-from graphmem.memories.memory import MemoryStatus
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_mapping import fact_to_properties
 from graphmem.memories.saving import FactWrite
 from graphmem.memories.snapshot import ElementImage, ElementKind, diff_properties
 from graphmem.memories.snapshot_store import ChangeRecorder
 from graphmem.memories.versioning import Ledger
-from graphmem.neo4j.driver import Transaction, to_json
-from graphmem.runtime.field_types import Vector, deduplicate, name_key
+from graphmem.neo4j.driver import Transaction
+from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.trust_store import find_trust_order
 
 FACT_ACTIONS: tuple[type, ...] = (CreateEntity, Merge, Associate)
 """The actions on facts in the order of their execution.
@@ -214,159 +210,3 @@ class FactChanges:
             del self._ledger.changed[fact.uuid]
         if rows:
             await self._transaction.run("snapshots.set_facts", group_id=self._owner.group_id, rows=rows)
-
-
-async def retire_duplicates(
-    transaction: Transaction,
-    owner: Owner,
-    recorder: ChangeRecorder,
-    ledger: Ledger,
-    kept_ids: Mapping[str, str],
-    reason: str,
-    now: datetime,
-) -> datetime:
-    """Retire duplicates, write all that the ledger has collected, record it, and return the time reached.
-
-    `kept_ids` maps the id of each duplicate to that of the memory that supersedes it.
-    """
-    for duplicate_id, kept_id in kept_ids.items():
-        ledger.retire(duplicate_id, reason, kept_id, MemoryStatus.SUPERSEDED)
-    await recorder.record_before(ElementKind.FACT, [*ledger.changed, *ledger.created])
-    await FactWrite(owner, transaction, now, ledger).commit()
-    return ledger.now
-
-
-LINKED_REASON = "its entity was linked with another one"
-"""Reason in the history of a profile that a link ended."""
-
-SAME_ENTITY_REASON = "said of the same entity under another name"
-"""Reason in the history of a memory that a link made a duplicate."""
-
-
-@dataclass(frozen=True, slots=True)
-class EntityLinker:
-    """Changes the entities of one user within a run's transaction, and records what it changes."""
-
-    transaction: Transaction
-    recorder: ChangeRecorder
-    owner: Owner
-    actor: str | None
-
-    async def update(self, proposal: UpdateEntity, entity: Entity, now: datetime) -> None:
-        """Set attributes of an entity and add its new aliases; write nothing if it has all of them."""
-        details = update_details(entity, proposal.set, proposal.add_aliases)
-        if details == update_details(entity, {}, ()):
-            return
-        await self.recorder.record_before(ElementKind.ENTITY, [entity.id])
-        await self._write_entity(entity, details, now)
-
-    async def link(self, keep: Entity, merge: Entity, now: datetime) -> tuple[list[Fact], datetime]:
-        """Move the facts, mentions and names of `merge` to `keep`, and delete `merge`.
-
-        Returns the facts that ended as duplicates, and the time reached.
-        """
-        now = await self._archive_profiles(keep, merge, now)
-        ended, now = await self._retire_duplicates(keep, merge, now)
-        versions = await fetch_facts_of_entity(self.transaction, self.owner, merge.id, with_profiles=True)
-        messages = await self.transaction.run(
-            "consolidation.find_mentioning_messages", group_id=self.owner.group_id, entity_id=merge.id
-        )
-        mention_ids = [f"{row['id']}>{entity_id}" for row in messages for entity_id in (merge.id, keep.id)]
-        await self.recorder.record_before(ElementKind.FACT, [fact.uuid for fact in versions])
-        await self.recorder.record_before(ElementKind.ENTITY, [keep.id, merge.id])
-        await self.recorder.record_before(ElementKind.MENTION, mention_ids)
-        reattached = [reattach_fact(fact, merge.id, keep.id) for fact in versions]
-        await self._write_reattached(reattached, keep, merge)
-        await self.transaction.run("snapshots.remove_entities", group_id=self.owner.group_id, ids=[merge.id])
-        await self._write_entity(keep, combine_details(keep, merge), now)
-        await self.transaction.run(
-            "facts.rebuild_references",
-            group_id=self.owner.group_id,
-            referring=deduplicate(fact.memory_id for fact in reattached),
-        )
-        return ended, now + MICROSECOND
-
-    async def _archive_profiles(self, keep: Entity, merge: Entity, now: datetime) -> datetime:
-        """End the profiles of two entities, neither of which tells of both; return the time reached."""
-        rows = await self.transaction.run(
-            "profiles.fetch_latest", group_id=self.owner.group_id, entity_ids=[keep.id, merge.id]
-        )
-        profiles = [fact for fact in map(fact_from_row, rows) if fact.expired_at is None]
-        if not profiles:
-            return now
-        ledger = Ledger(profiles, now, self.actor)
-        for profile in profiles:
-            ledger.archive(profile.memory_id, LINKED_REASON)
-        await self.recorder.record_before(ElementKind.FACT, ledger.changed)
-        await FactWrite(self.owner, self.transaction, now, ledger).commit()
-        return ledger.now + MICROSECOND
-
-    async def _retire_duplicates(self, keep: Entity, merge: Entity, now: datetime) -> tuple[list[Fact], datetime]:
-        """End the statements about `merge` that are also current about `keep`, which takes over their sources."""
-        current = {
-            fact.memory_id: fact
-            for entity_id in (keep.id, merge.id)
-            for fact in await fetch_facts_of_entity(self.transaction, self.owner, entity_id)
-            if fact.expired_at is None and fact.subject_id in (keep.id, merge.id) and fact.active_hash
-        }
-        kept_by_hash = {fact.content_hash: fact for fact in current.values() if fact.subject_id == keep.id}
-        duplicates = [
-            fact for fact in current.values() if fact.subject_id == merge.id and fact.content_hash in kept_by_hash
-        ]
-        if not duplicates:
-            return [], now
-        kinds = {fact.trust_kind for fact in current.values()}
-        order = await find_trust_order(self.transaction, self.owner.tenant, kinds)
-        ledger = Ledger(current.values(), now, self.actor, order)
-        for duplicate in duplicates:
-            kept = kept_by_hash[duplicate.content_hash]
-            if not kept.immutable:
-                trusted = duplicate if order.is_less(kept.trust_kind, than=duplicate.trust_kind) else kept
-                ledger.annotate(
-                    kept.memory_id,
-                    message_ids=join_sources(kept.message_ids, duplicate.message_ids),
-                    episodes=join_sources(kept.episodes, duplicate.episodes),
-                    source_kind=trusted.source_kind,
-                    trusted_as=trusted.trusted_as,
-                )
-        kept_ids = {fact.memory_id: kept_by_hash[fact.content_hash].memory_id for fact in duplicates}
-        reached = await retire_duplicates(
-            self.transaction, self.owner, self.recorder, ledger, kept_ids, SAME_ENTITY_REASON, now
-        )
-        return duplicates, reached + MICROSECOND
-
-    async def _write_reattached(self, facts: Sequence[Fact], keep: Entity, merge: Entity) -> None:
-        group_id = self.owner.group_id
-        rows = [
-            {
-                "id": fact.uuid,
-                "source": fact.subject_id,
-                "target": fact.object_id or fact.subject_id,
-                "properties": {
-                    "entity_ids": list(fact.entity_ids),
-                    "active_hash": fact.active_hash,
-                    "profile_of": profile_of(fact),
-                },
-            }
-            for fact in facts
-        ]
-        if rows:
-            await self.transaction.run("consolidation.reattach_facts", group_id=group_id, rows=rows)
-        await self.transaction.run(
-            "consolidation.reattach_mentions", group_id=group_id, keep_id=keep.id, merge_id=merge.id
-        )
-
-    async def _write_entity(self, entity: Entity, details: EntityDetails, now: datetime) -> None:
-        properties = {
-            "aliases": details.aliases,
-            "alias_keys": [name_key(name) for name in details.aliases],
-            "alias_text": " ".join(details.aliases),
-            "summary": details.summary,
-            "attributes": to_json(details.attributes),
-            "type": details.type,
-            "labels": ["Entity", details.type],
-            "updated_at": now,
-        }
-        removed_labels = [entity.type] if details.type != entity.type else []
-        row = {"id": entity.id, "properties": properties, "labels": [details.type], "removed_labels": removed_labels}
-        await self.transaction.run("snapshots.set_entities", group_id=self.owner.group_id, rows=[row])

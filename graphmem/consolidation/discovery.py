@@ -14,7 +14,8 @@ from graphmem.consolidation.batch_planning import (
     EntityNames,
     plan_batches,
 )
-from graphmem.neo4j.driver import Graph, Row
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.driver_values import Row
 from graphmem.tenants.owners import Owner
 
 MIN_PROFILE_FACTS = 6

@@ -29,7 +29,8 @@ from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import CORE_IMPORTANCE
 from graphmem.memories.versioning import Ledger
-from graphmem.neo4j.driver import Graph, Row, Transaction
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.work import working_for
 from graphmem.runtime.errors import Conflict, NotFound, UserBeingForgotten
 from graphmem.runtime.metrics import COMPRESSION_RATIO

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from graphmem.consolidation.changes import FACT_ACTIONS, EntityLinker, FactChanges
+from graphmem.consolidation.changes import FACT_ACTIONS, FactChanges
+from graphmem.consolidation.entity_merging import EntityMerger
 from graphmem.consolidation.guards import (
     GuardContext,
     LossEstimate,
@@ -30,7 +31,8 @@ from graphmem.consolidation.models import (
 from graphmem.consolidation.names import name_tokens
 from graphmem.consolidation.run_store import fetch_entities, fetch_facts, fetch_facts_of_entity
 from graphmem.memories.entity import Entity
-from graphmem.memories.entity_store import EntityStore, entity_from_node
+from graphmem.memories.entity_mapping import entity_from_node
+from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
 from graphmem.memories.saving import FactLoader
 from graphmem.memories.snapshot import ElementChange, ElementImage
@@ -189,7 +191,7 @@ class ProposalApplier:
         self._vectors = vectors
         self._actor = actor or f"consolidation:{run_id}"
         self._recorder = ChangeRecorder(transaction, run_id, owner.group_id, now)
-        self._linker = EntityLinker(transaction, self._recorder, owner, self._actor)
+        self._entity_merger = EntityMerger(transaction, self._recorder, owner, self._actor)
         self._contexts = GuardContextLoader(
             transaction,
             owner,
@@ -254,7 +256,7 @@ class ProposalApplier:
                 context = await self._contexts.load_for_entity_update(proposal, self._now)
                 reviewed = review(reviewed, proposal, context)
                 if reviewed.verdict is ProposalVerdict.EXECUTED:
-                    await self._linker.update(proposal, context.entities[proposal.entity_id], self._now)
+                    await self._entity_merger.update(proposal, context.entities[proposal.entity_id], self._now)
                     return reviewed.model_copy(update={"result_id": proposal.entity_id})
             case LinkEntities() as proposal:
                 ids = self._follow_links(proposal.keep_id), self._follow_links(proposal.merge_id)
@@ -265,7 +267,7 @@ class ProposalApplier:
                 reviewed = review(reviewed, proposal, context)
                 if reviewed.verdict is ProposalVerdict.EXECUTED:
                     keep, merge = context.entities[proposal.keep_id], context.entities[proposal.merge_id]
-                    ended, self._now = await self._linker.link(keep, merge, self._now)
+                    ended, self._now = await self._entity_merger.merge(keep, merge, self._now)
                     self._linked_into[merge.id] = keep.id
                     self._ended += ended
                     self._remaining_texts += [fact.content for fact in ended]

@@ -26,19 +26,22 @@ from graphmem.consolidation.models import (
 )
 from graphmem.memories import snapshot_store
 from graphmem.memories.entity import Entity
-from graphmem.memories.entity_store import entity_from_node
+from graphmem.memories.entity_mapping import entity_from_node
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_mapping import fact_from_row
 from graphmem.memories.saving import FactLoader
 from graphmem.memories.snapshot import ElementChange
 from graphmem.models.receipt import Receipt
-from graphmem.neo4j.driver import Graph, Row, Transaction, to_json
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import Row, to_json
 from graphmem.runtime.errors import NotFound
 from graphmem.runtime.field_types import content_hash
 from graphmem.runtime.short_ids import MAX_MATCHES
+from graphmem.tenants.idempotency import IdempotentRequest, find_result, write_once
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.users import lock_user
 
+_RUN_ID = TypeAdapter(str)
 _CHANGE_LIST = TypeAdapter(list[ElementChange])
 _BATCH_LIST = TypeAdapter(list[MemoryBatch])
 
@@ -124,10 +127,12 @@ class RunStore:
         parent_run_id: str | None = None,
         undoes: str | None = None,
         transaction: Transaction | None = None,
+        request: IdempotentRequest | None = None,
     ) -> None:
         """Write a queued run of one user, or of all users of the tenant when `owner` is None.
 
-        Raises NotFound for a user that does not exist, and UserBeingForgotten.
+        A repetition of `request` finds the run with `find_started`. Raises NotFound for a user that does not exist, and
+        UserBeingForgotten.
         """
         properties = {
             "id": run_id,
@@ -145,13 +150,21 @@ class RunStore:
         }
 
         async def work(inside: Transaction) -> None:
+            await write_once(inside, request, _RUN_ID, lambda: write(inside))
+
+        async def write(inside: Transaction) -> str:
             if owner is not None:
                 await lock_user(inside, owner, now, count=0)
             await inside.run("runs.create", properties=properties)
             if parent_run_id:
                 await inside.run("runs.add_child", run_id=parent_run_id, part_id=run_id)
+            return run_id
 
         await (work(transaction) if transaction else self._graph.write(work))
+
+    async def find_started(self, request: IdempotentRequest | None) -> str | None:
+        """Return the id of the run that an earlier try of a request has written."""
+        return await find_result(self._graph, request, _RUN_ID)
 
     async def update(self, run_id: str, update: RunUpdate, transaction: Transaction | None = None) -> None:
         """Set fields of a run, within a transaction of the caller if one is given."""

@@ -49,6 +49,7 @@ from graphmem.runtime.paging import TIME_CURSOR, Page
 from graphmem.runtime.settings import HOME_GRAPH, Settings
 from graphmem.runtime.short_ids import complete_id
 from graphmem.runtime.times import Clock
+from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner, make_owner
 
 WAIT_SECONDS = 3600.0
@@ -89,21 +90,26 @@ class ConsolidationService:
         wait: bool = False,
         proposals: Sequence[Proposal | dict[str, Any]] | None = None,
         actor: str | None = None,
+        request: IdempotentRequest | None = None,
     ) -> ConsolidationRun | str:
         """Queue a run of one user or one space, or of all with memories to analyse, and return its id.
 
         A run with `proposals`, which a person curated for one of them, skips discovery and analysis. With `wait`,
-        return the finished run. Raises InvalidInput for proposals of all and for invalid ones, and DatabaseUnavailable
-        as soon as the database is silent.
+        return the finished run. A repetition of `request` starts no other run. Raises InvalidInput for proposals of
+        all and for invalid ones, and DatabaseUnavailable as soon as the database is silent.
         """
         owner = _find_owner(tenant, user_id, space)
         if proposals is not None and owner is None:
             raise InvalidInput("Curated proposals need a user_id or a space.")
+        started = await self._runs.find_started(request)
         if owner is None:
-            run_id, jobs = await self._start_all(tenant, dry_run, actor)
+            run_id, jobs = await self._start_all(tenant, dry_run, actor, started, request)
+        elif started is not None:
+            run_id, jobs = started, [started]
+            await self._queue_again(owner, run_id)
         else:
             curated = None if proposals is None else await self._prepare_proposals(owner, proposals, actor)
-            run_id = await self._start_one(owner, dry_run, actor, curated, None)
+            run_id = await self._start_one(owner, dry_run, actor, curated, None, request)
             jobs = [run_id]
         if not wait:
             return run_id
@@ -179,6 +185,7 @@ class ConsolidationService:
         actor: str | None,
         curated: list[ReviewedProposal] | None,
         parent_run_id: str | None,
+        request: IdempotentRequest | None = None,
     ) -> str:
         run_id = str(uuid.uuid4())
         await self._runs.create(
@@ -192,27 +199,50 @@ class ConsolidationService:
             proposals=curated or (),
             phase=RunPhase.NEW if curated is None else RunPhase.ANALYSED,
             parent_run_id=parent_run_id,
+            request=request,
         )
+        await self._queue(owner, run_id)
+        return run_id
+
+    async def _queue(self, owner: Owner, run_id: str) -> None:
+        """Queue the job of a run, unless it is there already."""
         payload = ConsolidationPayload(run_id=run_id, tenant=owner.tenant, user_id=owner.user_id)
         try:
             await self._jobs.enqueue(CONSOLIDATION_JOB, payload, run_id)
         except JobStoreUnavailable as error:
             await self._mark_failed(run_id, error.detail)
             raise
-        return run_id
 
-    async def _start_all(self, tenant: str, dry_run: bool, actor: str | None) -> tuple[str, list[str]]:
+    async def _queue_again(self, owner: Owner, run_id: str) -> None:
+        """Queue the job of a run that a request has written, if that request did not come to it."""
+        run = await self._runs.get(owner.tenant, run_id, with_changes=False)
+        if run.status in (RunStatus.QUEUED, RunStatus.FAILED) and await self._jobs.find(run_id) is None:
+            await self._runs.update(run_id, RunUpdate(status=RunStatus.QUEUED, reason=None, finished_at=None))
+            await self._queue(owner, run_id)
+
+    async def _start_all(
+        self, tenant: str, dry_run: bool, actor: str | None, started: str | None, request: IdempotentRequest | None
+    ) -> tuple[str, list[str]]:
+        """Start a run over all users, or go on with the one that a request has `started`; return its parts' ids too."""
         now = self._clock()
-        run_id = str(uuid.uuid4())
-        await self._runs.create(run_id, tenant, None, RunTrigger.ON_DEMAND, now, dry_run=dry_run, actor=actor)
-        owners = await self._discovery.find_owners(tenant, now)
-        parts = []
-        for owner in owners:
+        run_id = started or str(uuid.uuid4())
+        parts: dict[Owner, str] = {}
+        if started is None:
+            await self._runs.create(
+                run_id, tenant, None, RunTrigger.ON_DEMAND, now, dry_run=dry_run, actor=actor, request=request
+            )
+        else:
+            parts = {owner: part_id for part_id, owner in await self._runs.list_user_runs(tenant, run_id)}
+            for owner, part_id in parts.items():
+                await self._queue_again(owner, part_id)
+            if (await self._runs.get(tenant, run_id, with_changes=False)).phase is RunPhase.DONE:
+                return run_id, [*parts.values()]
+        for owner in await self._discovery.find_owners(tenant, now):
             with suppress(NotFound, UserBeingForgotten):
-                parts.append(await self._start_one(owner, dry_run, actor, None, run_id))
+                parts[owner] = parts.get(owner) or await self._start_one(owner, dry_run, actor, None, run_id)
         # The run over all users does nothing itself: readers see the status of its parts.
         await self._runs.update(run_id, RunUpdate(status=RunStatus.SUCCEEDED, phase=RunPhase.DONE, finished_at=now))
-        return run_id, parts
+        return run_id, [*parts.values()]
 
 
 async def schedule_nightly_consolidation(jobs: JobRunner, settings: Settings, graph: str = HOME_GRAPH) -> None:

@@ -45,7 +45,8 @@ from graphmem.conversations.session import MessageRole, Session, origin_of
 from graphmem.memories.fact_mapping import memory_from_columns
 from graphmem.memories.filters import FactFilters, known_at_or_now
 from graphmem.memories.memory import Memory
-from graphmem.neo4j.driver import Graph, Row, Transaction
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import NotFound
 from graphmem.runtime.times import MAX_TIME, Clock
 from graphmem.tenants.owners import Owner

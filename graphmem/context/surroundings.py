@@ -10,14 +10,14 @@ from typing import Any
 from graphmem.context.models import RelatedSession, Surroundings
 from graphmem.conversations.session import TICKET_KEY
 from graphmem.memories.filters import FactFilters, known_at_or_now
-from graphmem.neo4j.driver import Graph, to_json
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.driver_values import to_json
 from graphmem.runtime.times import MAX_TIME, Clock, from_micros, parse_times
 from graphmem.tenants.owners import Owner, message_name
 from graphmem.tenants.scopes import Reader, scope_of
 
 SESSION_TIME_FIELDS = ("first_at", "last_at", "created_at", "updated_at")
 """The times of a related session in the order in which the query returns them."""
-
 
 MIN_RELATIVE_SCORE = 0.5
 """Share of the best related session's score that every other one reaches."""

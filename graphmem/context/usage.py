@@ -20,13 +20,13 @@ from graphmem.context.models import (
 from graphmem.memories.decay import RetrievalCount
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import Memory
-from graphmem.memories.reinforcement import WriteBuffer
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import NotFound, UserBeingForgotten
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import Reader, scope_of
 from graphmem.tenants.users import lock_user
+from graphmem.tenants.write_buffer import WriteBuffer
 
 
 class ContextUseStore:

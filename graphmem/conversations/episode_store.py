@@ -27,7 +27,8 @@ from graphmem.conversations.session import (
     SessionIn,
     SessionKind,
 )
-from graphmem.neo4j.driver import Graph, Row, Transaction, to_json
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import Row, to_json
 from graphmem.runtime.errors import Conflict, NotFound
 from graphmem.runtime.field_types import Vector, deduplicate
 from graphmem.runtime.times import AS_OF_NOW, Clock, parse_times

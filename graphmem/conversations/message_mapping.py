@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from graphmem.conversations.session import Message, MessageRole, PreparedMessage
-from graphmem.neo4j.driver import to_json
+from graphmem.neo4j.driver_values import to_json
 from graphmem.runtime.times import parse_times
 from graphmem.tenants.owners import Owner
 
@@ -20,7 +20,6 @@ _MESSAGE_FIELDS = (
 
 _MESSAGE_TIME_FIELDS = ("valid_at", "created_at", "extracted_at")
 """The times of a message in the order of the fragment `message_columns`."""
-
 
 _READ_PROPERTIES = (
     *_MESSAGE_FIELDS, "message_id", "session_id", "group_id", "role", "content", "speaker", "author", "entities",

@@ -22,10 +22,6 @@ from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import ModelAnswerUnusable
 from graphmem.runtime.settings import Settings
 
-CONTEXT, SEARCH, FULL_CONTEXT, GRAPHITI_SEARCH = "context", "search", "full-context", "graphiti-search"
-ASK = "ask"
-GRAPHITI, MEM0 = "graphiti", "mem0"
-
 MAX_HITS = 100
 """Facts or messages that a search returns; more than the largest context can hold."""
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from graphmem.evaluation.benchmark import AskedQuestion, BenchmarkConversation, BenchmarkMessage
 from graphmem.evaluation.compared_system import (
-    GRAPHITI,
     MAX_HITS,
     NUMBER_BYTES,
     ExtractingSystem,
@@ -29,6 +28,7 @@ from graphmem.evaluation.compared_system import (
 )
 from graphmem.evaluation.context_lines import FoundLine, describe_fact, fill_context
 from graphmem.evaluation.run_folder import AnswerContext, StoredSize
+from graphmem.evaluation.system_names import GRAPHITI
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.receipt import Receipt
 from graphmem.runtime.errors import GraphmemError

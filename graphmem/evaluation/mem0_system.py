@@ -30,7 +30,6 @@ from graphmem.evaluation.benchmark import AskedQuestion, BenchmarkConversation, 
 from graphmem.evaluation.compared_system import (
     CONVERSATIONS_AT_ONCE,
     MAX_HITS,
-    MEM0,
     NUMBER_BYTES,
     ExtractingSystem,
     SystemResources,
@@ -38,6 +37,7 @@ from graphmem.evaluation.compared_system import (
 )
 from graphmem.evaluation.context_lines import FoundLine, fill_context
 from graphmem.evaluation.run_folder import AnswerContext, StoredSize
+from graphmem.evaluation.system_names import MEM0
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import Completion, LanguageModel
 from graphmem.models.prompts import ChatMessage

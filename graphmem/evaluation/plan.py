@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from graphmem.evaluation.benchmark import BenchmarkConversation, BenchmarkData
-from graphmem.evaluation.compared_system import ASK, FULL_CONTEXT, GRAPHITI, MEM0
 from graphmem.evaluation.context_lines import describe_message
 from graphmem.evaluation.reading import PROMPTS as EVALUATION_PROMPTS
+from graphmem.evaluation.system_names import ASK, FULL_CONTEXT, GRAPHITI, MEM0
 from graphmem.ingestion.transcript import MAX_WINDOW_CHARACTERS, MAX_WINDOW_MESSAGES
 from graphmem.models.prompts import PromptTemplate, load_prompts
 from graphmem.text.token_counts import count_tokens

@@ -10,23 +10,14 @@ from pydantic import BaseModel, Field
 
 from graphmem.evaluation.benchmark import AskedQuestion, Benchmark, BenchmarkData
 from graphmem.evaluation.causes import Cause
-from graphmem.evaluation.compared_system import CONTEXT, GRAPHITI, MEM0
 from graphmem.evaluation.plan import Prices
 from graphmem.evaluation.run_folder import GRAPHMEM, AnswerContext, RunFolder, RunOptions
-from graphmem.evaluation.scores import (
-    Figure,
-    Interval,
-    answer_share,
-    difference,
-    evidence_share,
-    mean_of,
-    values_of,
-)
+from graphmem.evaluation.scores import Figure, Interval, answer_share, difference, evidence_share, mean_of, values_of
+from graphmem.evaluation.system_names import CONTEXT, GRAPHITI, MEM0
 from graphmem.models.receipt import Receipt
 
 MESSAGES_OF_A_COST = 1_000
 """Messages for which the cost of extraction is stated."""
-
 
 _STORED = "kB stored are those of values and vectors (4 bytes a number), without indexes"
 

@@ -14,14 +14,7 @@ from datetime import timedelta
 from graphmem.client.async_client import AsyncClient
 from graphmem.evaluation.benchmark import AskedQuestion, BenchmarkConversation
 from graphmem.evaluation.compared_system import (
-    ASK,
-    CONTEXT,
-    FULL_CONTEXT,
-    GRAPHITI,
-    GRAPHITI_SEARCH,
     MAX_HITS,
-    MEM0,
-    SEARCH,
     ContextSystem,
     OpenExtractingSystem,
     OpenSystem,
@@ -39,6 +32,7 @@ from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_
 from graphmem.evaluation.graphiti_system import describe_edges, open_graphiti_system
 from graphmem.evaluation.mem0_system import describe_unusable_mem0, find_mem0, open_mem0_system
 from graphmem.evaluation.run_folder import AnswerContext, GivenAnswer
+from graphmem.evaluation.system_names import ASK, CONTEXT, FULL_CONTEXT, GRAPHITI, GRAPHITI_SEARCH, MEM0, SEARCH
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.extras import missing_modules
 from graphmem.tenants.owners import Owner

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
 from types import MappingProxyType
-from typing import Any
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from graphmem.conversations.session import MessageRole
+from graphmem.ingestion.declared_candidates import DeclaredLabel
 from graphmem.ingestion.dropped_candidates import dropping_errors
 from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named, Screening, parse_local_date
 from graphmem.ingestion.name_matching import are_different_people, may_mean_same_person
 from graphmem.ingestion.screening import Catch, find_catches, find_foreign_lines
 from graphmem.ingestion.transcript import TranscriptLine
-from graphmem.memories.declared_types import DeclaredMemoryType, DeclaredTypes
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, EntityIn
 from graphmem.memories.memory import (
     FEEDBACK_TAG,
@@ -33,138 +30,9 @@ from graphmem.memories.memory import (
     Tag,
     parse_tag,
 )
-from graphmem.memories.type_checks import find_attribute_problem
 from graphmem.runtime.field_types import deduplicate, name_key
 from graphmem.tenants.trust import SourceKind, TrustOrder
 from graphmem.text.quoting import find_words
-
-
-class NamedAttribute(BaseModel):
-    """One attribute of a candidate."""
-
-    name: str
-    value: str
-
-
-class DeclaredCandidate(Candidate):
-    """A candidate that may be of a declared type."""
-
-    declared_type: str | None = Field(None, description="name of the declared memory type that fits, else null")
-    attributes: list[NamedAttribute] = Field(
-        default_factory=list, description="with declared_type: those of its attributes that the messages tell"
-    )
-
-
-class DeclaredExtraction(Extraction):
-    """The answer of the first call for a tenant with declared memory types."""
-
-    candidates: list[DeclaredCandidate]  # type: ignore[assignment]  # an answer is only read
-
-
-_SCREENING_FIELD: Any = Field(
-    None, description="for a candidate that rests on a line of <foreign_lines>: what its words do; else null"
-)
-
-
-class ScreenedCandidate(Candidate):
-    """A candidate that may be taken from text which is not the user's own."""
-
-    screening: Screening | None = _SCREENING_FIELD
-
-
-class ScreenedExtraction(Extraction):
-    """The answer of the first call for a window with text that is not the user's own."""
-
-    candidates: list[ScreenedCandidate]  # type: ignore[assignment]  # an answer is only read
-
-
-class ScreenedDeclaredCandidate(DeclaredCandidate):
-    """A candidate of both kinds."""
-
-    screening: Screening | None = _SCREENING_FIELD
-
-
-class ScreenedDeclaredExtraction(DeclaredExtraction):
-    """The answer for such a window of a tenant with declared memory types."""
-
-    candidates: list[ScreenedDeclaredCandidate]  # type: ignore[assignment]  # an answer is only read
-
-
-class DeclaredLabel(BaseModel):
-    """The declared type of a candidate, with its attributes."""
-
-    name: str
-    attributes: dict[str, Any] = Field(default_factory=dict)
-
-
-def answer_schema(types: DeclaredTypes, *, is_screened: bool = False) -> type[Extraction]:
-    """Return the answer that the first call asks for; without declared memory types it is the plain one.
-
-    With `is_screened`, the window has text that is not the user's own.
-    """
-    if types.memory_types:
-        return ScreenedDeclaredExtraction if is_screened else DeclaredExtraction
-    return ScreenedExtraction if is_screened else Extraction
-
-
-def read_screenings(answer: Extraction) -> dict[int, Screening]:
-    """Return what an answer says of the words that its candidates are taken from, by the candidates' indexes."""
-    found = ((index, getattr(candidate, "screening", None)) for index, candidate in enumerate(answer.candidates))
-    return {index: screening for index, screening in found if screening is not None}
-
-
-def render_declared_types(types: DeclaredTypes) -> str:
-    """Return one line for each declared type, with its attributes; nothing where there are none."""
-    lines = []
-    for kind, declared_types in (("memory", types.memory_types), ("entity", types.entity_types)):
-        for declared in declared_types:
-            description = f": {' '.join(declared.description.split())}" if declared.description.strip() else ""
-            attributes = ", ".join(f"{name} ({kind_of})" for name, kind_of in declared.attribute_types.items())
-            offered = f"; attributes: {attributes}" if attributes and kind == "memory" else ""
-            lines.append(f"{kind} type {declared.name}{description}{offered}")
-    return "\n".join(lines)
-
-
-def read_labels(answer: Extraction, types: DeclaredTypes) -> tuple[Extraction, dict[int, DeclaredLabel]]:
-    """Return an answer with the types that declared ones are based on, and the labels of its candidates by index.
-
-    A candidate whose attributes do not fit its declared type has none.
-    """
-    if not isinstance(answer, DeclaredExtraction):
-        return answer, {}
-    candidates: list[Candidate] = []
-    labels: dict[int, DeclaredLabel] = {}
-    for index, candidate in enumerate(answer.candidates):
-        plain = {name: getattr(candidate, name) for name in Candidate.model_fields}
-        declared = types.find_memory_type(candidate.declared_type or "")
-        if declared:
-            attributes = _read_attributes(declared, candidate.attributes)
-            if find_attribute_problem(declared, attributes) is None:
-                plain["type"] = declared.base
-                labels[index] = DeclaredLabel(name=declared.name, attributes=attributes)
-        candidates.append(Candidate.model_construct(**plain))
-    fields = {name: getattr(answer, name) for name in Extraction.model_fields}
-    return Extraction.model_construct(**{**fields, "candidates": candidates}), labels
-
-
-def _read_attributes(declared: DeclaredMemoryType, attributes: Iterable[NamedAttribute]) -> dict[str, Any]:
-    """Return the attributes that the type lists, each as a value of its JSON type."""
-    kinds = declared.attribute_types
-    return {
-        attribute.name: _read_value(attribute.value, kinds, attribute.name)
-        for attribute in attributes
-        if attribute.name in kinds
-    }
-
-
-def _read_value(text: str, kinds: Mapping[str, str], name: str) -> Any:
-    if kinds[name] == "string":
-        return text
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
 
 MAX_CANDIDATES_PER_WINDOW = 60
 """Candidates of one window that are validated; the others are rejected."""
@@ -385,73 +253,106 @@ def _validate_candidate(
     user_name_keys: Set[str],
     label: DeclaredLabel | None,
 ) -> ValidatedCandidate | Rejection:
-    rejected = partial(Rejection, candidate.type.value)
     sources = [line for line in lines if line.number in candidate.messages]
+    if reason := _find_reason_against(candidate, sources, user_name_keys):
+        return Rejection(candidate.type.value, reason)
+    sent_at = max(sources, key=lambda line: (line.sent_at, line.number)).sent_at
+    times = _read_times(candidate, sent_at)
+    try:
+        memory = _make_memory(candidate, sources, session_id, user_name_keys, label, sent_at, times)
+    except ValidationError as error:
+        return Rejection(candidate.type.value, f"cannot be stored: {error.errors()[0]['type']}")
+    user_message_ids = tuple(dict.fromkeys(line.message_id for line in sources if line.role is MessageRole.USER))
+    return ValidatedCandidate(
+        memory,
+        sent_at,
+        user_message_ids,
+        candidate.retracts,
+        times[0] is not None,
+        tuple(dict.fromkeys(line.stated_by for line in sources if line.stated_by)),
+    )
+
+
+def _find_reason_against(
+    candidate: Candidate, sources: Sequence[TranscriptLine], user_name_keys: Set[str]
+) -> str | None:
+    """Return why a candidate taken from these lines is not saved, None where nothing is against it."""
     if not sources:
-        return rejected("names none of the messages")
-    subject = _read_entity(candidate.subject, user_name_keys)
-    if subject is None and not _is_user(candidate.subject, user_name_keys):
-        return rejected("names no subject")
-    is_from_user = any(line.role is MessageRole.USER for line in sources)
-    is_from_tool = any(line.role is MessageRole.TOOL for line in sources)
-    if not (is_from_user or is_from_tool) and candidate.type not in ASSISTANT_TYPES:
-        return rejected("said by the assistant only")
-    latest = max(sources, key=lambda line: (line.sent_at, line.number))
-    zone = latest.sent_at.tzinfo
+        return "names none of the messages"
+    if _read_entity(candidate.subject, user_name_keys) is None and not _is_user(candidate.subject, user_name_keys):
+        return "names no subject"
+    if _find_stating_role(sources) is MessageRole.ASSISTANT and candidate.type not in ASSISTANT_TYPES:
+        return "said by the assistant only"
+    return None
+
+
+def _find_stating_role(sources: Iterable[TranscriptLine]) -> MessageRole:
+    """Return whose words lines are: the user's where one line is, else a tool's where one is, else the assistant's."""
+    roles = {line.role for line in sources}
+    if MessageRole.USER in roles:
+        return MessageRole.USER
+    return MessageRole.TOOL if MessageRole.TOOL in roles else MessageRole.ASSISTANT
+
+
+def _read_times(candidate: Candidate, sent_at: datetime) -> tuple[datetime | None, datetime | None]:
+    """Return the stated start and end of a candidate, without an end that does not follow the start."""
+    zone = sent_at.tzinfo
     assert zone is not None
     valid_at, invalid_at = parse_local_date(candidate.valid_at, zone), parse_local_date(candidate.invalid_at, zone)
     if valid_at and invalid_at and invalid_at <= valid_at:
         invalid_at = None
-    if valid_at and valid_at > latest.sent_at and candidate.type in PENDING_TYPES:
+    if valid_at and valid_at > sent_at and candidate.type in PENDING_TYPES:
         # What is planned is known, and found, from now on; the sentence names its day.
         valid_at = None
-    predicate = _read_predicate(candidate.predicate)
-    is_single_valued = candidate.single_valued and (is_from_user or not is_from_tool)
+    return valid_at, invalid_at
+
+
+def _make_memory(
+    candidate: Candidate,
+    sources: Sequence[TranscriptLine],
+    session_id: str,
+    user_name_keys: Set[str],
+    label: DeclaredLabel | None,
+    sent_at: datetime,
+    times: tuple[datetime | None, datetime | None],
+) -> MemoryIn:
+    """Return a candidate as the store takes it; raise ValidationError for one that it does not take."""
+    valid_at, invalid_at = times
+    subject, predicate = _read_entity(candidate.subject, user_name_keys), _read_predicate(candidate.predicate)
+    said_by = _find_stating_role(sources)
+    is_single_valued = candidate.single_valued and said_by is not MessageRole.TOOL
     single = not candidate.retracts and is_single_valued and _has_one_value(predicate, subject)
     message_ids = list(dict.fromkeys(line.message_id for line in sources))
-    try:
-        memory = MemoryIn(
-            content=candidate.content,
-            type=candidate.type,
-            subtype=label.name if label else None,
-            subject=subject,
-            predicate=predicate,
-            object=_read_entity(candidate.object, user_name_keys) if candidate.object else None,
-            entities=[
-                entity for named in candidate.entities[:MAX_ENTITIES] if (entity := _read_entity(named, user_name_keys))
-            ],
-            # A state with a stated end was there before the message; any other value holds from it on.
-            valid_at=valid_at or (latest.sent_at if single and not invalid_at else None),
-            invalid_at=invalid_at,
-            confidence=_clamp_to_unit(candidate.confidence),
-            importance=_clamp_to_unit(candidate.importance),
-            tags=deduplicate([*validate_tags(candidate.tags), *_maintenance_tags(candidate)]),
-            scope=Scope.EPISODIC if candidate.type is MemoryType.CONVERSATION_TOPIC else None,
-            domain=_read_domain(candidate),
-            single_valued=single,
-            source=MemorySourceIn(
-                session_id=session_id,
-                message_ids=message_ids[:MAX_SOURCE_MESSAGES],
-                speaker=_name_of_speaker(sources),
-            ),
-            expires_at=_read_expiry(candidate, latest.sent_at),
-            metadata={
-                **(label.attributes if label else {}),
-                SAID_BY_KEY: "user" if is_from_user else "tool" if is_from_tool else "assistant",
-                **({STATED_START_KEY: candidate.valid_at} if valid_at else {}),
-                **({STATED_END_KEY: candidate.invalid_at} if invalid_at else {}),
-            },
-        )
-    except ValidationError as error:
-        return rejected(f"cannot be stored: {error.errors()[0]['type']}")
-    user_message_ids = tuple(dict.fromkeys(line.message_id for line in sources if line.role is MessageRole.USER))
-    return ValidatedCandidate(
-        memory,
-        latest.sent_at,
-        user_message_ids,
-        candidate.retracts,
-        valid_at is not None,
-        tuple(dict.fromkeys(line.stated_by for line in sources if line.stated_by)),
+    entities = [_read_entity(named, user_name_keys) for named in candidate.entities[:MAX_ENTITIES]]
+    return MemoryIn(
+        content=candidate.content,
+        type=candidate.type,
+        subtype=label.name if label else None,
+        subject=subject,
+        predicate=predicate,
+        object=_read_entity(candidate.object, user_name_keys) if candidate.object else None,
+        entities=[entity for entity in entities if entity],
+        # A state with a stated end was there before the message; any other value holds from it on.
+        valid_at=valid_at or (sent_at if single and not invalid_at else None),
+        invalid_at=invalid_at,
+        confidence=_clamp_to_unit(candidate.confidence),
+        importance=_clamp_to_unit(candidate.importance),
+        tags=deduplicate([*validate_tags(candidate.tags), *_maintenance_tags(candidate)]),
+        scope=Scope.EPISODIC if candidate.type is MemoryType.CONVERSATION_TOPIC else None,
+        domain=_read_domain(candidate),
+        single_valued=single,
+        source=MemorySourceIn(
+            session_id=session_id,
+            message_ids=message_ids[:MAX_SOURCE_MESSAGES],
+            speaker=_name_of_speaker(sources),
+        ),
+        expires_at=_read_expiry(candidate, sent_at),
+        metadata={
+            **(label.attributes if label else {}),
+            SAID_BY_KEY: said_by.value,
+            **({STATED_START_KEY: candidate.valid_at} if valid_at else {}),
+            **({STATED_END_KEY: candidate.invalid_at} if invalid_at else {}),
+        },
     )
 
 

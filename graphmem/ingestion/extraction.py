@@ -12,24 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import ConversationContext, Message, MessageRole, RunMessage
-from graphmem.ingestion.candidates import (
-    DeclaredLabel,
-    Rejection,
-    answer_schema,
-    read_labels,
-    read_screenings,
-    render_declared_types,
-)
+from graphmem.ingestion.answer_schema import answer_schema, read_screenings
+from graphmem.ingestion.candidates import Rejection
+from graphmem.ingestion.declared_candidates import DeclaredLabel, read_labels, render_declared_types
 from graphmem.ingestion.jobs import shorten_reason
-from graphmem.ingestion.llm_schemas import (
-    Addressee,
-    Candidate,
-    Extraction,
-    Named,
-    Screening,
-    Speech,
-    UpsertMemory,
-)
+from graphmem.ingestion.llm_schemas import Addressee, Candidate, Extraction, Named, Screening, Speech, UpsertMemory
 from graphmem.ingestion.name_matching import may_mean_same_person
 from graphmem.ingestion.screening import find_foreign_lines, render_foreign_lines
 from graphmem.ingestion.transcript import (
@@ -56,11 +43,12 @@ from graphmem.runtime.field_types import deduplicate, name_key
 from graphmem.runtime.process import read_text
 from graphmem.runtime.times import AS_OF_NOW
 from graphmem.secrets.values import Redactor, SecretPolicy, make_redactor, render_secret_rule
-from graphmem.tenants.owners import Instructions, Owner
+from graphmem.tenants.instruction_store import InstructionStore
+from graphmem.tenants.instructions import Instructions
+from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles, known_topic_tags
 from graphmem.tenants.space_store import SpaceStore
 from graphmem.tenants.spaces import Space
-from graphmem.tenants.users import InstructionStore
 from graphmem.text.quoting import find_words
 
 TOOL_NAME = "upsert_memories"

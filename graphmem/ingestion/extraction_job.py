@@ -24,9 +24,9 @@ from graphmem.models.prompts import load_prompts
 from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph
 from graphmem.secrets.values import SecretPolicy
+from graphmem.tenants.instruction_store import InstructionStore
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
-from graphmem.tenants.users import InstructionStore
 
 QueueSummary = Callable[[Owner, str], Awaitable[object]]
 """Queue the summary of a session, by its id."""

@@ -16,7 +16,8 @@ from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn, SaveResult
 from graphmem.memories.new_memory import NewMemory
 from graphmem.models.embedder import Embedder
-from graphmem.neo4j.driver import Graph, Row, Transaction
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import NotFound
 from graphmem.runtime.field_types import Vector, content_hash, name_key
 from graphmem.runtime.paging import TIME_CURSOR, Page

@@ -8,22 +8,10 @@ from datetime import datetime
 from typing import Literal
 
 from graphmem.conversations.session import RunMessage
-from graphmem.ingestion.action_plan import (
-    ActionPlan,
-    ActionPlanner,
-    PlannedDeletion,
-    PlannedEnd,
-    PlannedSave,
-    Veto,
-)
+from graphmem.ingestion.action_plan import ActionPlan, ActionPlanner, PlannedDeletion, PlannedEnd, PlannedSave, Veto
 from graphmem.ingestion.candidates import STATED_END_KEY, AliasGroup, Rejection, ValidatedCandidate
 from graphmem.ingestion.dropped_candidates import TrialSucceeded, WriteScope, write_without_culprits
-from graphmem.ingestion.jobs import (
-    ExtractionAction,
-    LinkAction,
-    MemoryAction,
-    parse_extraction_actions,
-)
+from graphmem.ingestion.jobs import ExtractionAction, LinkAction, MemoryAction, parse_extraction_actions
 from graphmem.ingestion.llm_schemas import Reconciliation
 from graphmem.ingestion.name_resolution import (
     LinkingResult,
@@ -50,7 +38,8 @@ from graphmem.memories.memory import (
 from graphmem.memories.new_memory import NewMemory
 from graphmem.memories.saving import MENTIONED_ONCE, FactLoader, FactWrite, record_interest
 from graphmem.memories.versioning import Ledger
-from graphmem.neo4j.driver import Graph, Transaction, to_json
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import to_json
 from graphmem.runtime.field_types import Vector, content_hash, name_key
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles

@@ -1,4 +1,4 @@
-"""Decay and reinforcement: memories that nobody retrieves fade, memories that are retrieved grow stronger.
+"""Decay and reinforcement: memories that nobody retrieves fade, memories that are retrieved grow stronger. Pure.
 
 Strength decays continuously and only when it is read; importance is lowered in steps by maintenance.
 """

@@ -10,16 +10,9 @@ from typing import Any, get_type_hints
 
 from graphmem.memories.entity import EntityRef
 from graphmem.memories.fact import Fact
-from graphmem.memories.memory import (
-    Memory,
-    MemorySource,
-    MemoryStatus,
-    MemoryType,
-    MemoryVersion,
-    Scope,
-)
+from graphmem.memories.memory import Memory, MemorySource, MemoryStatus, MemoryType, MemoryVersion, Scope
 from graphmem.memories.snapshot import ElementImage
-from graphmem.neo4j.driver import to_json
+from graphmem.neo4j.driver_values import to_json
 from graphmem.runtime.times import parse_times
 from graphmem.tenants.owners import Owner, group_key
 from graphmem.tenants.trust import SourceKind, parse_source_kind
@@ -64,7 +57,6 @@ VECTOR_PROPERTY = "fact_embedding"
 
 NEXT_VECTOR_PROPERTY = "next_vector"
 """The property of facts, entities and messages that holds their vector of the next model while they are re-embedded."""
-
 
 _ENCODERS: dict[Any, Callable[[Any], Any]] = {
     tuple[str, ...]: list,

@@ -17,7 +17,8 @@ from graphmem.memories.snapshot import (
     ElementImage,
     ElementKind,
 )
-from graphmem.neo4j.driver import Row, Transaction
+from graphmem.neo4j.driver import Transaction
+from graphmem.neo4j.driver_values import Row
 from graphmem.tenants.owners import Owner
 
 _IMAGE_QUERIES = {

@@ -17,7 +17,8 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from graphmem.models.embedding_models import EmbeddingModel, ReembeddingPhase, VectorState, embedding_text
-from graphmem.neo4j.driver import Graph, Row, Transaction
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.queries import on_next_vectors
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.files import cypher_root

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -37,10 +38,30 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _TimeBudget:
-    """The seconds of database work that a request has left."""
+    """How long the database may work for a request: the time in which at least one of its operations runs."""
 
     limit: float
-    left: float
+    used: float = 0.0
+    running: int = 0
+    since: float = 0.0
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left."""
+        return self.limit - self.used - (time.monotonic() - self.since if self.running else 0.0)
+
+    @contextmanager
+    def spend(self) -> Iterator[None]:
+        """Count the time of the block, and time in which several blocks run once."""
+        if not self.running:
+            self.since = time.monotonic()
+        self.running += 1
+        try:
+            yield
+        finally:
+            self.running -= 1
+            if not self.running:
+                self.used += time.monotonic() - self.since
 
 
 _budget: ContextVar[_TimeBudget | None] = ContextVar("database_time_budget", default=None)
@@ -50,10 +71,10 @@ _budget: ContextVar[_TimeBudget | None] = ContextVar("database_time_budget", def
 def limit_database_time(seconds: float) -> Iterator[None]:
     """Let the database work of the block, and of the tasks it starts, take up to `seconds` seconds in all.
 
-    What the block does besides, such as calls of a model, does not count. Beyond the limit operations raise
-    DatabaseUnavailable.
+    What the block does besides, such as calls of a model, does not count; operations that run at once count once.
+    Beyond the limit operations raise DatabaseUnavailable.
     """
-    token = _budget.set(_TimeBudget(seconds, seconds))
+    token = _budget.set(_TimeBudget(seconds))
     try:
         yield
     finally:
@@ -99,20 +120,16 @@ class Availability:
         if self._is_silent:
             raise _silent_error()
         budget = _budget.get()
-        loop = asyncio.get_running_loop()
-        started = loop.time()
         try:
-            async with asyncio.timeout(budget.left if budget else None) as timeout:
-                with self._checks_while_waiting(timeout):
-                    yield
-                    self._succeeded_at = loop.time()
+            with budget.spend() if budget else nullcontext():
+                async with asyncio.timeout(budget.left if budget else None) as timeout:
+                    with self._checks_while_waiting(timeout):
+                        yield
+                        self._succeeded_at = asyncio.get_running_loop().time()
         except TimeoutError as error:
             if not timeout.expired():
                 raise
             raise (_silent_error() if self._is_silent else _slow_error(budget)) from error
-        finally:
-            if budget:
-                budget.left -= loop.time() - started
 
     @asynccontextmanager
     async def watch_others(self) -> AsyncIterator[None]:

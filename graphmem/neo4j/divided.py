@@ -22,10 +22,10 @@ from graphmem.neo4j.driver import (
     RETRY_TIMEOUT,
     Graph,
     OpenTransaction,
-    Row,
     Transaction,
     translate_driver_errors,
 )
+from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.merged_results import (
     RULES,
     SnapshotParts,

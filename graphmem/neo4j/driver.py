@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -14,7 +13,6 @@ from contextlib import (
     contextmanager,
     suppress,
 )
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -45,12 +43,11 @@ from neo4j.exceptions import (
 )
 from neo4j.exceptions import ConfigurationError as DriverConfigurationError
 from opentelemetry.trace import Span, SpanKind
-from pydantic import BaseModel
 
 from graphmem.models.embedding_models import VectorState
 from graphmem.neo4j.applied import AppliedRevisions
 from graphmem.neo4j.availability import Availability, remaining_database_time
-from graphmem.neo4j.driver_values import from_neo4j, to_neo4j
+from graphmem.neo4j.driver_values import Row, from_neo4j, to_neo4j
 from graphmem.neo4j.queries import load_queries
 from graphmem.runtime.errors import ConfigurationError, DatabaseUnavailable, GraphmemError, OutcomeUnknown
 from graphmem.runtime.tracing import span
@@ -168,8 +165,6 @@ SOME_HIDDEN_SECONDS = 0.1
 STREAM_ROWS = 500
 """Rows of a streamed result that are read at once."""
 
-Row = dict[str, Any]
-"""One row of a query result, or of a list that a query receives."""
 T = TypeVar("T")
 
 
@@ -618,14 +613,3 @@ def _as_unit_of_work(
         return await work(Transaction(inner, hidden, vectors))
 
     return run
-
-
-def to_json(value: object) -> str:
-    """Return a value as compact JSON; times become ISO 8601 in UTC, models objects, other unknown types their `str`."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_encode)
-
-
-def _encode(value: object) -> object:
-    if isinstance(value, BaseModel):
-        return value.model_dump()
-    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else str(value)

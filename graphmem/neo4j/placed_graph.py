@@ -20,7 +20,8 @@ from typing import Any, TypeVar
 from graphmem.models.embedding_models import VectorState
 from graphmem.neo4j.assignments import AssignmentTable, name_of_group
 from graphmem.neo4j.divided import DividedTenant, GateClosed
-from graphmem.neo4j.driver import Graph, Row, StreamTransaction, Transaction
+from graphmem.neo4j.driver import Graph, StreamTransaction, Transaction
+from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.work import graph_of_work, tenant_of_work, working_in
 from graphmem.runtime.errors import ConfigurationError, DatabaseUnavailable, Unavailable
 from graphmem.runtime.settings import HOME_GRAPH

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from graphmem.jobs.kinds import JobInterrupted
 from graphmem.neo4j.assignments import name_of_group, tenant_of_name
-from graphmem.neo4j.driver import Graph, Row, Transaction
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.placed_graph import TENANT_OF_WRITES
 from graphmem.tenants.owners import Owner
 

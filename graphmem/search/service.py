@@ -14,7 +14,7 @@ from graphmem.runtime.field_types import StorableText
 from graphmem.runtime.metrics import SEMANTIC_SEARCH_LATENCY
 from graphmem.runtime.paging import Cursor, Page
 from graphmem.runtime.times import Clock
-from graphmem.search.candidates import EntityGraphStore
+from graphmem.search.entity_graph import EntityGraphStore
 from graphmem.search.hybrid_search import HybridSearch
 from graphmem.search.lookup import EntityLookup
 from graphmem.search.models import (

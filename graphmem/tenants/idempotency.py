@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter
 
-from graphmem.neo4j.driver import Graph, Row, Transaction
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import scope_of
@@ -170,6 +171,12 @@ async def write_once(
     stored = result_type.dump_json(result).decode()
     await transaction.run("idempotency.store_result", **_key_parameters(request), result=stored)
     return result
+
+
+async def find_result(graph: Graph, request: IdempotentRequest | None, result_type: TypeAdapter[T]) -> T | None:
+    """Return what an earlier try of a request has written with `write_once`; None for nothing, or without a request."""
+    rows = await graph.execute("idempotency.find_result", **_key_parameters(request)) if request else []
+    return result_type.validate_json(rows[0]["result"]) if rows and rows[0]["result"] is not None else None
 
 
 def _key_parameters(request: IdempotentRequest) -> Row:

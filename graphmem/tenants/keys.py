@@ -16,7 +16,8 @@ from cachetools import LRUCache
 from limits import RateLimitItemPerMinute
 from pydantic import SecretStr
 
-from graphmem.neo4j.driver import Graph, Row
+from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import DatabaseUnavailable, NotFound, Unauthenticated
 from graphmem.runtime.times import MIN_TIME, Clock
 from graphmem.tenants.access import (

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.field_types import StorableText, check_normalised_length
+from graphmem.runtime.field_types import check_normalised_length
 from graphmem.runtime.paging import PageQuery
 
 DEFAULT_TENANT = "default"
@@ -169,23 +169,3 @@ class UserListQuery(PageQuery):
     """Which users to list."""
 
     query: str | None = Field(None, max_length=255, description="Part of a user id, in any case.")
-
-
-MAX_INSTRUCTIONS_LENGTH = 2000
-"""Characters of a tenant's instructions at most; every prompt of extraction and consolidation shows them."""
-
-
-class InstructionsIn(BaseModel):
-    """The instructions to set; an empty text removes them."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    text: StorableText = Field(max_length=MAX_INSTRUCTIONS_LENGTH)
-
-
-class Instructions(BaseModel):
-    """The instructions of a tenant, with who set them and when; empty where there are none."""
-
-    text: str = ""
-    updated_at: datetime | None = None
-    updated_by: str | None = None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from graphmem.neo4j.driver import Graph, Row, Transaction
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import Forbidden, InvalidInput, NotFound, UserBeingForgotten
 from graphmem.runtime.times import Clock
 from graphmem.secrets.values import SecretPolicy

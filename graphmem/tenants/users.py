@@ -1,4 +1,4 @@
-"""Users in the graph: their list, personas, the instructions of their tenant, and the lock that orders their writes."""
+"""Users in the graph: their list, personas, and the lock that orders their writes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from graphmem.neo4j.driver import Graph, Row, Transaction, to_json
-from graphmem.runtime.errors import InvalidInput, NotFound, UserBeingForgotten
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import Row, to_json
+from graphmem.runtime.errors import NotFound, UserBeingForgotten
 from graphmem.runtime.field_types import StorableText
 from graphmem.runtime.paging import Cursor, Page
 from graphmem.runtime.times import MICROSECOND, Clock
-from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.access import ApiKey
-from graphmem.tenants.owners import Instructions, InstructionsIn, Owner, UserListQuery, UserSummary
+from graphmem.tenants.owners import Owner, UserListQuery, UserSummary
 
 
 class UserStore:
@@ -140,47 +140,3 @@ class PersonaStore:
             await transaction.run("users.set_persona", group_id=owner.group_id, persona=persona)
 
         await self._graph.write(work)
-
-
-class InstructionStore:
-    """One text a tenant, which prompts show."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    async def find(self, tenant: str) -> Instructions:
-        """Return the instructions of a tenant; empty ones where it has none."""
-        rows = await self._graph.fetch("instructions.find", tenant=tenant)
-        return Instructions(**rows[0]["instructions"]) if rows else Instructions()
-
-    async def replace(self, tenant: str, text: str, now: datetime, actor: str) -> None:
-        """Set the instructions of a tenant."""
-        await self._graph.execute("instructions.replace", tenant=tenant, text=text, now=now, actor=actor)
-
-    async def remove(self, tenant: str) -> None:
-        """Remove the instructions of a tenant; do nothing where it has none."""
-        await self._graph.execute("instructions.remove", tenant=tenant)
-
-
-class InstructionService:
-    """Reads and sets what a tenant wants remembered."""
-
-    def __init__(self, store: InstructionStore, policy: SecretPolicy, clock: Clock) -> None:
-        self._store = store
-        self._policy = policy
-        self._clock = clock
-
-    async def get(self, tenant: str) -> Instructions:
-        """Return the instructions of a tenant; empty ones where it has none."""
-        return await self._store.find(Owner(tenant, "").tenant)
-
-    async def set(self, tenant: str, request: InstructionsIn, actor: str) -> Instructions:
-        """Set the instructions of a tenant, or remove them by an empty text; raise InvalidInput for a secret in it."""
-        tenant, text = Owner(tenant, "").tenant, request.text.strip()
-        if refused := self._policy.refused_classes(text, tenant):
-            raise InvalidInput(f"The instructions contain secrets ({', '.join(refused)}): leave them out.")
-        if text:
-            await self._store.replace(tenant, text, self._clock(), actor)
-        else:
-            await self._store.remove(tenant)
-        return await self._store.find(tenant)

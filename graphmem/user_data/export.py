@@ -15,7 +15,8 @@ from pydantic import TypeAdapter
 from graphmem.memories.entity import EntityRef
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_mapping import NEXT_VECTOR_PROPERTY, SHADOW_PROPERTIES, VECTOR_PROPERTY, fact_from_row
-from graphmem.neo4j.driver import Graph, Row, StreamTransaction
+from graphmem.neo4j.driver import Graph, StreamTransaction
+from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.runtime.times import Clock

@@ -1,4 +1,4 @@
-"""The entries of an export: entities, versions of memories, records and links, one model per label.
+"""The entries of an export: entities, versions of memories, records and links, one model per label. Pure.
 
 An import writes what these models accept, so they are closed: properties that describe this database rather than the
 user (`group_id`, `tenant`, `user_id`, `life`, `write_version`, `pending_job` and its store, the shadow bounds) are not
@@ -38,12 +38,7 @@ from graphmem.conversations.session import (
     TimeZoneName,
 )
 from graphmem.memories.entity import parse_entity_type
-from graphmem.memories.memory import (
-    MAX_CONTENT_LENGTH,
-    MemoryStatus,
-    MemoryType,
-    Predicate,
-)
+from graphmem.memories.memory import MAX_CONTENT_LENGTH, MemoryStatus, MemoryType, Predicate
 from graphmem.neo4j.schema import LinkType, RecordLabel
 from graphmem.runtime.field_types import (
     MAX_NAME_LENGTH,

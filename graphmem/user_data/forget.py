@@ -21,7 +21,8 @@ from graphmem.jobs.job import JobOutcome
 from graphmem.jobs.kinds import JobKind, Steps, UserJobPayload
 from graphmem.jobs.runner import JobRunner
 from graphmem.memories.fact_store import FactStore
-from graphmem.neo4j.driver import Graph, Transaction, to_json
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import to_json
 from graphmem.neo4j.work import working_for
 from graphmem.runtime.errors import ConfigurationError, NotFound, Unavailable
 from graphmem.runtime.settings import Settings

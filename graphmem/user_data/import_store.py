@@ -16,18 +16,14 @@ from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.saving import FactLoader
-from graphmem.neo4j.driver import Graph, Row, Transaction, to_json
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import Row, to_json
 from graphmem.neo4j.schema import RecordLabel
 from graphmem.runtime.errors import Conflict, InvalidInput
 from graphmem.runtime.field_types import deduplicate, name_key
 from graphmem.runtime.progress import ProgressCounter
 from graphmem.tenants.owners import Owner
-from graphmem.user_data.export_document import (
-    EmbeddingInfo,
-    UserExport,
-    find_self_entity,
-    refuse_problems,
-)
+from graphmem.user_data.export_document import EmbeddingInfo, UserExport, find_self_entity, refuse_problems
 from graphmem.user_data.export_entries import (
     ExportedEntity,
     ExportedEpisode,

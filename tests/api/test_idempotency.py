@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import closing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -16,12 +16,14 @@ from fastapi import APIRouter, FastAPI
 from fastapi.responses import JSONResponse, Response
 from graphmem_api import route_classes
 from graphmem_api.app import create_app
+from graphmem_api.auth import Caller as RequestingKey
 from graphmem_api.auth import OwnerInPath
 from graphmem_api.dependencies import IdempotentRequestDep, ServicesDep
 from graphmem_api.idempotency import IdempotentResponder
 from pydantic import BaseModel
 
 from graphmem.app.bootstrap import Services
+from graphmem.consolidation.models import ConsolidationIn, RunAccepted
 from graphmem.conversations.session import MessagesIn, SessionIn
 from graphmem.memories.memory import MemoryPatch, SaveIn, SaveOut
 from graphmem.neo4j.availability import limit_database_time
@@ -286,6 +288,17 @@ async def test_erasing_a_memory_blanks_the_responses_that_hold_it(
     assert again.status_code == 410
 
 
+@contextmanager
+def refusing_jobs(settings: Settings) -> Iterator[None]:
+    """Let the job store take no jobs, as one whose disk is full."""
+    with closing(sqlite3.connect(settings.data_dir / "jobs.sqlite")) as jobs:
+        jobs.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON workflow_status BEGIN SELECT RAISE(FAIL, 'disk is full'); END"
+        )
+        yield
+        jobs.execute("DROP TRIGGER full")
+
+
 class LateFailure:
     """Routes that write like those of the API and fail after the write, `failures` times."""
 
@@ -296,6 +309,8 @@ class LateFailure:
         self.router.post("/v1/users/{user_id:segment}/late/memories")(self.save)
         self.router.patch("/v1/users/{user_id:segment}/late/memories/{memory_id}")(self.patch)
         self.router.post("/v1/users/{user_id:segment}/late/sessions")(self.open_session)
+        self.admin_router = APIRouter(route_class=route_classes.AdminWriteRoute)
+        self.admin_router.post("/v1/admin/late/consolidations")(self.consolidate)
 
     async def add_messages(
         self, owner: OwnerInPath, services: ServicesDep, body: MessagesIn, request: IdempotentRequestDep
@@ -322,6 +337,13 @@ class LateFailure:
     ) -> Response:
         return self.answer(await services.messages.open_session(owner, body, request=request))
 
+    async def consolidate(
+        self, caller: RequestingKey, services: ServicesDep, body: ConsolidationIn, request: IdempotentRequestDep
+    ) -> Response:
+        run_id = await services.consolidations.start(caller.tenant, user_id=body.user_id, request=request)
+        assert isinstance(run_id, str)
+        return self.answer(RunAccepted(run_id=run_id))
+
     def answer(self, result: BaseModel) -> Response:
         if self.failures:
             self.failures -= 1
@@ -341,6 +363,7 @@ async def late_agent(
 ) -> AsyncIterator[httpx.AsyncClient]:
     app: FastAPI = create_app(services, settings)
     app.include_router(late.router)
+    app.include_router(late.admin_router)
     async with serve_app(app) as address, httpx.AsyncClient(base_url=address, headers=agent.headers) as client:
         yield client
 
@@ -416,18 +439,46 @@ async def test_a_job_store_that_refuses_jobs_makes_no_copies_of_messages(
 ) -> None:
     body = {"messages": [{"role": "user", "content": "I moved to Lund"}]}
     headers = idempotency_headers()
-    with closing(sqlite3.connect(settings.data_dir / "jobs.sqlite")) as jobs:
-        jobs.execute(
-            "CREATE TRIGGER full BEFORE INSERT ON workflow_status BEGIN SELECT RAISE(FAIL, 'disk is full'); END"
-        )
+    with refusing_jobs(settings):
         failed = [await agent.post("/v1/users/mara/messages", json=body, headers=headers) for _ in range(2)]
-        jobs.execute("DROP TRIGGER full")
     assert {answer.status_code for answer in failed} <= {500, 503}
     taken = await agent.post("/v1/users/mara/messages", json=body, headers=headers)
     assert taken.status_code == 202
     (session,) = (await agent.get("/v1/users/mara/sessions")).json()["items"]
     assert session["message_count"] == 1
     assert (await agent.get(f"/v1/jobs/{taken.json()['job_id']}")).status_code == 200
+
+
+RUNS = "/v1/admin/consolidations"
+
+
+@pytest.mark.req("GO-02")
+@pytest.mark.parametrize("target", [{"user_id": "mara"}, {}], ids=["a user", "all users"])
+async def test_a_run_whose_start_was_not_answered_is_not_started_again(
+    late: LateFailure, late_agent: httpx.AsyncClient, admin: httpx.AsyncClient, target: dict[str, str]
+) -> None:
+    enough = [{"content": f"Mara likes tea number {number}"} for number in range(8)]
+    await late_agent.post(MEMORIES, json={"memories": enough})
+    headers = {**admin.headers, **idempotency_headers()}
+    answers = [await late_agent.post("/v1/admin/late/consolidations", json=target, headers=headers) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [503, 200]
+    assert answers[1].json() == late.lost.model_dump(mode="json")
+    listed = (await admin.get(RUNS)).json()["items"]
+    assert [run["id"] for run in listed] == [answers[1].json()["run_id"]]
+    assert len(listed[0]["parts"]) == (0 if target else 1)
+
+
+@pytest.mark.req("GO-02")
+async def test_a_run_that_could_not_be_queued_is_queued_by_the_repetition(
+    settings: Settings, agent: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
+    await agent.post(MEMORIES, json=SAVE_BODY)
+    headers, body = idempotency_headers(), {"user_id": "mara", "wait": True}
+    with refusing_jobs(settings):
+        assert (await admin.post(RUNS, json=body, headers=headers)).status_code in (500, 503)
+    run = (await admin.post(RUNS, json=body, headers=headers)).json()
+    assert run["status"] == "succeeded"
+    assert [run["id"] for run in (await admin.get(RUNS)).json()["items"]] == [run["id"]]
 
 
 MOVE: dict[str, Any] = {

@@ -66,7 +66,7 @@ async def test_requests_beyond_those_in_progress_get_503_and_probes_are_answered
 async def test_requests_that_wait_for_a_job_leave_room_for_others(
     settings: Settings, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphmem.ingestion.inbox.WAIT_SECONDS", 3)
+    monkeypatch.setattr("graphmem.ingestion.service.WAIT_SECONDS", 3)
     async with Services.open(settings, worker=False) as idle:
         key = (await idle.keys.create(tenant, ApiKeyIn(name="agent", role=KeyRole.AGENT))).key
         app = create_app(idle, settings.model_copy(update={"max_requests": 1}))

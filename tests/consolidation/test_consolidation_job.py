@@ -29,9 +29,9 @@ from graphmem.consolidation.models import (
 )
 from graphmem.consolidation.service import ConsolidationService
 from graphmem.jobs.job import Job, JobStatus
+from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner
-from graphmem.jobs.worker import WorkerOptions
 from graphmem.models.prompts import load_prompts
 from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.errors import (
@@ -42,8 +42,8 @@ from graphmem.runtime.errors import (
 )
 from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.settings import Settings
+from graphmem.tenants.instruction_store import InstructionStore
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.users import InstructionStore
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_analysis import action
 from tests.consolidation.test_execution import DIET, current, merge

@@ -29,9 +29,9 @@ from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import MessageIn, MessageRole, PendingJob, PreparedMessage, Session
 from graphmem.ingestion.jobs import SUMMARY_JOB, SummaryPayload
 from graphmem.ingestion.session_summary import SummaryJob
+from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner, JobWaiting
-from graphmem.jobs.worker import WorkerOptions
 from graphmem.memories.decay import RetrievalCount, decayed_importance
 from graphmem.memories.memory import MemoryStatus
 from graphmem.memories.writer import MemoryWriter

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from graphmem.app.components import open_components
+from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner
-from graphmem.jobs.worker import WorkerOptions
 from graphmem.memories.reembedding import REEMBEDDING_JOB, ReembeddingJob
 from graphmem.memories.vectors import VectorStore
 from graphmem.models.embedder import RecordedEmbedder

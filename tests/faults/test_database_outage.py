@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -24,7 +25,7 @@ from graphmem.jobs.job import JobStatus
 from graphmem.jobs.kinds import JobKind
 from graphmem.jobs.runner import JobRunner
 from graphmem.models.embedder import Embedder
-from graphmem.neo4j.availability import Availability, limit_database_time
+from graphmem.neo4j.availability import Availability, limit_database_time, remaining_database_time
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import DatabaseUnavailable
 from graphmem.runtime.settings import Settings
@@ -222,6 +223,25 @@ async def test_request_whose_database_work_takes_too_long_fails_with_its_limit(g
             await graph.write(lambda transaction: lock(transaction, owner))
         with limit_database_time(60):
             assert await graph.fetch("schema.get_embedding_model"), "other work goes on"
+
+
+async def test_database_work_of_a_request_that_runs_at_once_counts_once() -> None:
+    availability = Availability(lambda: asyncio.sleep(0))
+
+    async def work() -> None:
+        async with availability.watch():
+            await asyncio.sleep(0.2)
+
+    with limit_database_time(60):
+        started = time.monotonic()
+        await asyncio.gather(*(work() for _ in range(10)))
+        await asyncio.sleep(0.2)
+        await work()
+        lasted = time.monotonic() - started
+        left = remaining_database_time()
+    availability.close()
+    assert left is not None
+    assert 60 - lasted < left < 60 - 0.4, "neither ten times the wait for ten operations nor the pause counts"
 
 
 async def lock(transaction: Transaction, owner: Owner) -> None:

@@ -13,7 +13,7 @@ import pytest
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import MessagesAccepted, MessagesIn
 from graphmem.ingestion.extraction_job import ExtractionJob
-from graphmem.ingestion.inbox import Inbox, MessageService
+from graphmem.ingestion.inbox import Inbox
 from graphmem.ingestion.inferred_save import InferredSave
 from graphmem.ingestion.jobs import (
     CLOSING_JOB,
@@ -22,11 +22,12 @@ from graphmem.ingestion.jobs import (
     SUMMARY_JOB,
     TOOL_EXTRACTION_JOB,
 )
+from graphmem.ingestion.service import MessageService
 from graphmem.ingestion.session_summary import SummaryJob
 from graphmem.jobs.job import Job, JobOutcome
+from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload, Steps
 from graphmem.jobs.runner import JobRunner, JobWaiting
-from graphmem.jobs.worker import WorkerOptions
 from graphmem.memories.declarations import DeclaredTypeService, DeclaredTypeStore
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
@@ -40,10 +41,10 @@ from graphmem.neo4j.driver import Graph
 from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.settings import Settings
 from graphmem.secrets.values import SecretPolicy
+from graphmem.tenants.instruction_store import InstructionStore
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.trust_store import TrustService, TrustStore
-from graphmem.tenants.users import InstructionStore
 from tests.conftest import FakeClock
 from tests.models.scripted_server import ScriptedServer, Step, replies
 

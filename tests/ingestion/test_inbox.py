@@ -21,8 +21,9 @@ from graphmem.conversations.session import (
     SessionIn,
     SessionListQuery,
 )
-from graphmem.ingestion.inbox import FOREIGN_JOBS_AFTER, Inbox, MessageService
+from graphmem.ingestion.inbox import FOREIGN_JOBS_AFTER, Inbox
 from graphmem.ingestion.jobs import EMBEDDING_JOB
+from graphmem.ingestion.service import MessageService
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobWaiting

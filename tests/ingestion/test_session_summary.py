@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from graphmem.conversations.session import SessionIn
-from graphmem.ingestion.inbox import Inbox, MessageService
+from graphmem.ingestion.inbox import Inbox
 from graphmem.ingestion.jobs import SUMMARY_JOB
+from graphmem.ingestion.service import MessageService
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.runner import JobWaiting
 from graphmem.models.embedder import Embedder

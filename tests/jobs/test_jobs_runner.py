@@ -213,7 +213,7 @@ async def test_job_that_met_an_unavailable_database_is_queued_again_until_it_suc
 async def test_job_that_a_database_refuses_for_too_long_fails(
     open_runner: OpenRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphmem.jobs.worker.MAX_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("graphmem.jobs.postponements.MAX_WAIT_SECONDS", 0.1)
 
     async def work(payload: JobInput, steps: Steps) -> JobOutcome:
         async def write() -> str:

@@ -33,14 +33,14 @@ class Home(Ledger):
 
     def by(self, kind: SourceKind) -> Home:
         """Let a source make the next changes."""
-        self._kind = kind
+        self._trust.kind = kind
         return self
 
     def __getitem__(self, place: str) -> Fact:
-        return self._latest[place]
+        return self.latest[place]
 
     def places_at(self, instant: datetime) -> list[str]:
-        return [fact.memory_id for fact in self._latest.values() if fact.is_valid_at(instant)]
+        return [fact.memory_id for fact in self.latest.values() if fact.is_valid_at(instant)]
 
 
 def test_a_less_trusted_statement_is_contested_and_ends_nothing() -> None:
@@ -267,7 +267,7 @@ def save_all(home: Home, statements: Sequence[Said], kind: StatedKind | None = N
             memory_id=f"m{number}",
             single_valued=given_.single_valued,
         )
-        before = {fact.memory_id: fact for fact in home._latest.values()}
+        before = {fact.memory_id: fact for fact in home.latest.values()}
         replaces = [key for key, fact in before.items() if fact.content_hash == given_.replaces]
         try:
             outcome = home.save(draft, replaces)
@@ -276,7 +276,7 @@ def save_all(home: Home, statements: Sequence[Said], kind: StatedKind | None = N
             continue
         done.append((outcome.action, outcome.fact.memory_id, outcome.superseded, outcome.fact.valid_at))
         for fact in before.values():
-            if home._order.is_less(draft.trust_kind, than=fact.trust_kind):
+            if home._trust.order.is_less(draft.trust_kind, than=fact.trust_kind):
                 ensure_kept(fact, home[fact.memory_id])
     return done
 
@@ -298,7 +298,7 @@ def test_no_statement_ends_or_narrows_one_of_a_more_trusted_source(statements: l
 def test_two_sources_never_give_a_relation_two_values_at_once(statements: list[Said]) -> None:
     home = Home()
     save_all(home, [statement._replace(replaces=None) for statement in statements])
-    current = [fact for fact in home._latest.values() if fact.single_valued and not fact.is_never_valid]
+    current = [fact for fact in home.latest.values() if fact.single_valued and not fact.is_never_valid]
     for one in current:
         for other in current:
             if one is not other and one.content_hash != other.content_hash:
@@ -311,8 +311,8 @@ def test_sources_that_are_trusted_alike_change_nothing(statements: list[Said], k
     alike = TrustOrder((STATED_KINDS,))
     of_one, of_all = Home(), Home(order=alike)
     assert save_all(of_one, statements, kind) == save_all(of_all, statements)
-    assert [_shape(fact) for fact in of_one._latest.values()] == [_shape(fact) for fact in of_all._latest.values()]
-    assert not any(fact.is_contested for fact in of_one._latest.values())
+    assert [_shape(fact) for fact in of_one.latest.values()] == [_shape(fact) for fact in of_all.latest.values()]
+    assert not any(fact.is_contested for fact in of_one.latest.values())
 
 
 def _shape(fact: Fact) -> Fact:
@@ -324,7 +324,7 @@ def _shape(fact: Fact) -> Fact:
 def test_a_revert_undoes_every_resolution(statements: list[Said], holds: bool) -> None:
     home = Home()
     save_all(home, [statement._replace(replaces=None, single_valued=True) for statement in statements])
-    for fact in [fact for fact in home._latest.values() if fact.is_contested]:
+    for fact in [fact for fact in home.latest.values() if fact.is_contested]:
         before = home.places_at(LATER)
         try:
             home.resolve(fact.memory_id, holds=holds)

@@ -63,10 +63,10 @@ class LedgerScenario:
         return self
 
     def __getitem__(self, place: str) -> Fact:
-        return self.ledger._latest[place]
+        return self.ledger.latest[place]
 
     def valid_ids_at(self, instant: datetime) -> list[str]:
-        return [fact.memory_id for fact in self.ledger._latest.values() if fact.is_valid_at(instant)]
+        return [fact.memory_id for fact in self.ledger.latest.values() if fact.is_valid_at(instant)]
 
 
 @pytest.mark.req("UMB-18", "GO-07")
@@ -254,7 +254,7 @@ def test_values_that_contradict_each_other_already_can_be_corrected() -> None:
         ledger.amend("Malmö", MemoryPatch(valid_at=year(2023)))
     ledger.amend("Lund", MemoryPatch(invalid_at=year(2025)))
     ledger.amend("Lund", MemoryPatch(invalid_at=year(2024)))
-    assert [fact.memory_id for fact in ledger._latest.values() if fact.is_valid_at(NOW)] == ["Malmö"]
+    assert [fact.memory_id for fact in ledger.latest.values() if fact.is_valid_at(NOW)] == ["Malmö"]
 
 
 def test_a_superseded_memory_is_reopened_once_its_successor_is_gone() -> None:

@@ -13,9 +13,9 @@ import sys
 from typing import Any
 
 from graphmem.app.components import open_components
+from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner
-from graphmem.jobs.worker import WorkerOptions
 from graphmem.placement.move import MOVE_JOB, MoveJob
 from graphmem.runtime.settings import Settings
 from tests.faults.reembedding_worker import die_at_query

@@ -16,7 +16,7 @@ from graphmem.memories.vectors import StoredVectors
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.times import utc_now
-from graphmem.search.candidates import DatabaseSource
+from graphmem.search.database_source import DatabaseSource
 from graphmem.search.fact_candidate import FactCandidate
 from graphmem.search.resident.copies import ResidentCopies
 from graphmem.search.resident.source import ResidentSource

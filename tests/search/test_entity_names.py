@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from graphmem.app.bootstrap import Services
 from graphmem.memories.memory import MemoryIn
-from graphmem.neo4j.driver import Row
+from graphmem.neo4j.driver_values import Row
 from graphmem.tenants.owners import Owner
 from tests.user_data.complete_user import fill_user
 

@@ -18,7 +18,7 @@ from graphmem.memories.memory import MemoryIn
 from graphmem.memories.new_memory import NewMemory
 from graphmem.memories.vectors import StoredVectors
 from graphmem.runtime.errors import InvalidInput
-from graphmem.search.candidates import ANN_CANDIDATES, DatabaseSource
+from graphmem.search.database_source import ANN_CANDIDATES, DatabaseSource
 from graphmem.search.models import LookupQuery, MessageSearchQuery, SearchQuery
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.rights import Rights

@@ -22,7 +22,8 @@ from graphmem.conversations.session import MessageIn, MessagesIn, SessionIn, Ses
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import MemoryIn, Scope
 from graphmem.models.embedder import Embedder
-from graphmem.neo4j.driver import NONE_HIDDEN_SECONDS, Graph, Row, Transaction
+from graphmem.neo4j.driver import NONE_HIDDEN_SECONDS, Graph, Transaction
+from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.queries import load_queries, parse_fragments
 from graphmem.runtime.cache import LocalCache
 from graphmem.runtime.errors import NotFound, UserBeingForgotten

@@ -24,7 +24,7 @@ from graphmem.runtime.paging import Page
 from graphmem.tenants.tokens import COMMAND_LINE
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller
-from graphmem_api.dependencies import ServicesDep
+from graphmem_api.dependencies import IdempotentRequestDep, ServicesDep
 from graphmem_api.openapi import Responses
 
 read_router = APIRouter(route_class=route_classes.AdminReadRoute, tags=["consolidation"])
@@ -42,7 +42,9 @@ FINISHED_RUN: Responses = {200: {"model": ConsolidationRun, "description": "The 
     response_model=RunAccepted,
     responses=FINISHED_RUN,
 )
-async def start(caller: Caller, services: ServicesDep, body: ConsolidationIn) -> Response:
+async def start(
+    caller: Caller, services: ServicesDep, body: ConsolidationIn, request: IdempotentRequestDep
+) -> Response:
     """Consolidate one user, one space, or all of the tenant, or execute curated proposals."""
     if body.space is not None:
         await services.spaces.get(caller, body.space)
@@ -54,6 +56,7 @@ async def start(caller: Caller, services: ServicesDep, body: ConsolidationIn) ->
         wait=body.wait,
         proposals=body.proposals,
         actor=caller.id,
+        request=request,
     )
     if isinstance(outcome, ConsolidationRun):
         return Response(outcome.model_dump_json(), 200, media_type="application/json")

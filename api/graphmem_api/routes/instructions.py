@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from graphmem.tenants.owners import Instructions, InstructionsIn
+from graphmem.tenants.instructions import Instructions, InstructionsIn
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller
 from graphmem_api.dependencies import ServicesDep

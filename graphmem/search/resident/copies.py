@@ -25,7 +25,7 @@ from graphmem.neo4j.work import begin_work_for
 from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.metrics import RESIDENT_BYTES, RESIDENT_GROUPS, HitRate
 from graphmem.runtime.times import Clock, to_micros
-from graphmem.search.candidates import DatabaseSource
+from graphmem.search.database_source import DatabaseSource
 from graphmem.search.resident.group_copy import GroupCopy
 from graphmem.search.resident.source import ResidentSource
 from graphmem.search.source import CandidateSource

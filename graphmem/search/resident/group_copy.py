@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from graphmem.memories.entity import Entity, EntityRef, NamedEntity
-from graphmem.memories.entity_store import entity_from_columns
+from graphmem.memories.entity_mapping import entity_from_columns
 from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.search.resident.fact_table import FACT_BYTES, FactTable
 from graphmem.search.resident.message_table import MESSAGE_BYTES, MessageTable

@@ -11,7 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.memories.filters import FactFilters
-from graphmem.search.candidates import (
+from graphmem.search.fact_candidate import FactCandidate
+from graphmem.search.resident.fact_table import FactTable, ResidentFact, rank_by_importance
+from graphmem.search.resident.group_copy import GroupCopy
+from graphmem.search.walk_limits import (
     MAX_COMPUTED_FACTS,
     MAX_ENTITY_DEGREE,
     MAX_FOLLOWED_ENTITIES,
@@ -19,9 +22,6 @@ from graphmem.search.candidates import (
     MAX_OUTGOING_FACTS,
     MAX_START_FACTS,
 )
-from graphmem.search.fact_candidate import FactCandidate
-from graphmem.search.resident.fact_table import FactTable, ResidentFact, rank_by_importance
-from graphmem.search.resident.group_copy import GroupCopy
 
 
 @dataclass(frozen=True, slots=True)

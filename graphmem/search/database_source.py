@@ -12,8 +12,8 @@ import numpy as np
 from graphmem.conversations.message_mapping import message_from_columns
 from graphmem.conversations.session import Message
 from graphmem.memories.entity import NamedEntity
-from graphmem.memories.entity_profile import EntityProfile, profile_from_columns
-from graphmem.memories.entity_store import entity_from_columns
+from graphmem.memories.entity_mapping import entity_from_columns
+from graphmem.memories.entity_profile import EntityProfile
 from graphmem.memories.fact_mapping import memory_from_columns
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
@@ -23,10 +23,19 @@ from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, MESSAGE_TEXT_FIELDS, NAME_TEXT_FIELDS
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import MICROSECOND, from_micros, to_epoch_pair
+from graphmem.search.entity_graph import load_profiles
 from graphmem.search.fact_candidate import FactCandidate
-from graphmem.search.models import EntityGraph, EntityMemories, MessageCandidate, MessageContent, SourceName
+from graphmem.search.models import EntityMemories, MessageCandidate, MessageContent, SourceName
+from graphmem.search.walk_limits import (
+    MAX_COMPUTED_FACTS,
+    MAX_ENTITY_DEGREE,
+    MAX_FOLLOWED_ENTITIES,
+    MAX_INCOMING_FACTS,
+    MAX_OUTGOING_FACTS,
+    MAX_START_FACTS,
+)
 from graphmem.tenants.owners import MessageName, message_ids_of, message_name
-from graphmem.tenants.scopes import Reader, ReadState, scope_of
+from graphmem.tenants.scopes import ReadState
 from graphmem.text.lucene import build_lucene_query
 
 ANN_CANDIDATES = 300
@@ -35,24 +44,6 @@ ANN_CANDIDATES = 300
 Measured on 10,000 facts of a user: 300 candidates contain 99.85 % of the exact 20 nearest facts, 100 contain 98.4 % and
 take one millisecond less.
 """
-
-MAX_ENTITY_DEGREE = 200
-"""Most facts of a named entity around which facts are searched: more do not lead to any of them in particular."""
-
-MAX_START_FACTS = 40
-"""Most facts of the named entities from which further steps are made."""
-
-MAX_COMPUTED_FACTS = 100
-"""Most facts of one step whose similarity to the question is computed, at 0.07 ms each."""
-
-MAX_OUTGOING_FACTS = 50
-"""Most facts of which an entity on the way is the subject for these to be followed."""
-
-MAX_INCOMING_FACTS = 15
-"""Most facts of which an entity on the way is the object for these to be followed."""
-
-MAX_FOLLOWED_ENTITIES = 30
-"""Most entities that are followed at one step; those whose way is most similar to the question are chosen."""
 
 
 class DatabaseSource:
@@ -239,7 +230,7 @@ class DatabaseSource:
 
     async def load_profiles(self, entity_ids: Sequence[str], filters: FactFilters) -> dict[str, EntityProfile]:
         """Return the profiles of entities, by their ids, as of the times of filters."""
-        return await _load_profiles(self._graph, self._groups, entity_ids, filters)
+        return await load_profiles(self._graph, self._groups, entity_ids, filters)
 
     async def list_profile_facts(self, domain: str | None, start: datetime, end: datetime, limit: int) -> list[Memory]:
         """Return the facts of the profile, and of a domain, that are valid at a time in `[start, end)`."""
@@ -267,54 +258,6 @@ class DatabaseSource:
         )
         times = {message_name(key): from_micros(micros) for key, micros in said}
         return with_retrieval_states(memories, states, now), times
-
-
-async def _load_profiles(
-    graph: Graph, group_ids: Sequence[str], entity_ids: Sequence[str], filters: FactFilters
-) -> dict[str, EntityProfile]:
-    """Return profiles as of the times of filters, without those of which a memory has changed or does not hold."""
-    if not entity_ids:
-        return {}
-    found = await graph.fetch_value(
-        "profiles.load", group_ids=list(group_ids), entity_ids=list(entity_ids), **filters.as_of_params
-    )
-    profiles = [profile_from_columns(*columns) for columns in found]
-    return {profile.entity_id: profile for profile in profiles}
-
-
-class EntityGraphStore:
-    """Reads the profile of an entity, and the graph around it."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    async def load_profile(self, reader: Reader, entity_id: str, now: datetime) -> EntityProfile | None:
-        """Return the profile of an entity that holds at `now`, None without one."""
-        filters = FactFilters(valid_at=now)
-        return (await _load_profiles(self._graph, scope_of(reader).group_ids, [entity_id], filters)).get(entity_id)
-
-    async def load_entity_graph(
-        self, reader: Reader, entity_id: str, filters: FactFilters, depth: int, limit: int, now: datetime
-    ) -> EntityGraph:
-        """Return the entities and facts within `depth` steps of an entity: up to `limit` facts, the nearer first."""
-        group_ids = scope_of(reader).group_ids
-        edges: dict[str, Memory] = {}
-        reached, frontier = {entity_id}, {entity_id}
-        for _ in range(depth):
-            found = await self._graph.fetch_value(
-                "search.list_entity_edges",
-                entity_ids=sorted(frontier),
-                group_ids=group_ids,
-                limit=limit - len(edges),
-                **filters.as_of_params,
-            )
-            edges.update((columns[0]["uuid"], memory_from_columns(columns, now)) for columns in found)
-            frontier = {end for _, _, subject_id, object_id, _ in found for end in (subject_id, object_id)} - reached
-            reached |= frontier
-            if not frontier or len(edges) >= limit:
-                break
-        nodes = await self._graph.fetch_value("search.load_entities", group_ids=group_ids, ids=sorted(reached))
-        return EntityGraph(nodes=[entity_from_columns(*columns) for columns in nodes], edges=list(edges.values()))
 
 
 def _entities_with_memories(

@@ -1,0 +1,140 @@
+"""The versions that one write makes of memories, without loss of the earlier ones. Pure."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from graphmem.memories.fact import Fact
+from graphmem.memories.latest_versions import LatestVersions
+from graphmem.memories.memory import MemoryStatus
+from graphmem.runtime.errors import Conflict, ImmutableMemory, NotFound
+from graphmem.runtime.times import MICROSECOND
+
+MAX_QUOTED = 100
+"""Characters of a statement that an error quotes."""
+
+
+class VersionLog:
+    """The latest versions of some memories, and the versions that a write by `actor` makes of them.
+
+    `created` and `changed` hold the versions to store, by uuid; `vector_source_uuid` names, for a created version
+    without a vector of its own, the stored version whose vector it copies. Every change gets the next microsecond, so
+    that no version is believed for an empty interval.
+    """
+
+    def __init__(self, facts: Iterable[Fact], now: datetime, actor: str | None = None) -> None:
+        self.latest = LatestVersions(facts)
+        self._now = now
+        self.actor = actor
+        self.created: dict[str, Fact] = {}
+        self.changed: dict[str, Fact] = {}
+        self.vector_source_uuid: dict[str, str] = {}
+
+    @property
+    def now(self) -> datetime:
+        """The time of the latest change."""
+        return self._now
+
+    def ensure_unique(self, fact: Fact, others: Iterable[Fact]) -> None:
+        """Raise Conflict when one of `others` is current and states the same as `fact`.
+
+        One that states the same and is no longer valid gives its active hash up.
+        """
+        for other in others:
+            if other.memory_id == fact.memory_id or not fact.active_hash or other.active_hash != fact.active_hash:
+                continue
+            if other.is_valid_at(self._now):
+                raise Conflict(f"The same statement is already current as {other.memory_id}.")
+            lapsed = replace(other, active_hash=None)
+            self.latest.put(lapsed)
+            self._record(lapsed)
+
+    def next_time(self) -> datetime:
+        """Return the time of the next change, a microsecond after that of the last one."""
+        self._now += MICROSECOND
+        return self._now
+
+    def get_latest(self, memory_id: str) -> Fact:
+        """Return the latest version of a memory; raise NotFound for an unknown one."""
+        try:
+            return self.latest[memory_id]
+        except KeyError:
+            raise NotFound("There is no such memory.") from None
+
+    def get_mutable(self, memory_id: str) -> Fact:
+        """Return the latest version of a memory; raise NotFound for an unknown one, ImmutableMemory for a fixed one."""
+        fact = self.get_latest(memory_id)
+        ensure_mutable(fact)
+        return fact
+
+    def add_version(self, fact: Fact, vector_source: str | None = None) -> Fact:
+        """Create a version; it claims the active hash when it is current."""
+        fact = fact.with_active_hash(self._now)
+        self.ensure_unique(fact, self.latest.that_state(fact))
+        self.latest.put(fact)
+        self.created[fact.uuid] = fact
+        if vector_source is not None:
+            self.vector_source_uuid[fact.uuid] = self.vector_source_uuid.get(vector_source, vector_source)
+        return fact
+
+    def add_next_version(
+        self, fact: Fact, changed: Fact, reason: str, by: str | None, *, needs_new_vector: bool = False
+    ) -> Fact:
+        """End the version `fact` for a reason and create its next version with the attributes of `changed`."""
+        now = self._now
+        if fact.created_at >= now:
+            now = self.next_time()
+        self.end_version(fact, now, reason, by)
+        next_version = replace(
+            changed,
+            uuid=str(uuid.uuid4()),
+            version=fact.version + 1,
+            created_at=now,
+            updated_at=now,
+            actor=self.actor,
+        )
+        return self.add_version(next_version, None if needs_new_vector else fact.uuid)
+
+    def retire_version(
+        self, fact: Fact, reason: str, by: str | None, status: MemoryStatus, *, superseded_by: str | None
+    ) -> Fact:
+        """Create the next version of a fact, which is valid at no time."""
+        retired = replace(
+            fact, retired=True, status=status, superseded_by=superseded_by, ended_reason=reason, ended_by=by
+        )
+        return self.add_next_version(fact, retired, reason, by)
+
+    def end_version(self, fact: Fact, now: datetime, reason: str, by: str | None) -> Fact:
+        """End the belief in a version at `now`; `reason` and `by` say why and by what."""
+        ended = replace(fact, expired_at=now, ended_reason=reason, ended_by=by, active_hash=None)
+        self._record(ended)
+        return ended
+
+    def replace_in_place(self, fact: Fact) -> Fact:
+        """Replace the latest version; only attributes that claim nothing about the world may differ."""
+        fact = replace(fact, active_hash=self.latest[fact.memory_id].active_hash)
+        self.latest.put(fact)
+        self._record(fact)
+        return fact
+
+    def _record(self, fact: Fact) -> None:
+        (self.created if fact.uuid in self.created else self.changed)[fact.uuid] = fact
+
+
+def ensure_mutable(fact: Fact) -> None:
+    """Raise ImmutableMemory for an immutable fact."""
+    if fact.immutable:
+        content = fact.content if len(fact.content) <= MAX_QUOTED else f"{fact.content[: MAX_QUOTED - 1]}…"
+        raise ImmutableMemory(
+            f"{fact.memory_id} is immutable: “{content}” cannot be changed, ended or "
+            "replaced. Save what is new as a memory beside it, without `supersedes` and `single_valued`, or have an "
+            "admin erase it by a hard delete."
+        )
+
+
+def without_end(fact: Fact) -> Fact:
+    """Return a fact as a version that nothing has ended."""
+    return replace(fact, ended_reason=None, ended_by=None)
