@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-Row = dict[str, Any]
-"""One row of a result."""
+from graphmem.neo4j.driver_values import Row
 
 EXTRA_ROWS = 20
 """Rows beyond a limit that each graph is asked for: those of a user who is just being moved are left out afterwards."""
