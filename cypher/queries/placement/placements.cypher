@@ -107,5 +107,7 @@ DELETE c
 MATCH (c:PlacedChange {tenant: $tenant}) DELETE c
 
 // name: list_tenants()
-// List the tenants with users in this graph by name.
-MATCH (u:User) RETURN DISTINCT u.tenant AS tenant ORDER BY tenant
+// List the tenants with users in this graph by name. A user who is erased meanwhile is read without a tenant.
+MATCH (u:User)
+WITH DISTINCT u.tenant AS tenant WHERE tenant IS NOT NULL
+RETURN tenant ORDER BY tenant
