@@ -160,7 +160,7 @@ def _check_choices(
     judge: str | None,
     in_flight: int,
 ) -> EvaluateChoices:
-    from graphmem.evaluation.system_names import CONTEXT
+    from graphmem.evaluation.plan import CONTEXT
     from graphmem.evaluation.systems import EXTRACTING_SYSTEMS, SYSTEMS
     from graphmem.models.language_model import DEFAULT_MODEL
 

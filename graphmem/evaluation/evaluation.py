@@ -27,6 +27,7 @@ from graphmem.evaluation.causes import Cause, CauseAnswer, cause_prompt, find_ca
 from graphmem.evaluation.compared_system import MAX_HITS, ContextSystem, SystemResources, complete_usably
 from graphmem.evaluation.graphiti_system import measure_group
 from graphmem.evaluation.judging import RIGHT_SCORE, distinct_answers, judge_prompt, score_answers
+from graphmem.evaluation.plan import ASK, CONTEXT
 from graphmem.evaluation.reading import ReaderAnswer, reader_prompt
 from graphmem.evaluation.run_folder import (
     GRAPHMEM,
@@ -39,7 +40,6 @@ from graphmem.evaluation.run_folder import (
     WrongAnswerCause,
 )
 from graphmem.evaluation.storing import ConversationStorer, ExtractingSystemStorer
-from graphmem.evaluation.system_names import ASK, CONTEXT
 from graphmem.evaluation.systems import CONTEXT_SYSTEMS, EXTRACTING_SYSTEMS, ask_memory
 from graphmem.models.language_model import Completion, LanguageModel
 from graphmem.models.prompts import Prompt

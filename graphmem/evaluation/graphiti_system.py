@@ -27,8 +27,8 @@ from graphmem.evaluation.compared_system import (
     complete_usably,
 )
 from graphmem.evaluation.context_lines import FoundLine, describe_fact, fill_context
+from graphmem.evaluation.plan import GRAPHITI
 from graphmem.evaluation.run_folder import AnswerContext, StoredSize
-from graphmem.evaluation.system_names import GRAPHITI
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.receipt import Receipt
 from graphmem.runtime.errors import GraphmemError

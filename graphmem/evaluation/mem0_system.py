@@ -36,8 +36,8 @@ from graphmem.evaluation.compared_system import (
     complete_usably,
 )
 from graphmem.evaluation.context_lines import FoundLine, fill_context
+from graphmem.evaluation.plan import MEM0
 from graphmem.evaluation.run_folder import AnswerContext, StoredSize
-from graphmem.evaluation.system_names import MEM0
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import Completion, LanguageModel
 from graphmem.models.prompts import ChatMessage

@@ -11,10 +11,14 @@ from pydantic import BaseModel
 from graphmem.evaluation.benchmark import BenchmarkConversation, BenchmarkData
 from graphmem.evaluation.context_lines import describe_message
 from graphmem.evaluation.reading import PROMPTS as EVALUATION_PROMPTS
-from graphmem.evaluation.system_names import ASK, FULL_CONTEXT, GRAPHITI, MEM0
 from graphmem.ingestion.transcript import MAX_WINDOW_CHARACTERS, MAX_WINDOW_MESSAGES
 from graphmem.models.prompts import PromptTemplate, load_prompts
 from graphmem.text.token_counts import count_tokens
+
+CONTEXT, SEARCH, FULL_CONTEXT, GRAPHITI_SEARCH = "context", "search", "full-context", "graphiti-search"
+ASK = "ask"
+GRAPHITI, MEM0 = "graphiti", "mem0"
+"""The names of compared systems, as options, plans and reports give them."""
 
 CALLS_PER_WINDOW = 2
 """Calls of a model for a window of messages: one extracts, one compares what it found with what is known."""

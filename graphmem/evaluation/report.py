@@ -10,10 +10,9 @@ from pydantic import BaseModel, Field
 
 from graphmem.evaluation.benchmark import AskedQuestion, Benchmark, BenchmarkData
 from graphmem.evaluation.causes import Cause
-from graphmem.evaluation.plan import Prices
+from graphmem.evaluation.plan import CONTEXT, GRAPHITI, MEM0, Prices
 from graphmem.evaluation.run_folder import GRAPHMEM, AnswerContext, RunFolder, RunOptions
 from graphmem.evaluation.scores import Figure, Interval, answer_share, difference, evidence_share, mean_of, values_of
-from graphmem.evaluation.system_names import CONTEXT, GRAPHITI, MEM0
 from graphmem.models.receipt import Receipt
 
 MESSAGES_OF_A_COST = 1_000

@@ -36,7 +36,7 @@ class SortKey:
 class ResultRule:
     """How the results of a query in several graphs become one: joined, without repetitions, ordered and cut.
 
-    `group_of` returns the group that a row of a tenant-wide query is about, by which rows of copies are told apart;
+    `group_of` returns the group that a row of a tenant-wide query is about, by which rows of copies are left out;
     with it, or with `is_tenant_wide`, the query runs in all graphs of the tenant. One that is about a run by its id,
     `is_by_run`, runs in one graph within a transaction that has named the user of the run. `total` is the column that
     is added up. A query that returns one value has a list in it, or with `lists` that many lists.

@@ -26,7 +26,7 @@ from graphmem.runtime.times import MICROSECOND, from_micros, to_epoch_pair
 from graphmem.search.entity_graph import load_profiles
 from graphmem.search.fact_candidate import FactCandidate
 from graphmem.search.models import EntityMemories, MessageCandidate, MessageContent, SourceName
-from graphmem.search.walk_limits import (
+from graphmem.search.source import (
     MAX_COMPUTED_FACTS,
     MAX_ENTITY_DEGREE,
     MAX_FOLLOWED_ENTITIES,

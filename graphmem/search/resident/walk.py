@@ -14,7 +14,7 @@ from graphmem.memories.filters import FactFilters
 from graphmem.search.fact_candidate import FactCandidate
 from graphmem.search.resident.fact_table import FactTable, ResidentFact, rank_by_importance
 from graphmem.search.resident.group_copy import GroupCopy
-from graphmem.search.walk_limits import (
+from graphmem.search.source import (
     MAX_COMPUTED_FACTS,
     MAX_ENTITY_DEGREE,
     MAX_FOLLOWED_ENTITIES,
