@@ -33,7 +33,10 @@ FORGET_TIMEOUT_SECONDS = 60.0
 """Seconds that `forget` waits for running jobs to stop; a handler stops at its next `await`."""
 
 CALL_SECONDS = 10.0
-"""Seconds in which the job store must answer a call."""
+"""Seconds in which Postgres must answer a call."""
+
+SQLITE_CALL_SECONDS = 45.0
+"""Seconds in which SQLite must answer one: a writer waits for another, such as one that compacts the file."""
 
 ERASURE_SECONDS = 120.0
 """Seconds in which it must answer a call that erases many jobs."""
@@ -54,19 +57,21 @@ class StoreCalls:
     whose answer is lost. While it hangs, further calls fail at once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_sqlite: bool) -> None:
+        self._is_sqlite = is_sqlite
         self._threads = ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="job-store")
         self._hanging: set[asyncio.Future[Any]] = set()
         self._is_closed = False
 
     async def run(self, function: Callable[[*Args], T], *args: *Args, seconds: float | None = None) -> T:
-        """Return the result of `function`, within `seconds` (`CALL_SECONDS` by default)."""
+        """Return the result of `function`, within `seconds` or as long as a call of this store may take."""
         if self._is_closed:
             raise JobStoreUnavailable("The job runner is closed.")
         if self._hanging:
             raise _silent_error()
         call = asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
-        done, _ = await asyncio.wait({call}, timeout=seconds or CALL_SECONDS)
+        limit = seconds or (SQLITE_CALL_SECONDS if self._is_sqlite else CALL_SECONDS)
+        done, _ = await asyncio.wait({call}, timeout=limit)
         if done:
             return call.result()
         self._hanging.add(call)
@@ -100,7 +105,7 @@ class JobRunner:
         """The id of the job store, which all processes that use it see."""
         self._store = store
         self._registry = registry
-        self._calls = StoreCalls()
+        self._calls = StoreCalls(is_sqlite=store.is_sqlite)
         self._worker: Worker | None = None
         self._closed = False
 
@@ -289,10 +294,6 @@ class JobRunner:
         await self._calls.run(self._store.unschedule, name)
 
 
-CHECK_SECONDS = 3.0
-"""Seconds in which the database must answer before a job is queued that nobody would do otherwise."""
-
-
 class JobWaiting:
     """Waits for jobs on behalf of requests.
 
@@ -311,8 +312,8 @@ class JobWaiting:
         return self._count
 
     async def check_database(self) -> None:
-        """Raise DatabaseUnavailable when the database does not answer, before a job is queued in vain."""
-        await self._graph.check_answering(CHECK_SECONDS)
+        """Raise DatabaseUnavailable when the database is away, before a job is queued in vain."""
+        await self._graph.check_server()
 
     async def wait(self, job_id: str, seconds: float) -> Job:
         """Return the job once it is final or waits for a model, or as it is after `seconds` seconds.
