@@ -12,7 +12,14 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from graphmem.runtime.errors import GraphmemError, InvalidInput, NotFound
-from graphmem.runtime.validation import PROBLEM_MEDIA_TYPE, problem_document, problem_headers, to_field_errors
+from graphmem.runtime.validation import (
+    MAX_REPORTED_ERRORS,
+    PROBLEM_MEDIA_TYPE,
+    count_errors,
+    problem_document,
+    problem_headers,
+    to_field_errors,
+)
 
 _DETAIL_BY_STATUS = {
     404: "There is no such route: see /docs.",
@@ -37,14 +44,16 @@ def make_problem_response(
 def respond_to_error(request: Request, error: Exception) -> Response:
     """Return the problem document of an expected error; raise any other error again."""
     if isinstance(error, RequestValidationError):
+        details = error.errors()
         errors = [
             field_error
-            for detail in error.errors()
+            for detail in details[:MAX_REPORTED_ERRORS]
             for field_error in to_field_errors(
                 [{**detail, "loc": detail["loc"][1:]}], detail["loc"][:1], _model_of(request, detail["loc"][:1])
             )
         ]
-        error = InvalidInput("The request cannot be used: see the list of errors.", errors=errors)
+        more = count_errors(len(details))
+        error = InvalidInput(f"The request cannot be used: see the list of errors.{more}", errors=errors)
     if isinstance(error, GraphmemError):
         return make_problem_response(
             _path_of(request, hide_id=isinstance(error, NotFound)),

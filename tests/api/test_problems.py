@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import re
+import time
 import uuid
 from urllib.parse import quote, urlsplit
 
@@ -262,12 +263,10 @@ def test_json_numbers_keep_their_value() -> None:
 @pytest.mark.parametrize(
     ("method", "path", "sent", "loc", "says"),
     [
-        ("POST", "/search", {"query": "home", "top_k": 3}, ["body", "top_k"], "did you mean limit?"),
-        ("POST", "/search", {"text": "home"}, ["body", "text"], "did you mean query?"),
-        ("POST", "/memories", {"memories": [{"text": "x"}]}, ["body", "memories", 0, "text"], "did you mean content?"),
-        ("POST", "/memories", {"content": "x"}, ["body", "content"], "is not a field here: give memories.content"),
+        ("POST", "/search", {"query": "home", "limits": 3}, ["body", "limits"], "did you mean limit?"),
+        ("POST", "/memories", {"memories": [{"contend": "x"}]}, ["body", "memories", 0, "contend"], "mean content?"),
+        ("POST", "/memories", {"content": "x"}, ["body", "content"], "is not a field: the fields are memories"),
         ("POST", "/memories", {"memories": [{"content": "x", "validAt": 1}]}, None, "did you mean valid_at?"),
-        ("POST", "/context", {"question": "x", "max_tokens": 3}, ["body", "max_tokens"], "did you mean token_budget?"),
         ("GET", "/memories", {"min_importanc": "1"}, ["query", "min_importanc"], "did you mean min_importance?"),
     ],
 )
@@ -279,3 +278,23 @@ async def test_unknown_field_names_the_one_that_was_meant(
     assert answer.status_code == 422
     [error] = [error for error in answer.json()["errors"] if says in error["msg"]]
     assert loc in (None, error["loc"])
+
+
+@pytest.mark.parametrize(
+    "memories",
+    [
+        [{"content": "x", **{f"field{number}": 1 for number in range(100_000)}}],
+        [{"content": "x", **{f"field{number}": 1 for number in range(19)}} for _ in range(500)],
+        [{} for _ in range(500)],
+    ],
+)
+async def test_many_errors_cost_little_and_are_reported_in_part(
+    agent: httpx.AsyncClient, memories: list[dict[str, object]]
+) -> None:
+    started = time.process_time()
+    answer = await agent.post("/v1/users/mara/memories", json={"memories": memories})
+    assert time.process_time() - started < 5
+    problem = answer.json()
+    assert answer.status_code == 422
+    assert 0 < len(problem["errors"]) <= 20
+    assert len(memories) == 1 or "The first 20 of" in problem["detail"]
