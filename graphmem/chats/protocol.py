@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from graphmem.text.added_texts import without_added_texts
+from graphmem.text.added_texts import without_added_texts, without_thoughts
 from graphmem.text.normalising import is_blank, remove_unstorable
 
 JsonObject = dict[str, Any]
@@ -68,6 +68,11 @@ class ChatAnswer:
     response_id: str | None = None
     is_complete: bool = False
 
+    @property
+    def said(self) -> str:
+        """The text without the model's thoughts, as a turn of a later request has it."""
+        return without_thoughts(self.text)
+
 
 class ChatProtocol(ABC):
     """How requests to a model and its answers look; nothing here fails on what it does not know."""
@@ -127,6 +132,8 @@ def make_turn(role: Literal["user", "assistant"], content: object, attachments: 
     """
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     text = remove_unstorable(without_added_texts(text_of(content))).strip()
+    if role == "assistant":
+        text = without_thoughts(text)
     kinds = (str(part.get("type")) for part in parts)
     return ChatTurn(role, text, tuple(attachments[kind] for kind in kinds if kind in attachments))
 
