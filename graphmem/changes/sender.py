@@ -160,6 +160,8 @@ class WebhookSender:
         """
         if not self._allow_private and not delivery.url.startswith("https://"):
             raise DeliveryFailed("the address is not https")
+        if not (delivery.event_id.isascii() and delivery.event_id.isprintable()):
+            raise DeliveryImpossible("its id does not fit into a header")
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
                 status = await self._post(delivery)
@@ -167,8 +169,8 @@ class WebhookSender:
             raise DeliveryFailed(f"no response within {TIMEOUT_SECONDS:.0f} seconds") from None
         except ForbiddenAddress:
             raise DeliveryFailed("the host does not have a public address") from None
-        except (UnicodeError, httpcore.LocalProtocolError) as error:
-            raise DeliveryImpossible(f"no request can hold it ({type(error).__name__})") from None
+        except httpcore.LocalProtocolError:
+            raise DeliveryImpossible("no request can hold it") from None
         except httpcore.TimeoutException:
             raise DeliveryFailed("the receiver did not answer in time") from None
         except (httpcore.NetworkError, httpcore.ProtocolError, OSError, ssl.SSLError) as error:

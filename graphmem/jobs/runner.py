@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, TypeVar, TypeVarTuple
 
-from graphmem.jobs.job import Job, JobStatus
+from graphmem.jobs.job import Job, JobListQuery, JobStatus
 from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload, ScheduledPayload
 from graphmem.jobs.registry import WorkerRegistry
@@ -21,6 +21,7 @@ from graphmem.jobs.worker import Worker
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import Conflict, DatabaseUnavailable, InvalidInput, JobStoreUnavailable, NotFound
 from graphmem.runtime.metrics import JOBS_UNFINISHED, OLDEST_QUEUED_JOB_SECONDS
+from graphmem.runtime.paging import TIME_CURSOR, Page
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
 
@@ -220,7 +221,26 @@ class JobRunner:
 
     async def list(self, partition: str | None = None, kind: JobKind[Any] | None = None, limit: int = 50) -> list[Job]:
         """Return jobs, the newest first."""
-        return await self._calls.run(self._store.list, partition, kind.name if kind else None, limit)
+
+        def matches(job: Job) -> bool:
+            return kind is None or job.kind == kind.name
+
+        return await self._calls.run(self._store.list, partition, limit, matches, None)
+
+    async def list_page(self, tenant: str, partition: str | None, query: JobListQuery) -> Page[Job]:
+        """Return a page of the jobs of a partition of a tenant, or of all of them, the newest first."""
+        position = TIME_CURSOR.decode(query.cursor) if query.cursor else None
+
+        def matches(job: Job) -> bool:
+            return (
+                job.partition.startswith(f"{tenant}:")
+                and query.status in (None, job.status)
+                and (position is None or (job.created_at, job.id) < position)
+            )
+
+        before = position[0] if position else None
+        found = await self._calls.run(self._store.list, partition, query.limit + 1, matches, before)
+        return TIME_CURSOR.make_page(found, query.limit, lambda job: (job.created_at, job.id))
 
     async def forget(self, partition: str) -> int:
         """Erase every job of a partition with its text, and return how many there were.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from itertools import count
@@ -417,17 +417,19 @@ class JobStore:
         found = {status.workflow_id for batch in batches(job_ids) for status in self.list_statuses(workflow_ids=batch)}
         return job_ids - found
 
-    def list(self, partition: str | None, kind: str | None, limit: int) -> list[Job]:
-        """Return jobs, the newest first."""
-        size = PAGE_SIZE if kind else min(limit, PAGE_SIZE)
+    def list(
+        self, partition: str | None, limit: int, matches: Callable[[Job], bool], before: datetime | None
+    ) -> list[Job]:
+        """Return the jobs that match, the newest first; `before` leaves out those created later."""
         jobs: list[Job] = []
-        for offset in count(0, size):
+        end = before.isoformat() if before else None
+        for offset in count(0, PAGE_SIZE):
             with self.translate_errors():
                 page = self.client.list_workflows(
-                    user=partition, name=JOB_WORKFLOW, sort_desc=True, limit=size, offset=offset
+                    user=partition, name=JOB_WORKFLOW, sort_desc=True, limit=PAGE_SIZE, offset=offset, end_time=end
                 )
-            jobs += [job for job in map(job_from_status, page) if kind in (None, job.kind)]
-            if len(jobs) >= limit or len(page) < size:
+            jobs += filter(matches, map(job_from_status, page))
+            if len(jobs) >= limit or len(page) < PAGE_SIZE:
                 break
         return jobs[:limit]
 
