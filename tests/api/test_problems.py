@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import re
-import time
 import uuid
 from urllib.parse import quote, urlsplit
 
