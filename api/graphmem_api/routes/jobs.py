@@ -24,7 +24,7 @@ JOB_PATH = "/v1/jobs/{job_id:segment}"
 
 
 @read_router.get("/v1/jobs", summary="List jobs")
-async def page(caller: Caller, services: ServicesDep, query: Annotated[JobListQuery, Query()]) -> Page[Job]:
+async def list_jobs(caller: Caller, services: ServicesDep, query: Annotated[JobListQuery, Query()]) -> Page[Job]:
     """List the jobs of a user or a space, or all of the tenant (admin), the newest first."""
     owner = None
     if query.space is not None:
