@@ -79,6 +79,8 @@ async def _relay(response: httpx.Response, passing: PassingAnswer | None) -> Asy
                 passing.feed(data)
             yield data
     except httpx.HTTPError as error:
+        if passing:
+            passing.end(is_broken=True)
         raise BrokenAnswer(str(error) or type(error).__name__) from error
     finally:
         if passing:

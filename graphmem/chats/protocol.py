@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from graphmem.text.added_texts import without_added_texts
+from graphmem.text.added_texts import without_added_texts, without_thoughts
 from graphmem.text.normalising import is_blank, remove_unstorable
 
 JsonObject = dict[str, Any]
@@ -62,11 +62,16 @@ class ChatRequest:
 
 @dataclass(slots=True)
 class ChatAnswer:
-    """What a model has answered, as far as it was read; `response_id` is by what a later request may refer to it."""
+    """What a model has answered, as far as it was read; `response_id` is by what a later request may refer to it.
+
+    `is_complete` once the provider has said that it ends here, which some servers never do; `has_failed` once it has
+    reported an error instead.
+    """
 
     text: str = ""
     response_id: str | None = None
     is_complete: bool = False
+    has_failed: bool = False
 
 
 class ChatProtocol(ABC):
@@ -127,6 +132,8 @@ def make_turn(role: Literal["user", "assistant"], content: object, attachments: 
     """
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     text = remove_unstorable(without_added_texts(text_of(content))).strip()
+    if role == "assistant":
+        text = without_thoughts(text)
     kinds = (str(part.get("type")) for part in parts)
     return ChatTurn(role, text, tuple(attachments[kind] for kind in kinds if kind in attachments))
 

@@ -20,6 +20,7 @@ from graphmem.chats.protocol import (
 
 _ATTACHMENTS = {"input_image": "image", "input_audio": "audio", "input_file": "file"}
 _FINAL_EVENTS = ("response.completed", "response.incomplete")
+_FAILURE_EVENTS = ("response.failed", "response.cancelled", "error")
 
 
 class ResponsesProtocol(ChatProtocol):
@@ -57,6 +58,7 @@ class ResponsesProtocol(ChatProtocol):
     def read_event(self, event: Mapping[str, Any], answer: ChatAnswer) -> None:
         """Add what an event says; the last one holds the whole response."""
         kind, delta = event.get("type"), event.get("delta")
+        answer.has_failed |= kind in _FAILURE_EVENTS
         if kind == "response.output_text.delta" and isinstance(delta, str):
             answer.text += delta
         elif kind in _FINAL_EVENTS:

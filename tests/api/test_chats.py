@@ -354,11 +354,19 @@ async def test_what_is_not_understood_is_passed_on(agent: httpx.AsyncClient, pro
     assert provider.received[1].path == "/v1/models"
 
 
+async def test_an_answer_without_a_reason_to_finish_is_stored(
+    connect: Connect, provider: ProviderServer, turns: Any
+) -> None:
+    provider.prepare(Answer("In Lund, it ends here and there.", breaks_off=True))
+    said = await read(await connect().chat.completions.create(model="m", messages=QUESTION, stream=True))
+    assert said.startswith("In Lund")
+    assert await turns() == [[("user", "Where do I live?"), ("assistant", said.strip())]]
+
+
 async def test_an_answer_that_breaks_off_breaks_off_for_the_caller(
     connect: Connect, provider: ProviderServer, turns: Any
 ) -> None:
-    provider.prepare(Answer("It breaks off in the middle of it.", breaks_off=True), Answer("Never.", drops=True))
-    assert await read(await connect().chat.completions.create(model="m", messages=QUESTION, stream=True))
+    provider.prepare(Answer("Never.", drops=True))
     dropped = await connect().chat.completions.create(model="m", messages=QUESTION, stream=True)
     with pytest.raises(openai.APIConnectionError):
         await read(dropped)
@@ -377,7 +385,7 @@ async def test_a_caller_who_leaves_ends_the_call(connect: Connect, provider: Pro
             break
         await asyncio.sleep(0.05)
     provider.gate.set()
-    assert found == [[("user", "Where do I live?")]]
+    assert found == [[("user", "Where do I live?"), ("assistant", "Slowly")]]
 
 
 async def test_nothing_is_stored_of_a_user_who_is_forgotten_meanwhile(
