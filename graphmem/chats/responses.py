@@ -14,11 +14,10 @@ from graphmem.chats.protocol import (
     JsonObject,
     make_request,
     make_turn,
-    text_of,
     text_or_none,
 )
+from graphmem.conversations.message_shapes import text_of
 
-_ATTACHMENTS = {"input_image": "image", "input_audio": "audio", "input_file": "file"}
 _FINAL_EVENTS = ("response.completed", "response.incomplete")
 _FAILURE_EVENTS = ("response.failed", "response.cancelled", "error")
 
@@ -70,13 +69,13 @@ class ResponsesProtocol(ChatProtocol):
 
 def _read_history(items: object) -> Iterator[HistoryItem]:
     if isinstance(items, str):
-        yield make_turn("user", items, _ATTACHMENTS)
+        yield make_turn("user", items)
     for item in items if isinstance(items, list) else []:
         if not isinstance(item, dict):
             continue
         if str(item.get("type")).endswith("_output"):
             yield "tool result"
         elif item.get("role") == "user":
-            yield make_turn("user", item.get("content"), _ATTACHMENTS)
+            yield make_turn("user", item.get("content"))
         elif item.get("role") == "assistant":
-            yield make_turn("assistant", item.get("content"), _ATTACHMENTS)
+            yield make_turn("assistant", item.get("content"))

@@ -22,7 +22,7 @@ from graphmem.chats.responses import ResponsesProtocol
 from graphmem.chats.service import DEFAULT_CHAT_BUDGET, ChatOptions, ServedCall
 from graphmem.chats.upstream import CREDENTIAL_HEADERS, UpstreamProtocol
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.field_types import Id
+from graphmem.runtime.field_types import Id, SessionId
 from graphmem.runtime.validation import validate_input
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner, make_owner
@@ -68,7 +68,7 @@ class ChatHeaders(BaseModel):
     x_graphmem_user: Id | None = Field(
         None, description="Whose memory it is, as UTF-8; absent: the user that the body names, or that of the key."
     )
-    x_graphmem_session: Id | None = Field(
+    x_graphmem_session: SessionId | None = Field(
         None, description="The session in which the turns are stored; absent: one for each conversation."
     )
     x_graphmem_space: SpaceId | None = Field(
