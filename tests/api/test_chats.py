@@ -451,7 +451,9 @@ async def test_errors_have_the_shape_of_the_protocol_and_name_the_next_step(
     with pytest.raises(openai.AuthenticationError, match="key"):
         await wrong.chat.completions.create(model="m", messages=QUESTION)
     with pytest.raises(openai.UnprocessableEntityError, match="placeholder"):
-        await connect().chat.completions.create(model="m", messages=QUESTION, extra_headers={"X-Graphmem-User": "{{U}}"})
+        await connect().chat.completions.create(
+            model="m", messages=QUESTION, extra_headers={"X-Graphmem-User": "{{U}}"}
+        )
     elsewhere = wrong.with_options(base_url=f"{address}/openai")
     with pytest.raises(openai.NotFoundError, match="/openai/v1"):
         await elsewhere.chat.completions.create(model="m", messages=QUESTION)
