@@ -12,11 +12,11 @@ from graphmem.consolidation.run_store import fetch_facts_of_entity
 from graphmem.memories.entity import Entity
 from graphmem.memories.fact import Fact, join_sources
 from graphmem.memories.fact_mapping import fact_from_row, fact_to_properties, profile_of
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import MemoryStatus
 from graphmem.memories.saving import FactWrite
 from graphmem.memories.snapshot import ElementKind
 from graphmem.memories.snapshot_store import ChangeRecorder
-from graphmem.memories.versioning import Ledger
 from graphmem.neo4j.driver import Transaction
 from graphmem.neo4j.driver_values import to_json
 from graphmem.runtime.field_types import deduplicate, name_key

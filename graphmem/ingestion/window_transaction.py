@@ -27,6 +27,7 @@ from graphmem.memories.entity import EntityRef
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import (
     MAINTENANCE_TAGS,
     MAX_SOURCE_MESSAGES,
@@ -37,7 +38,6 @@ from graphmem.memories.memory import (
 )
 from graphmem.memories.new_memory import NewMemory
 from graphmem.memories.saving import MENTIONED_ONCE, FactLoader, FactWrite, record_interest
-from graphmem.memories.versioning import Ledger
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import to_json
 from graphmem.runtime.field_types import Vector, content_hash, name_key

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphmem.memories.fact import Fact
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import MemoryPatch, MemoryStatus, SaveAction
-from graphmem.memories.versioning import Ledger
 from graphmem.runtime.errors import Conflict, Forbidden
 from graphmem.tenants.trust import DEFAULT_ORDER, STATED_KINDS, SourceKind, StatedKind, TrustOrder
 from tests.memories.test_versioning import NOW, lives_in, year

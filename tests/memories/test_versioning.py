@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from graphmem.memories.fact import Fact
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import MemoryPatch, MemoryStatus, MemoryType, Scope
-from graphmem.memories.versioning import Ledger
 from graphmem.runtime.errors import (
     Conflict,
     ImmutableMemory,
