@@ -125,7 +125,7 @@ class FactChanges:
         draft = merge_facts(sources, proposal.content, say_same=say_same)
         merged = self._ledger.merge(draft, proposal.memory_ids, self._run_id)
         self._facts[merged.memory_id] = merged
-        self._current[merged.dedup_key] = merged.memory_id
+        self._current[merged.content_hash, merged.subject_id] = merged.memory_id
         self._merged_into |= dict.fromkeys(proposal.memory_ids, merged.memory_id)
         self._ended += sources
         self._merged.append(merged)

@@ -222,6 +222,7 @@ class InferredSave:
                     ends=save.ends,
                     links_names=True,
                     speaker=speaker,
+                    given=save.memory.model_fields_set,
                 )
                 for save in saves
             ],

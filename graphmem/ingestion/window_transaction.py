@@ -355,6 +355,7 @@ class WindowTransaction:
                     ends=save.ends,
                     # The tool has no field for what a statement names.
                     links_names=bool(self._window.transcript),
+                    given=_stated_fields(self._window.candidates[save.candidate_index]),
                 )
                 for save in ready
             ],
@@ -469,3 +470,8 @@ def _save_action(save: PlannedSave, result: SaveResult) -> MemoryAction:
             "reason": (save.reason if is_decided else result.reason) or None,
         }
     )
+
+
+def _stated_fields(candidate: ValidatedCandidate) -> set[str]:
+    """Return the fields of a candidate that its message states; type, tags and metadata are the extraction's."""
+    return {"invalid_at", "expires_at", *(["valid_at"] if candidate.is_dated else [])}

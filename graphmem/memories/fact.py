@@ -10,6 +10,7 @@ from typing import Any
 
 from graphmem.memories.decay import decayed_strength
 from graphmem.memories.memory import (
+    DEFAULT_PREDICATES,
     MAX_SOURCE_MESSAGES,
     SCOPES_WITHOUT_DOMAIN,
     MemoryPatch,
@@ -22,6 +23,9 @@ from graphmem.runtime.field_types import content_hash, deduplicate
 from graphmem.runtime.times import MAX_TIME, MIN_TIME, interval_contains
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import SourceKind
+
+_TYPE_PREDICATES = frozenset(DEFAULT_PREDICATES.values())
+"""The predicates of statements that name none."""
 
 MAX_SEARCH_TEXT = 20_000
 """Characters up to which repetitions and merges extend the text that a fact is found by."""
@@ -164,8 +168,19 @@ class Fact:
 
     @property
     def dedup_key(self) -> str:
-        """A key that two statements share when they have the same normalised content and the same subject."""
-        return f"{self.content_hash}:{self.subject_id}"
+        """A key that two statements share when they have the same content, subject, predicate and object."""
+        return dedup_key(self.content_hash, self.subject_id, self.predicate, self.object_id)
+
+    def repeats(self, known: Fact) -> bool:
+        """Return whether it states what `known` does: the same content about the same subject, with nothing else.
+
+        A predicate and an object that were not given are those of `known`.
+        """
+        return (
+            (self.content_hash, self.subject_id) == (known.content_hash, known.subject_id)
+            and (self.predicate in _TYPE_PREDICATES or self.predicate == known.predicate)
+            and self.object_id in (None, known.object_id)
+        )
 
     def is_valid_at(self, instant: datetime) -> bool:
         """Return whether the fact is valid at `instant`."""
@@ -193,6 +208,15 @@ class Fact:
         if self.status is MemoryStatus.SUPERSEDED and not self.retired and self.valid_to > now:
             return MemoryStatus.ACTIVE
         return self.status
+
+
+def dedup_key(content_hash: str, subject_id: str, predicate: str, object_id: str | None) -> str:
+    """Return the key of a statement, as in `Fact.dedup_key`.
+
+    A predicate that only repeats the type counts as none, so that a type does not make another statement.
+    """
+    named = "" if predicate in _TYPE_PREDICATES else predicate
+    return f"{content_hash}:{subject_id}:{named}:{object_id or subject_id}"
 
 
 def end_ids(subject_id: str, object_id: str | None) -> tuple[str, ...]:

@@ -27,6 +27,9 @@ MERGED_REASON = "merged"
 REWRITTEN_REASON = "written anew"
 """The end reason of a version of a profile that a consolidation run replaced."""
 
+RESTATED_REASON = "stated again"
+"""The end reason of a version whose statement was repeated with something new."""
+
 REVERTED_REASON = "reverted"
 """The end reason of a memory that a revert reopened or retired."""
 
@@ -51,12 +54,29 @@ _CLAIMS = frozenset({"content", "type", "valid_at", "invalid_at", "expires_at"})
 
 @dataclass(frozen=True, slots=True)
 class SaveOutcome:
-    """The result of a save: the fact that was inserted or reinforced, and the ids of the memories it superseded."""
+    """The result of a save: the fact that was inserted or reinforced, and the ids of the memories it superseded.
+
+    `ignored` names what a repetition gave and the memory does not take over.
+    """
 
     action: SaveAction
     fact: Fact
     superseded: tuple[str, ...] = ()
     reason: str | None = None
+    ignored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewDetails:
+    """What a repetition gives that its memory does not have.
+
+    `changes` are the attributes of the memory's next version, `taken` and `ignored` the names of the fields that are
+    taken over and that are not.
+    """
+
+    changes: Mapping[str, Any]
+    taken: tuple[str, ...]
+    ignored: tuple[str, ...]
 
 
 class Ledger:
@@ -104,27 +124,42 @@ class Ledger:
         supersedes: Iterable[str] = (),
         reason: str = "superseded",
         ends: Mapping[str, datetime] | None = None,
+        given: Collection[str] = (),
     ) -> SaveOutcome:
         """Insert a statement, or reinforce the memory that states it already; end the memories it supersedes.
 
         They end when the statement starts, or at their own time in `ends`, by memory id. `reason` is stored with what
-        it ends. A statement that would change one of a more trusted source is stored as contested instead, or
-        reinforces the contested memory that says the same. Raises NotFound, Conflict or ImmutableMemory when a memory
+        it ends. The fields in `given` were stated and are no defaults: what a repetition has new in them is taken over
+        into a next version of the memory. A statement that would change one of a more trusted source is stored as
+        contested instead, or reinforces the contested memory that says the same. Raises NotFound, Conflict or
+        ImmutableMemory when a memory
         in `supersedes` cannot be ended.
         """
         now = self._log.next_time()
         draft = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self._log.actor)
         targets = [self._get_closable(memory_id) for memory_id in deduplicate(supersedes)]
         if known := self._find_same_statement(draft, now):
-            known = self._reinforce(known, draft, now)
+            repeated = self._repeat(known, draft, now, given)
             others = [fact for fact in targets if fact.memory_id != known.memory_id]
             kept = self._find_more_trusted(draft, others)
-            closed = self._supersede_all([fact for fact in others if fact not in kept], known, now, reason, ends)
-            known_reason = "the same statement is already known"
+            closed = self._supersede_all(
+                [fact for fact in others if fact not in kept], repeated.fact, now, reason, ends
+            )
+            known_reason = repeated.reason
             if kept:
-                known_reason += f"; {kept[0].memory_id} is of a more trusted source and does not end"
-            return SaveOutcome(SaveAction.REINFORCE, known, closed, known_reason)
+                known_reason = f"{known_reason}; {kept[0].memory_id} is of a more trusted source and does not end"
+            ignored = repeated.ignored if others == targets else (*repeated.ignored, "supersedes")
+            return replace(repeated, superseded=closed, reason=known_reason, ignored=ignored)
         return self._insert(draft, targets, now, reason, ends)
+
+    def _repeat(self, known: Fact, draft: Fact, now: datetime, given: Collection[str]) -> SaveOutcome:
+        """Reinforce a memory whose statement is repeated, and give it a next version with what the repetition adds."""
+        details = self._find_new_details(known, draft, given, now)
+        known, reason = self._reinforce(known, draft, now), "the same statement is already known"
+        if details.changes:
+            known = self._log.add_next_version(known, replace(known, **details.changes), RESTATED_REASON, None)
+            reason += f", now with the {', '.join(details.taken)} of this one"
+        return SaveOutcome(SaveAction.REINFORCE, known, (), reason, details.ignored)
 
     def _insert(
         self, draft: Fact, targets: list[Fact], now: datetime, reason: str, ends: Mapping[str, datetime] | None
@@ -152,8 +187,8 @@ class Ledger:
             return SaveOutcome(SaveAction.INSERT, draft, (), f"arrived late: {successor.memory_id} follows it")
         return SaveOutcome(SaveAction.INSERT, draft)
 
-    def import_version(self, draft: Fact, provenance: ImportProvenance) -> SaveOutcome:
-        """Insert a statement of another memory with its known time there; it ends no memory.
+    def import_version(self, draft: Fact, provenance: ImportProvenance, given: Collection[str] = ()) -> SaveOutcome:
+        """Insert a statement of another memory with its known time there, or repeat a known one; it ends no memory.
 
         A belief that ended there becomes a second version with the end of the statement when the statement has one,
         and a deleted memory otherwise.
@@ -167,8 +202,7 @@ class Ledger:
         ended = provenance.expired_at
         can_be_current = (ended is None or draft.invalid_at) and draft.is_valid_at(now)
         if can_be_current and (known := self._find_same_statement(draft, now)):
-            known = self._reinforce(known, draft, now)
-            return SaveOutcome(SaveAction.REINFORCE, known, (), "the same statement is already known")
+            return self._repeat(known, draft, now, given)
         if ended is None or (draft.invalid_at and ended <= began):
             return SaveOutcome(SaveAction.INSERT, self._log.add_version(draft))
         if draft.invalid_at is None:
@@ -396,7 +430,7 @@ class Ledger:
 
     def _find_same_statement(self, draft: Fact, now: datetime) -> Fact | None:
         """Return the memory that states the same and is current, or else starts when the draft does."""
-        same = [fact for fact in self._log.latest.that_state(draft) if not fact.is_never_valid]
+        same = [fact for fact in self._log.latest.that_say(draft) if draft.repeats(fact) and not fact.is_never_valid]
         current = next((fact for fact in same if fact.is_valid_at(now)), None)
         if current or draft.valid_at is None:
             return current
@@ -523,6 +557,35 @@ class Ledger:
         refuse_rivals(reopened, self._log.latest.values(), fact)
         return self._log.add_next_version(fact, reopened, REVERTED_REASON, by)
 
+    def _find_new_details(self, known: Fact, draft: Fact, given: Collection[str], now: datetime) -> NewDetails:
+        """Return what a repetition gives that a memory does not have yet.
+
+        Tags and metadata are added to those of the memory. Times are taken over where none were known and the memory
+        stays valid for as long as it has been known; other times are a correction, which a patch makes. Nothing is
+        taken over into an immutable memory, a profile or a memory of a more trusted source.
+        """
+        new = {name: change for name, change in _differences(known, draft).items() if name in given}
+        is_fixed = known.immutable or known.type is MemoryType.PROFILE
+        if is_fixed or self._order.is_less(draft.trust_kind, than=known.trust_kind):
+            return NewDetails({}, (), tuple(new))
+        dated = replace(known, valid_at=draft.valid_at or known.valid_at, invalid_at=draft.invalid_at)
+        starts_in_time = dated.valid_from <= known.first_created_at and dated.is_valid_at(now)
+        is_undated = all(getattr(known, name) is None for name in ("valid_at", "invalid_at") if name in new)
+        refused = {name for name, change in new.items() if not change}
+        if not (is_undated and starts_in_time):
+            refused |= {"valid_at", "invalid_at"}
+        if "expires_at" in new and self._has_rival(known, replace(known, expires_at=draft.expires_at)):
+            refused.add("expires_at")
+        taken = {name: change for name, change in new.items() if name not in refused}
+        return NewDetails(
+            {attribute: value for change in taken.values() for attribute, value in change.items()},
+            tuple(taken),
+            tuple(name for name in new if name in refused),
+        )
+
+    def _has_rival(self, known: Fact, changed: Fact) -> bool:
+        return find_rival(changed, self._log.latest.values(), known) is not None
+
     def _reinforce(self, known: Fact, draft: Fact, now: datetime) -> Fact:
         """Strengthen a memory that a statement repeats, and give it the sources and the trust of the statement."""
         stated = max(known.confidence, min(draft.confidence, MAX_CONFIDENCE))
@@ -559,7 +622,9 @@ class Ledger:
         """
         ids = [fact.memory_id for fact in rivals]
         reason = f"{ids[0]} is of a more trusted source: resolve the contested memory to say which holds"
-        same = next((fact for fact in self._log.latest.that_state(draft) if fact.is_contested), None)
+        same = next(
+            (fact for fact in self._log.latest.that_say(draft) if draft.repeats(fact) and fact.is_contested), None
+        )
         if same is not None:
             contests = tuple(deduplicate([*same.contests, *ids]))
             known = self._reinforce(replace(same, contests=contests), draft, now)
@@ -692,6 +757,34 @@ def _refuse_other_owner(fact: Fact, scope: Scope) -> None:
     )
 
 
+def _differences(known: Fact, draft: Fact) -> dict[str, dict[str, Any]]:
+    """Return what a draft says otherwise than a memory, by the field of a save: the attributes to change.
+
+    There are none for what only a memory's own correction changes, and for its place.
+    """
+    metadata = {**known.metadata, **draft.metadata}
+    tags = tuple(deduplicate([*known.tags, *draft.tags]))
+    subtype = None if draft.subtype == draft.type.value else draft.subtype
+    has_other_type = draft.type is not known.type or (subtype is not None and subtype != known.subtype)
+    candidates: dict[str, tuple[bool, dict[str, Any]]] = {
+        "type": (has_other_type, {"type": draft.type, "subtype": draft.subtype}),
+        "content": (draft.content_data not in (None, known.content_data), {"content_data": draft.content_data}),
+        "metadata": (metadata != known.metadata, {"metadata": metadata}),
+        "tags": (tags != known.tags, {"tags": tags}),
+        "valid_at": (draft.valid_at not in (None, known.valid_at), {"valid_at": draft.valid_at}),
+        "invalid_at": (
+            draft.invalid_at not in (None, known.invalid_at),
+            {"invalid_at": draft.invalid_at, "claimed_invalid_at": draft.invalid_at},
+        ),
+        "expires_at": (draft.expires_at not in (None, known.expires_at), {"expires_at": draft.expires_at}),
+        "scope": (draft.scope is not known.scope, {}),
+        "domain": (draft.domain not in (None, known.domain), {}),
+        "single_valued": (draft.single_valued and not known.single_valued, {}),
+        "immutable": (draft.immutable and not known.immutable, {}),
+    }
+    return {name: changes for name, (is_new, changes) in candidates.items() if is_new}
+
+
 def is_ended_by_start(fact: Fact, start: datetime) -> bool:
     """Return whether a competing fact ends when another one starts at `start`."""
     return fact.effective_start == start or fact.effective_start <= start < fact.valid_to
@@ -749,7 +842,7 @@ def _are_values(fact: Fact, other: Fact) -> bool:
         fact.single_valued
         and other.single_valued
         and fact.memory_id != other.memory_id
-        and fact.content_hash != other.content_hash
+        and fact.dedup_key != other.dedup_key
         and (fact.subject_id, fact.predicate) == (other.subject_id, other.predicate)
     )
 

@@ -377,6 +377,7 @@ class MemoryIn(_GivenMemory):
             raise ValueError("invalid_at is before valid_at")
         if self.single_valued and self.predicate is None:
             raise ValueError("single_valued needs a predicate: it says which relation has one value at a time")
+        given = set(self.model_fields_set)
         if self.domain is None:
             self.domain = tagged_domain(self.tags)
         if self.space is not None and self.scope is Scope.GLOBAL:
@@ -385,6 +386,7 @@ class MemoryIn(_GivenMemory):
             self.scope = Scope.DOMAIN if self.domain else Scope.PROFILE
         if self.predicate is None:
             self.predicate = DEFAULT_PREDICATES[self.type]
+        self.model_fields_set.intersection_update(given)  # a default is nothing that the caller stated
         return self
 
 
@@ -504,6 +506,7 @@ class SaveResult(BaseModel):
     """The result of saving a statement: its memory, and the ids of the memories it superseded.
 
     `related` are current memories of the same subject that it may contradict or repeat, the most similar first.
+    `ignored` names the fields of a repetition that its memory did not take over.
     """
 
     action: SaveAction
@@ -513,6 +516,10 @@ class SaveResult(BaseModel):
         default_factory=list, description="Current memories that it may contradict or repeat, the most similar first."
     )
     reason: str | None = None
+    ignored: list[str] = Field(
+        default_factory=list,
+        description="What a repetition gave and the memory has otherwise: change the memory to correct it.",
+    )
 
 
 class SaveIn(RequestBody):

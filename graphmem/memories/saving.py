@@ -148,7 +148,8 @@ async def record_interest(
 
     The caller has locked the user. Until then the interest is a candidate, which no read returns.
     """
-    key = name_key(memory.object.name) if memory.object else content_hash(memory.content)
+    # A mention is counted however it is worded, so the key is folded, other than what tells statements apart.
+    key = name_key(memory.object.name) if memory.object else content_hash(name_key(memory.content))
     rows = await transaction.run(
         "extraction.record_interest",
         group_id=owner.group_id,
@@ -384,8 +385,8 @@ def entity_ids_of(facts: Iterable[Fact]) -> list[str]:
 
 def _apply_to_ledger(ledger: Ledger, draft: Fact, memory: NewMemory) -> SaveOutcome:
     if memory.provenance:
-        return ledger.import_version(draft, memory.provenance)
-    return ledger.save(draft, memory.memory.supersedes, memory.reason, memory.ends)
+        return ledger.import_version(draft, memory.provenance, memory.given)
+    return ledger.save(draft, memory.memory.supersedes, memory.reason, memory.ends, memory.given)
 
 
 def _associate(ledger: Ledger, outcome: SaveOutcome, associations: Sequence[str]) -> SaveOutcome:
@@ -435,4 +436,5 @@ def _save_result(
         superseded=list(outcome.superseded),
         related=[key for key in related if key != outcome.fact.memory_id],
         reason=outcome.reason,
+        ignored=list(outcome.ignored),
     )

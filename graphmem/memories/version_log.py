@@ -46,7 +46,7 @@ class LatestVersions:
         self._unlist(fact.memory_id)
         self._places.setdefault(fact.memory_id, len(self._places))
         self._facts[fact.memory_id] = fact
-        for key in _competition_keys(fact):
+        for key in _keys(fact):
             self._ids_by_key[key].add(fact.memory_id)
 
     def remove(self, memory_id: str) -> None:
@@ -58,9 +58,13 @@ class LatestVersions:
         """Return the versions that state the same."""
         return self._with_keys([fact.dedup_key])
 
+    def that_say(self, fact: Fact) -> list[Fact]:
+        """Return the versions with the same content and the same subject."""
+        return self._with_keys([_content_key(fact)])
+
     def that_may_compete(self, fact: Fact) -> list[Fact]:
         """Return the versions that state the same or have the same subject and predicate."""
-        return self._with_keys(_competition_keys(fact))
+        return self._with_keys([fact.dedup_key, (fact.subject_id, fact.predicate)])
 
     def _with_keys(self, keys: Iterable[Hashable]) -> list[Fact]:
         ids = {memory_id for key in keys for memory_id in self._ids_by_key.get(key, ())}
@@ -68,13 +72,17 @@ class LatestVersions:
 
     def _unlist(self, memory_id: str) -> None:
         if known := self._facts.get(memory_id):
-            for key in _competition_keys(known):
+            for key in _keys(known):
                 self._ids_by_key[key].discard(memory_id)
 
 
-def _competition_keys(fact: Fact) -> tuple[Hashable, Hashable]:
-    """Return what two facts share that may not be valid together: the statement, or the subject and the predicate."""
-    return fact.dedup_key, (fact.subject_id, fact.predicate)
+def _keys(fact: Fact) -> tuple[Hashable, ...]:
+    """Return what facts are found by: the statement, the subject and the predicate, the content."""
+    return fact.dedup_key, (fact.subject_id, fact.predicate), _content_key(fact)
+
+
+def _content_key(fact: Fact) -> Hashable:
+    return "content", fact.content_hash, fact.subject_id
 
 
 class VersionLog:
