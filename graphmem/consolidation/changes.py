@@ -23,11 +23,10 @@ from graphmem.consolidation.quote_checks import quotes_cover
 from graphmem.consolidation.statements import Restated, find_changed_numbers, find_difference
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.entity_store import EntityStore
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_to_properties, image_of_fact
+from graphmem.memories.fact import Fact, fact_to_properties
 from graphmem.memories.ledger import Ledger
 from graphmem.memories.saving import FactWrite
-from graphmem.memories.snapshot import ElementImage, ElementKind, diff_properties
+from graphmem.memories.snapshot import ElementImage, ElementKind, diff_properties, image_of_fact
 from graphmem.memories.snapshot_store import ChangeRecorder
 from graphmem.neo4j.driver import Transaction
 from graphmem.runtime.field_types import Vector

@@ -10,8 +10,7 @@ from graphmem.consolidation.merging import EntityDetails, combine_details, reatt
 from graphmem.consolidation.models import UpdateEntity
 from graphmem.consolidation.run_store import fetch_facts_of_entity
 from graphmem.memories.entity import Entity
-from graphmem.memories.fact import Fact, join_sources
-from graphmem.memories.fact_mapping import fact_from_row, fact_to_properties, profile_of
+from graphmem.memories.fact import Fact, fact_from_row, fact_to_properties, join_sources, profile_of
 from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import MemoryStatus
 from graphmem.memories.saving import FactWrite

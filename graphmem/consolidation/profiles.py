@@ -16,8 +16,7 @@ from graphmem.consolidation.statements import user_names
 from graphmem.memories.decay import DECAY_RATES
 from graphmem.memories.entity import Entity
 from graphmem.memories.entity_profile import ProfileSentence, number_sentences
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_from_row
+from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryType, Scope

@@ -25,8 +25,7 @@ from graphmem.ingestion.transcript import (
 )
 from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import Steps
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_from_row
+from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import (

@@ -13,8 +13,7 @@ from pydantic import TypeAdapter
 from graphmem.memories import decay
 from graphmem.memories.decay import RetrievalCount
 from graphmem.memories.entity_store import EntityStore
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_from_row, memory_from_fact, memory_version_from_fact
+from graphmem.memories.fact import Fact, fact_from_row, memory_from_fact, memory_version_from_fact
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.ledger import Ledger
 from graphmem.memories.listing import SortOrder

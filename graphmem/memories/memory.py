@@ -39,7 +39,7 @@ from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import known_topic_tags
 from graphmem.tenants.spaces import SpaceId
-from graphmem.tenants.trust import SourceKind, StatedKind, parse_source_kind
+from graphmem.tenants.trust import SourceKind, StatedKind
 
 MAX_TAG_LENGTH = 64
 """Longest tag, in characters."""
@@ -274,17 +274,13 @@ class MemorySourceIn(BaseModel):
     quote: NonBlankText | None = Field(None, max_length=MAX_QUOTE_LENGTH)
 
 
-ReadKind = Annotated[SourceKind, BeforeValidator(parse_source_kind)]
-"""Whose word a memory is, read also from what earlier versions stored and answered."""
-
-
 class MemorySource(BaseModel):
     """The source of a memory: whose word it is, the session and the messages that state it.
 
     `quote` is what the first of them said, without secrets; it stays when the messages are archived.
     """
 
-    kind: ReadKind = "user"
+    kind: SourceKind = "user"
     trusted_as: SourceKind | None = Field(
         None,
         exclude_if=lambda kind: kind is None,

@@ -13,8 +13,7 @@ from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, EntityIn, EntityRef, N
 from graphmem.memories.entity_mapping import named_entity_from_node
 from graphmem.memories.entity_names import NamedEntities, name_keys_in
 from graphmem.memories.entity_store import EntityStore, ResolvedEntities
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_from_row, fact_to_properties, memory_from_fact
+from graphmem.memories.fact import Fact, fact_from_row, fact_to_properties, memory_from_fact
 from graphmem.memories.ledger import FIXED_ASSOCIATIONS_REASON, Ledger, SaveOutcome
 from graphmem.memories.memory import MAX_SOURCE_MESSAGES, MemoryIn, MemorySourceIn, MemoryType, SaveAction, SaveResult
 from graphmem.memories.new_memory import NewMemory, SourceMessage, first_version

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from graphmem.memories.entity import EntityRef
 from graphmem.memories.entity_profile import EntityProfile, profile_from_columns
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import TIME_FIELDS, fact_from_row, memory_at, memory_from_fact, with_lists
+from graphmem.memories.fact import TIME_FIELDS, Fact, fact_from_row, memory_at, memory_from_fact, with_lists
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory, MemoryStatus, MemoryType
 from graphmem.runtime.times import MAX_TIME, to_micros
@@ -23,7 +22,6 @@ from graphmem.search.fact_candidate import FactCandidate, FactText
 from graphmem.search.resident.columns import Column, Members, Words, cosines, unit_vector
 from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
 from graphmem.tenants.owners import message_key
-from graphmem.tenants.trust import parse_source_kind
 
 FACT_BYTES = 3_700
 """Memory of a version beside its vector, its texts and its postings, measured over conversations.
@@ -226,8 +224,8 @@ class FactTable:
             "subtype_key": (subtype or properties["type"]).replace("-", "_").replace(" ", "_").lower(),
             "domain": properties["domain"],
             "scope": properties["scope"],
-            "source_kind": parse_source_kind(properties["source_kind"]),
-            "trust_kind": properties["trusted_as"] or parse_source_kind(properties["source_kind"]),
+            "source_kind": properties["source_kind"],
+            "trust_kind": properties["trusted_as"] or properties["source_kind"],
             "speaker": properties["speaker"],
             "agent": properties["actor"],
             "session_id": properties["session_id"],
