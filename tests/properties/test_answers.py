@@ -22,9 +22,9 @@ from graphmem.ingestion.name_resolution import (
 from graphmem.ingestion.supersession import collect_named_entities
 from graphmem.memories.entity import EntityIn, EntityRef
 from graphmem.memories.fact import Fact
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import MemoryIn, MemoryPatch, MemoryStatus
 from graphmem.memories.new_memory import NewMemory, first_version
-from graphmem.memories.versioning import Ledger
 from graphmem.runtime.field_types import name_key
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import DEFAULT_ORDER

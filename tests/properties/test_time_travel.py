@@ -23,9 +23,9 @@ from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.filters import FactFilters
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import Memory, MemoryIn, MemoryPatch
 from graphmem.memories.new_memory import NewMemory
-from graphmem.memories.versioning import Ledger
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import Conflict, InvalidInput, MemoryDeleted
 from graphmem.runtime.settings import Settings
