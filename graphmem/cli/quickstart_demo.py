@@ -18,8 +18,8 @@ from rich.text import Text
 
 from graphmem import sample
 from graphmem.app.bootstrap import Services
-from graphmem.cli.render import format_entity, format_time, format_validity
-from graphmem.cli.tables import add_row, make_table
+from graphmem.cli.tables import add_row, format_time, make_table
+from graphmem.cli.views import format_entity, format_validity
 from graphmem.ingestion.jobs import EXTRACTION_JOB
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.memories.entity import Entity
