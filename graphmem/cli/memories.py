@@ -28,6 +28,7 @@ from graphmem.cli.startup import complete_memory_id
 from graphmem.runtime.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
+    from graphmem.cli.tables import Renderable
     from graphmem.client import AsyncClient
     from graphmem.memories.memory import Memory
     from graphmem.search.models import SearchResponse
@@ -100,7 +101,7 @@ async def add(
     fail_unless_saved(results)
 
 
-def _hits(response: SearchResponse) -> list[views.Renderable]:
+def _hits(response: SearchResponse) -> list[Renderable]:
     return [*views.HITS(response.results), *(views.MESSAGE_HITS(response.messages) if response.messages else ())]
 
 

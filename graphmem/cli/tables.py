@@ -6,8 +6,7 @@ Ids and names stay in one line, texts are wrapped between words.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,10 +14,11 @@ from graphmem.cli.command import Verbatim
 from graphmem.runtime.short_ids import FULL_ID_CHARS, shorten_id
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.table import Table
-    from rich.text import Text
 
-Renderable: TypeAlias = "Table | Text | str"
+Renderable: TypeAlias = "RenderableType"
+"""A text or a table; texts are shown without markup."""
 
 SHORT_ID_COLUMNS = frozenset({"id", "run", "memory", "memories", "job"})
 """Columns whose ids are shown by their first characters, which commands accept."""
@@ -33,16 +33,16 @@ Column: TypeAlias = str | Callable[[Any], object]
 """The value of a cell: an attribute of the model, with dots one of its attributes; or what a function returns of it."""
 
 
-@dataclass(frozen=True)
 class Columns:
-    """How instances of a model are shown: the columns of their table, or a sentence when there are none.
+    """How instances of a model are shown: the columns of their table by name, or a sentence when there are none.
 
     A column that is `optional` is left out when no row has a value in it.
     """
 
-    empty: str
-    columns: Mapping[str, Column]
-    optional: frozenset[str] = frozenset()
+    def __init__(self, empty: str = "", *, optional: Collection[str] = (), **columns: Column) -> None:
+        self.empty = empty
+        self.optional = optional
+        self.columns = {name.strip("_").replace("_", " "): column for name, column in columns.items()}
 
     def __call__(self, shown: Any) -> list[Renderable]:
         """Return a page, a list or one model as a table; after a page how to list the next one."""

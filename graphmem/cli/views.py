@@ -89,69 +89,66 @@ def _version_status(version: MemoryVersion) -> str:
 
 SAVES = Columns(
     "Nothing was saved.",
-    {
-        "action": "action",
-        "memory": "memory.id",
-        "statement": "memory.content",
-        "valid": _validity,
-        "reason": "reason",
-    },
+    action="action",
+    memory="memory.id",
+    statement="memory.content",
+    valid=_validity,
+    reason="reason",
 )
 
 HITS = Columns(
     "No matching memory.",
-    {
-        "score": _score,
-        "memory": "memory.id",
-        "statement": "memory.content",
-        "type": "memory.type",
-        "valid": _validity,
-        "space": "memory.space",
-        "ranks": _ranks,
-    },
-    optional=frozenset({"space", "ranks"}),
+    optional=(
+        "space",
+        "ranks",
+    ),
+    score=_score,
+    memory="memory.id",
+    statement="memory.content",
+    type="memory.type",
+    valid=_validity,
+    space="memory.space",
+    ranks=_ranks,
 )
 
 MEMORIES = Columns(
     "There are no such memories.",
-    {
-        "memory": "id",
-        "statement": "content",
-        "type": "type",
-        "valid": format_validity,
-        "status": "status",
-        "space": "space",
-    },
-    optional=frozenset({"space"}),
+    optional=("space",),
+    memory="id",
+    statement="content",
+    type="type",
+    valid=format_validity,
+    status="status",
+    space="space",
 )
 
 VERSIONS = Columns(
     "The memory has no history.",
-    {
-        "version": "version",
-        "statement": "content",
-        "valid": format_validity,
-        "known": _known,
-        "status": _version_status,
-    },
+    version="version",
+    statement="content",
+    valid=format_validity,
+    known=_known,
+    status=_version_status,
 )
 
 CHANGES = Columns(
     "Nothing changed.",
-    {
-        "when": "at",
-        "change": "kind",
-        "memory": "memory_id",
-        "statement": "memory.content",
-        "valid": _validity,
-        "why": "reason",
-        "who": lambda change: shorten_id(change.actor or ""),
-    },
+    when="at",
+    change="kind",
+    memory="memory_id",
+    statement="memory.content",
+    valid=_validity,
+    why="reason",
+    who=lambda change: shorten_id(change.actor or ""),
 )
 
 ENTITIES = Columns(
     "There are no such entities.",
-    {"name": "name", "type": "type", "memories": "memory_count", "aliases": "aliases", "summary": "summary"},
+    name="name",
+    type="type",
+    memories="memory_count",
+    aliases="aliases",
+    summary="summary",
 )
 
 
@@ -219,7 +216,7 @@ def lookup_response(response: LookupResponse) -> list[Renderable]:
     return shown
 
 
-_ENTITY_MEMORIES = Columns("", {"memory": "id", "statement": "content", "type": "type", "valid": format_validity})
+_ENTITY_MEMORIES = Columns(memory="id", statement="content", type="type", valid=format_validity)
 
 
 def format_entity(entity: Entity) -> str:
@@ -240,80 +237,69 @@ def _duration(session: Session) -> str:
     return format_time(session.created_at) + until
 
 
-MESSAGES = Columns(
-    "There are no messages in this session.", {"when": "timestamp", "who": _sender, "message": "content"}
-)
+MESSAGES = Columns("There are no messages in this session.", when="timestamp", who=_sender, message="content")
 
 MESSAGE_HITS = Columns(
     "No matching message.",
-    {
-        "score": _score,
-        "when": "message.timestamp",
-        "who": lambda hit: _sender(hit.message),
-        "message": "message.content",
-    },
+    score=_score,
+    when="message.timestamp",
+    who=lambda hit: _sender(hit.message),
+    message="message.content",
 )
 
 SESSIONS = Columns(
     "There are no sessions.",
-    {
-        "session": "session_id",
-        "messages": "message_count",
-        "when": _duration,
-        "about": lambda session: "\n".join(filter(None, (session.title, session.summary))),
-    },
+    session="session_id",
+    messages="message_count",
+    when=_duration,
+    about=lambda session: "\n".join(filter(None, (session.title, session.summary))),
 )
 
 ARCHIVES = Columns(
     "No messages of this session are archived.",
-    {"since": "started_at", "until": "ended_at", "messages": "message_count", "summary": "summary"},
+    since="started_at",
+    until="ended_at",
+    messages="message_count",
+    summary="summary",
 )
 
 CONTEXT_ITEMS = Columns(
     "There are no context items.",
-    {
-        "id": "id",
-        "type": "context_type",
-        "key": "context_key",
-        "value": "context_value",
-        "relevance": "relevance_score",
-        "session": lambda item: item.session_id or "all",
-        "expires": "expires_at",
-    },
+    id="id",
+    type="context_type",
+    key="context_key",
+    value="context_value",
+    relevance="relevance_score",
+    session=lambda item: item.session_id or "all",
+    expires="expires_at",
 )
 
 PREFERENCES = Columns(
     "No learned preferences.",
-    {
-        "type": "preference_type",
-        "key": "preference_key",
-        "value": "preference_value",
-        "confidence": "confidence_score",
-        "seen": "frequency",
-        "last seen": "last_observed",
-    },
+    type="preference_type",
+    key="preference_key",
+    value="preference_value",
+    confidence="confidence_score",
+    seen="frequency",
+    last_seen="last_observed",
 )
 
 PATTERNS = Columns(
     "No behavioural patterns.",
-    {
-        "type": "pattern_type",
-        "pattern": "pattern_description",
-        "confidence": "confidence_score",
-        "messages": "occurrence_count",
-        "since": "first_detected",
-        "last": "last_detected",
-    },
+    type="pattern_type",
+    pattern="pattern_description",
+    confidence="confidence_score",
+    messages="occurrence_count",
+    since="first_detected",
+    last="last_detected",
 )
 
 CONTRADICTIONS = Columns(
     "No contradictions were reported.",
-    {
-        "memories": "memory_ids",
-        "reason": "reason",
-        "run": lambda contradiction: contradiction.run_id or "contested",
-        "reported": "reported_at",
-    },
+    memories="memory_ids",
+    reason="reason",
+    run=lambda contradiction: contradiction.run_id or "contested",
+    reported="reported_at",
 )
 
 
@@ -323,13 +309,11 @@ def _queries(intent: LearnedIntent) -> str:
 
 INTENTS = Columns(
     "No learned intents.",
-    {
-        "intent": "intent",
-        "confidence": "confidence_score",
-        "liked": "positive",
-        "disliked": "negative",
-        "queries": _queries,
-    },
+    intent="intent",
+    confidence="confidence_score",
+    liked="positive",
+    disliked="negative",
+    queries=_queries,
 )
 
 
@@ -342,9 +326,7 @@ def _cited_id(citation: Citation) -> str | None:
 
 
 _CITATIONS = Columns(
-    "",
-    {"source": _cited_kind, "id": _cited_id, "since": "valid_at", "space": "space", "words": "quote"},
-    optional=frozenset({"space"}),
+    optional=("space",), source=_cited_kind, id=_cited_id, since="valid_at", space="space", words="quote"
 )
 
 
@@ -378,13 +360,7 @@ def profile(found: UserProfile) -> list[Renderable]:
     """Return one table for each type of memory in a profile; core memories are marked."""
     core = {memory.id for memory in found.core}
     columns = Columns(
-        "",
-        {
-            "core": lambda memory: "✓" if memory.id in core else "",
-            "id": "id",
-            "statement": "content",
-            "importance": "importance",
-        },
+        core=lambda memory: "✓" if memory.id in core else "", id="id", statement="content", importance="importance"
     )
     tables = [columns.table(memories, title=kind.value) for kind, memories in found.memories.items()]
     return [*tables] or ["The profile is empty."]
@@ -425,58 +401,47 @@ def _key_spaces(key: ApiKey) -> str:
 
 USERS = Columns(
     "There are no such users.",
-    {
-        "user": "user_id",
-        "memories": "memory_count",
-        "sessions": "session_count",
-        "since": "created_at",
-        "last write": "last_write_at",
-    },
+    user="user_id",
+    memories="memory_count",
+    sessions="session_count",
+    since="created_at",
+    last_write="last_write_at",
 )
 
 KEYS = Columns(
     "There are no keys.",
-    {
-        "id": "id",
-        "name": "name",
-        "role": "role",
-        "users": lambda key: _named(key.users),
-        "spaces": _key_spaces,
-        "created": "created_at",
-    },
+    id="id",
+    name="name",
+    role="role",
+    users=lambda key: _named(key.users),
+    spaces=_key_spaces,
+    created="created_at",
 )
 
 WEBHOOKS = Columns(
     "There are no webhooks.",
-    {
-        "id": "id",
-        "address": "url",
-        "users": lambda webhook: _named(webhook.users),
-        "kinds": lambda webhook: _named(webhook.kinds),
-        "status": "status",
-        "last delivery": "last_delivered_at",
-        "last error": _last_error,
-    },
+    id="id",
+    address="url",
+    users=lambda webhook: _named(webhook.users),
+    kinds=lambda webhook: _named(webhook.kinds),
+    status="status",
+    last_delivery="last_delivered_at",
+    last_error=_last_error,
 )
 
-SPACES = Columns(
-    "There are no spaces.",
-    {"id": "id", "title": "title", "about": "about", "members": _members, "created": "created_at"},
-)
+SPACES = Columns("There are no spaces.", id="id", title="title", about="about", members=_members, created="created_at")
 
 QUARANTINE = Columns(
     "Nothing is in quarantine.",
-    {
-        "id": "id",
-        "of": _of,
-        "would say": "memory.content",
-        "reason": "reason",
-        "seen": "times_seen",
-        "last": "last_seen_at",
-    },
+    id="id",
+    of=_of,
+    would_say="memory.content",
+    reason="reason",
+    seen="times_seen",
+    last="last_seen_at",
 )
 
-_MEMBERS = Columns("", {"member": "id", "": _member_kind, "role": "role"})
+_MEMBERS = Columns(member="id", role="role")
 
 
 def space(shown: Space) -> list[Renderable]:
@@ -547,27 +512,23 @@ def _job_reason(job: Job) -> str | None:
 
 JOBS = Columns(
     "There are no jobs.",
-    {
-        "job": "id",
-        "kind": "kind",
-        "of": lambda job: job.user_id or (f"space {job.space}" if job.space else ""),
-        "session": "session_id",
-        "status": "status",
-        "when": "created_at",
-        "reason": _job_reason,
-    },
+    job="id",
+    kind="kind",
+    of=lambda job: job.user_id or (f"space {job.space}" if job.space else ""),
+    session="session_id",
+    status="status",
+    when="created_at",
+    reason=_job_reason,
 )
 
 INGESTED = Columns(
     "All messages were known already: nothing was stored or extracted.",
-    {
-        "session": "session_id",
-        "job": "id",
-        "status": "status",
-        "actions": _actions,
-        "model calls": "receipt.llm_calls",
-        "reason": _job_reason,
-    },
+    session="session_id",
+    job="id",
+    status="status",
+    actions=_actions,
+    model_calls="receipt.llm_calls",
+    reason=_job_reason,
 )
 
 
@@ -606,14 +567,12 @@ def _run_counts(run: ConsolidationRun) -> str:
 
 RUNS = Columns(
     "There are no consolidation runs.",
-    {
-        "run": "id",
-        "when": "created_at",
-        "user": lambda run: run.user_id or "all",
-        "status": _run_status,
-        "done": _run_counts,
-        "reason": "reason",
-    },
+    run="id",
+    when="created_at",
+    user=lambda run: run.user_id or "all",
+    status=_run_status,
+    done=_run_counts,
+    reason="reason",
 )
 
 
@@ -628,25 +587,16 @@ def _join_values(name: str, value: object) -> str:
 
 
 _PROPOSALS = Columns(
-    "",
-    {
-        "proposal": "proposal.action",
-        "of": _proposal_subject,
-        "verdict": "verdict",
-        "reason": lambda reviewed: reviewed.reason or reviewed.proposal.reason,
-    },
+    proposal="proposal.action",
+    of=_proposal_subject,
+    verdict="verdict",
+    reason=lambda reviewed: reviewed.reason or reviewed.proposal.reason,
 )
 
-_REPORTED = Columns("", {"memories": "memory_ids", "reason": "reason"})
+_REPORTED = Columns(memories="memory_ids", reason="reason")
 
 _CONFLICTS = Columns(
-    "",
-    {
-        "kind": "kind",
-        "id": lambda conflict: conflict.memory_id or conflict.id,
-        "fields": "fields",
-        "detail": "detail",
-    },
+    kind="kind", id=lambda conflict: conflict.memory_id or conflict.id, fields="fields", detail="detail"
 )
 
 

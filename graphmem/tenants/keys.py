@@ -183,13 +183,13 @@ class KeyService:
         )
 
     async def check_first_key(self) -> None:
-        """Raise ConfigurationError when the first admin key is that of a key with other rights, which it would raise."""
+        """Raise ConfigurationError when the first admin key is known as a key with fewer rights."""
         known = await self._store.find_by_hash(self._first_key_hash) if self._first_key_hash else None
         if known is None or (known.is_admin and known.tenant == DEFAULT_TENANT):
             return
         raise ConfigurationError(
-            f"GRAPHMEM_ADMIN_KEY holds the key {known.name!r} of role {known.role.value}, which it would make an admin's: "
-            "set it to a secret of its own, or unset it."
+            f"GRAPHMEM_ADMIN_KEY holds the key {known.name!r} of role {known.role.value}, which would become an "
+            "admin's: set it to a secret of its own, or unset it."
         )
 
     async def authenticate(self, secret: str, client: str = "", *, outage_seconds: float = 0.0) -> ApiKey:
