@@ -149,7 +149,7 @@ async def test_the_server_says_what_it_lacks_and_lists_its_first_key(cli: Cli) -
             listed = await cli("keys", "list", GRAPHMEM_API_KEY="the-first-key")
             assert "first GRAPHMEM_ADMIN_KEY admin all theirs" in " ".join(listed.out.split())
             revoked = await cli("keys", "revoke", "first", GRAPHMEM_API_KEY="the-first-key")
-            assert (revoked.code, "GRAPHMEM_ADMIN_KEY" in revoked.err) == (1, True)
+            assert (revoked.code, "GRAPHMEM_ADMIN_KEY" in revoked.err) == (1, True), revoked.err
         finally:
             process.kill()
             await asyncio.to_thread(process.wait)
