@@ -49,7 +49,7 @@ def delivers_webhooks() -> bool:
 async def settings(database: Settings, delivers_webhooks: bool, provider: ProviderServer) -> Settings:
     return database.model_copy(
         update={
-            "api_key": SecretStr(FIRST_KEY),
+            "admin_key": SecretStr(FIRST_KEY),
             "max_body_bytes": BODY_LIMIT,
             "webhook_delivery": delivers_webhooks,
             "webhook_allow_private": True,

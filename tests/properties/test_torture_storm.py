@@ -23,7 +23,7 @@ from torture.stories import STORIES, Teller
 REQUIRED_SECRETS = {
     "GRAPHMEM_NEO4J_PASSWORD": "one",
     "GRAPHMEM_JOBS_URL": "two",
-    "GRAPHMEM_API_KEY": "three",
+    "GRAPHMEM_ADMIN_KEY": "three",
     "GRAPHMEM_RECEIPT_KEY": "four",
 }
 
