@@ -11,13 +11,11 @@ from collections.abc import AsyncIterator, Generator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import httpx
 import httpx2
 import hypothesis
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
 from graphmem.app.bootstrap import Services
 from graphmem.models.embedder import Embedder, create_embedder, describe_model
@@ -47,8 +45,16 @@ PATIENT_PROBE_SECONDS = 60.0
 
 
 # How long an example takes says nothing about what is tested: the machine may be busy.
-hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.load_profile("patient")
+hypothesis.settings.register_profile(
+    "ci", max_examples=40, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.register_profile("nightly", hypothesis.settings.get_profile("ci"), max_examples=4_000)
+hypothesis.settings.load_profile("ci")
+
+
+def examples(share: float) -> int:
+    """Return a share of the examples of the profile, for a test whose examples take long."""
+    return max(1, round(hypothesis.settings().max_examples * share))
 
 
 class FakeClock:
@@ -196,19 +202,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.integration)
 
 
-class DirectoryScheduling(LoadScopeScheduling):
-    """Keeps the tests of a folder together, because they share the one job worker of their process."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return nodeid.split("::")[0].rpartition("/")[0]
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> DirectoryScheduling:
-    """Run all tests of a folder in one process."""
-    return DirectoryScheduling(config, log)
-
-
 @pytest.fixture
 def short_probe(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask the database as a service does; other tests give it longer to answer."""
@@ -245,12 +238,6 @@ async def database(tmp_path_factory: pytest.TempPathFactory, neo4j_folder: Path)
         data_dir=data_dir,
     )
     await server.stop()
-
-
-@pytest.fixture(scope="session")
-def delivers_webhooks() -> bool:
-    """Whether the services of a folder of tests deliver webhooks: those of the whole run, so only one folder may."""
-    return False
 
 
 @pytest.fixture(scope="session")

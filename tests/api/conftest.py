@@ -40,18 +40,12 @@ async def serve_app(app: FastAPI) -> AsyncIterator[str]:
     await task
 
 
-@pytest.fixture(scope="session")
-def delivers_webhooks() -> bool:
-    return True
-
-
 @pytest.fixture(scope="package")
-async def settings(database: Settings, delivers_webhooks: bool, provider: ProviderServer) -> Settings:
+async def settings(database: Settings, provider: ProviderServer) -> Settings:
     return database.model_copy(
         update={
             "api_key": SecretStr(FIRST_KEY),
             "max_body_bytes": BODY_LIMIT,
-            "webhook_delivery": delivers_webhooks,
             "webhook_allow_private": True,
             "upstream_openai_url": f"{provider.url}/v1",
             "upstream_openai_key": SecretStr(PROVIDER_KEY),

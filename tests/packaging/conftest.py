@@ -40,11 +40,10 @@ def run_python(python: Path | str, *arguments: str, cwd: Path, timeout: int = 24
 
 def create_environment(folder: Path, wheel: Path, *options: str) -> Path:
     """Create a virtual environment with one wheel, installed with options of pip, and return its Python."""
-    venv.create(folder, with_pip=True)
-    python = folder / "bin" / "python"
-    pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile")
-    run_python(python, *pip, *options, str(wheel), cwd=folder, timeout=INSTALL_SECONDS)
-    return python
+    venv.create(folder)
+    pip = ("-m", "pip", "--python", str(folder), "install", "--quiet", "--disable-pip-version-check", "--no-compile")
+    run_python(sys.executable, *pip, *options, str(wheel), cwd=folder, timeout=INSTALL_SECONDS)
+    return folder / "bin" / "python"
 
 
 def build(source: Path, target: Path, *formats: str) -> list[Path]:
