@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -194,12 +195,28 @@ INTEGRATION_FIXTURES = frozenset({"chartcheck", "database", "neo4j_folder"})
 INTEGRATION_FOLDERS = frozenset({"browser", "cli", "embedded", "embedding", "faults", "jobs", "packaging"})
 
 
+LONG_FOLDERS = ("packaging", "faults", "placement", "browser", "documentation", "cli")
+"""Folders that are begun first, because their tests wait for installations, servers and programs of their own."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need more than this process, so that `make test-unit` can leave them out."""
+    """Begin with what takes long, and mark the tests that `make test-unit` leaves out and `make torture` runs."""
+    items.sort(key=lambda item: _folder(item) not in LONG_FOLDERS)
     for item in items:
-        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        folder = _folder(item)
         if folder in INTEGRATION_FOLDERS or INTEGRATION_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.integration)
+        if folder == "properties" or item.get_closest_marker("hypothesis"):
+            item.add_marker(pytest.mark.property)
+
+
+def _folder(item: pytest.Item) -> str:
+    return item.path.relative_to(Path(__file__).parent).parts[0]
+
+
+def pytest_collection_finish() -> None:
+    """Have the garbage collector pass over what lives as long as the run: all modules and tests."""
+    gc.freeze()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import jsonschema
+import pytest
 import schemathesis
 from fastapi import FastAPI
 from graphmem_api.app import create_app
@@ -192,6 +193,7 @@ def test_generators_see_every_path_parameter_and_every_field_that_is_sent() -> N
     assert schemas["SearchQuery"]["required"] == ["query"]
 
 
+@pytest.mark.property
 async def test_generated_requests_get_documented_responses(address: str, admin: httpx.AsyncClient) -> None:
     schema = schemathesis.openapi.from_dict(OPENAPI)
     headers = {"Authorization": admin.headers["authorization"]}

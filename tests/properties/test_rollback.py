@@ -70,7 +70,6 @@ runs = st.lists(
 
 
 @pytest.mark.req("UMB-13")
-@pytest.mark.timeout(600)
 @hypothesis_settings(
     max_examples=examples(0.1), suppress_health_check=list(HealthCheck), derandomize=True, database=None
 )

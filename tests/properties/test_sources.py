@@ -128,7 +128,6 @@ class RandomUser:
         await graph.write(work)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(examples(0.05)))
 async def test_a_copy_in_memory_answers_as_the_database_does(memory: Services, owner: Owner, seed: int) -> None:
     random = Random(seed)

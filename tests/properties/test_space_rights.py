@@ -191,7 +191,6 @@ class World:
                 await self.memory.contexts.list_uses(scope, memory_id, 5)
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(examples(0.025)))
 async def test_reads_and_writes_of_spaces_are_those_of_their_members(memory: Services, tenant: str, seed: int) -> None:
     world = World(memory, tenant, random.Random(seed))

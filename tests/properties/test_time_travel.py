@@ -257,7 +257,6 @@ class AsOfStateMachine(RuleBasedStateMachine):
         return await asyncio.gather(*(contents_at(*instant) for instant in grid))
 
 
-@pytest.mark.timeout(400)
 @pytest.mark.req("QUINN-23", "QUINN-24", "QUINN-27", "UMB-18", "QUINN-25")
 def test_every_as_of_answer_equals_the_reference_model(database: Settings, graph: Graph) -> None:
     with asyncio.Runner() as runner:
