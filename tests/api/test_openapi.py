@@ -218,7 +218,7 @@ def ask(operation: Any, address: str, headers: dict[str, str]) -> None:
         suppress_health_check=list(HealthCheck),
     )
     def send(case: schemathesis.Case[Any]) -> None:
-        answer = case.call(base_url=address, headers=headers)
+        answer = case.call(base_url=address, headers=headers, timeout=60)
         # 501 is what a server without a language model documents and answers.
         checks = [check for check in CHECKS if answer.status_code != 501 or check is not not_a_server_error]
         case.validate_response(answer, checks=checks)

@@ -27,7 +27,7 @@ from graphmem.runtime.settings import Settings
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner
 from tests.api.test_quarantine import QUARANTINE, quarantine
-from tests.api.test_webhooks import WEBHOOKS, Receiver, create, receiver
+from tests.webhooks.test_webhooks import WEBHOOKS, Receiver, create, receiver
 from tests.placement.conftest import SECOND
 from tests.placement.test_moves import consolidate, export, finished, list_ids, move, save
 

@@ -8,22 +8,18 @@ import hashlib
 import hmac
 import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
 import pytest
-from graphmem_api.app import create_app
 
 from graphmem.app.bootstrap import Services
 from graphmem.changes.models import WebhookIn, is_public_address
 from graphmem.changes.sender import Delivery, DeliveryFailed, WebhookSender
 from graphmem.changes.webhooks import WebhookService, WebhookStore, webhook_partition
-from graphmem.neo4j.driver import Graph
-from graphmem.runtime.settings import Settings
-from tests.api.conftest import serve_app
 from tests.conftest import FakeClock
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
@@ -64,22 +60,6 @@ class Receiver:
         return [
             (event["type"], event["data"]["memory"]["content"]) for event in self.events if event["user_id"] == user_id
         ]
-
-
-@pytest.fixture(scope="module")
-async def services(
-    settings: Settings, graph: Graph, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Services]:
-    """The only services of a run that deliver, so that each change is delivered once."""
-    own = {"webhook_delivery": True, "data_dir": tmp_path_factory.mktemp("webhooks")}
-    async with Services.open(settings.model_copy(update=own)) as services:
-        yield services
-
-
-@pytest.fixture(scope="module")
-async def address(services: Services, settings: Settings) -> AsyncIterator[str]:
-    async with serve_app(create_app(services, settings)) as address:
-        yield address
 
 
 @pytest.fixture
