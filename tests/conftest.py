@@ -195,23 +195,25 @@ INTEGRATION_FIXTURES = frozenset({"chartcheck", "database", "neo4j_folder"})
 INTEGRATION_FOLDERS = frozenset({"browser", "cli", "embedded", "embedding", "faults", "jobs", "packaging"})
 
 
-LONG_FOLDERS = ("packaging", "faults", "placement", "browser", "documentation", "cli")
-"""Folders that are begun first, because their tests wait for installations, servers and programs of their own."""
+FIRST = ("neo4j/test_query_plans", "neo4j/test_server", "packaging", "faults", "placement", "browser", "documentation")
+"""What is begun first, in this order.
+
+`test_query_plans` has Neo4j forget every plan that it has made; the others wait for servers and installations of their
+own, while the rest of the suite keeps the processors busy.
+"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes long, and mark the tests that `make test-unit` leaves out and `make torture` runs."""
-    items.sort(key=lambda item: _folder(item) not in LONG_FOLDERS)
+    """Sort by `FIRST`, and mark the tests that `make test-unit` leaves out and those that `make torture` runs."""
+    paths = {item: item.path.relative_to(Path(__file__).parent) for item in items}
+    ranks = {item: [paths[item].as_posix().startswith(prefix) for prefix in (*FIRST, "")].index(True) for item in items}
+    items.sort(key=ranks.__getitem__)
     for item in items:
-        folder = _folder(item)
+        folder = paths[item].parts[0]
         if folder in INTEGRATION_FOLDERS or INTEGRATION_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.integration)
         if folder == "properties" or item.get_closest_marker("hypothesis"):
             item.add_marker(pytest.mark.property)
-
-
-def _folder(item: pytest.Item) -> str:
-    return item.path.relative_to(Path(__file__).parent).parts[0]
 
 
 def pytest_collection_finish() -> None:
