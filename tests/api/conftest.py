@@ -6,6 +6,8 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -25,6 +27,12 @@ PROVIDER_KEY = "sk-of-the-operator"
 BODY_LIMIT = 200_000
 
 Caller = Callable[..., Awaitable[httpx.AsyncClient]]
+
+
+@cache
+def describe_api() -> dict[str, Any]:
+    """The OpenAPI document, which needs no services, and takes more than a second to make."""
+    return create_app(cast(Services, None), Settings()).openapi()
 
 
 @asynccontextmanager

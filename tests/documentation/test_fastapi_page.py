@@ -54,16 +54,20 @@ async def serving_chat(
     start = f"import uvicorn, fastapi_openai as served; {change}; uvicorn.run(served.app, port=0)"
     with tempfile.TemporaryDirectory() as streams:
         process = start_python(["-c", start], {**os.environ, **variables}, ROOT / "examples", Path(streams))
-        written = Path(streams, "err")
-        while not (found := re.search(r"running on (http://\S+)", written.read_text() if written.exists() else "")):
-            assert process.poll() is None, f"the server has not started: {written.read_text()}"
+        while not (found := re.search(r"running on (http://\S+)", _read_log(streams))):
+            assert process.poll() is None, f"the server has not started: {_read_log(streams)}"
             await asyncio.sleep(0.02)
         async with httpx.AsyncClient(base_url=found[1], headers={"X-User": "mara"}, timeout=60) as client:
             yield client
         process.send_signal(signal.SIGTERM)
         await asyncio.to_thread(process.wait)
-        log += written.read_text().splitlines()
-    assert process.returncode in (0, -signal.SIGTERM), written.decode()
+        log += _read_log(streams).splitlines()
+    assert process.returncode in (0, -signal.SIGTERM), log
+
+
+def _read_log(streams: str) -> str:
+    log = Path(streams, "err")
+    return log.read_text("utf-8") if log.exists() else ""
 
 
 async def turns(memory: AsyncClient, count: int) -> list[tuple[str, str]]:

@@ -77,7 +77,7 @@ async def create_framework_environment(folder: Path, wheel: Path, framework: str
 def _add_packages(python: Path, packages: Path | str) -> Path:
     """Have a virtual environment import from another folder what it has not."""
     (site_packages,) = (python.parents[1] / "lib").glob("python*/site-packages")
-    (site_packages / "dependencies.pth").write_text(f"import site; site.addsitedir({str(packages)!r})\n", "utf-8")
+    (site_packages / "dependencies.pth").write_text(str(packages), "utf-8")
     return python
 
 
