@@ -25,12 +25,12 @@ from graphmem.consolidation.models import (
     UpdateEntity,
     parse_proposals,
 )
-from graphmem.consolidation.names import mentions_name
 from graphmem.consolidation.run_store import fetch_entities, list_rolled_back_proposals
 from graphmem.consolidation.verification import ProposalVerifier, VerificationResult
 from graphmem.memories.entity import Entity
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import Scope
+from graphmem.memories.names import mentions_name
 from graphmem.memories.saving import FactLoader
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations

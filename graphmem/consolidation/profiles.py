@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from graphmem.consolidation.models import RunStatus
 from graphmem.consolidation.profile_checks import MIN_SENTENCES, CitableFact, ProfileCheck
 from graphmem.consolidation.run_store import RunStore, RunUpdate, fetch_entities
-from graphmem.consolidation.statements import user_names
+from graphmem.consolidation.text_checks import user_names
 from graphmem.memories.decay import DECAY_RATES
 from graphmem.memories.entity import Entity
 from graphmem.memories.entity_profile import ProfileSentence, number_sentences
