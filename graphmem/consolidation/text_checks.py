@@ -32,6 +32,9 @@ _DIGITS = rf"\d[^\W_{UNSPACED_SCRIPTS}]*"
 _NUMBER = re.compile(rf"(?:(?<![\w.,:/-])-)?{_DIGITS}(?:[.,:/-]{_DIGITS})*")
 """A number, a date or a time as written, with the separators and the letters that belong to it."""
 
+_YEAR = re.compile(r"\d{4}(?=[./-])|(?<=[./-])\d{4}")
+"""The year of a date in digits."""
+
 _SENTENCE_ENDS = frozenset(".!?。！？:：")
 _MARKS = frozenset(",;:.!?、。，；：！？،؛؟।")
 _MEANINGFUL_PUNCTUATION = frozenset("%‰#@&/")
@@ -264,7 +267,9 @@ def _form(number: str) -> str:
     """Return how a number is written: as the name of a month, a date, a time, or plainly."""
     if not is_number(number):
         return "month"
-    return next((mark for mark in "/:" if mark in number), "-" if "-" in number[1:] else "plain")
+    if number.count(".") > 1:
+        return "date with points"
+    return next((mark for mark in "/:-" if mark in number[1:]), "plain")
 
 
 def find_changed_numbers(sources: Mapping[str, str], result: str, restated: Restated | None = None) -> str | None:
@@ -402,6 +407,7 @@ def find_untold(sources: Iterable[str], sentence: str, names: Iterable[str] = ()
     """
     sources, own = list(sources), _words(names)
     told = {token.key for text in sources for token in split_statement(text)} | own
+    told |= {part for key in told for part in _YEAR.findall(key)}
     words = [token.key for token in split_statement(sentence) if not token.is_mark]
     if numbers := [key for key in dict.fromkeys(words) if is_number(key) and key not in told]:
         return f"no source has {', '.join(numbers[:5])}"

@@ -60,14 +60,17 @@ class DbosTables:
                 jobs.queue_partition_key == partition,
                 jobs.status.in_(["ENQUEUED", "DELAYED", "PENDING"]),
                 jobs.workflow_uuid != job_id,
+                # One that waits for its time stands in the queue at that time, see `delay`.
+                sa.or_(jobs.status != "DELAYED", jobs.created_at < jobs.delay_until_epoch_ms),
             )
         )
         created_at = max(int(time.time() * 1000), (last or 0) + 1)
         connection.execute(self._status.update().where(jobs.workflow_uuid == job_id).values(created_at=created_at))
 
-    def delay(self, connection: sa.Connection, job_id: str, until_ms: int) -> None:
+    def delay(self, connection: sa.Connection, job_id: str, until_ms: int, *, keeps_place: bool = True) -> None:
         """Take a running job from its worker until a time, in milliseconds since 1970; its steps stay recorded.
 
+        A job that does not keep its place comes after the jobs of its partition that are queued before that time.
         DBOS has delays for new jobs only. Its count of attempts starts again, because it ends jobs that crash.
         """
         jobs = self._status.c
@@ -80,6 +83,7 @@ class DbosTables:
                 recovery_attempts=0,
                 started_at_epoch_ms=None,
                 owner_xid=None,
+                **({} if keeps_place else {"created_at": until_ms}),
             )
         )
 

@@ -342,7 +342,8 @@ class JobStore:
         with self.translate_errors():
             self.client.update_workflow_attributes(job_id, changes, merge=True)
             with self.engine.begin() as connection:
-                self.tables.delay(connection, job_id, int((time.time() + wait.seconds) * 1000))
+                until_ms = int((time.time() + wait.seconds) * 1000)
+                self.tables.delay(connection, job_id, until_ms, keeps_place=wait.cause is not WaitCause.ITS_TIME)
 
     def count_waits(self, job_id: str, cause: WaitCause) -> int:
         """Return how often a job has waited for something."""

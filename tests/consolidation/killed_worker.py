@@ -14,11 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from graphmem.consolidation.jobs import CONSOLIDATION_JOB
+
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.consolidation_job import ConsolidationJob
 from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.guards import LossLimits
-from graphmem.consolidation.jobs import CONSOLIDATION_JOB
 from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore
 from graphmem.jobs.kinds import JobHandler

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from graphmem.consolidation.jobs import CONSOLIDATION_JOB, NIGHTLY_STAGE_JOB, NightlyStagePayload, Stage
 
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.consolidation_job import RUN_WITHOUT_MODEL_REASON, ConsolidationJob
 from graphmem.consolidation.discovery import Discovery
-from graphmem.consolidation.jobs import CONSOLIDATION_JOB, NIGHTLY_STAGE_JOB, NightlyStagePayload, Stage
 from graphmem.consolidation.models import (
     ConsolidationRun,
     ProposalVerdict,
