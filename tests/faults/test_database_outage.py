@@ -18,8 +18,8 @@ from pydantic import SecretStr
 
 from graphmem.app.bootstrap import Services
 from graphmem.app.components import open_graph
-from graphmem.consolidation.jobs import CONSOLIDATION_JOB
 from graphmem.consolidation.maintenance import MAINTENANCE_JOB
+from graphmem.consolidation.service import CONSOLIDATION_JOB
 from graphmem.ingestion.jobs import EXTRACTION_JOB
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.kinds import JobKind
