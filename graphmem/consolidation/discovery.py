@@ -203,18 +203,18 @@ def rank_similar_names(entities: Sequence[NamedEntity], near: Mapping[tuple[str,
     `near` holds the pairs to compare, with the similarity of their vectors. A name that many share is left out.
     """
     by_id = {entity.id: entity for entity in entities}
-    matches: dict[str, list[tuple[NameMatch, str]]] = defaultdict(list)
+    matches: dict[str, dict[str, NameMatch]] = defaultdict(dict)
     for (one, other), similarity in near.items():
         if one != other and one in by_id and other in by_id:
             first, second = by_id[one], by_id[other]
             match = compare_name_lists(_names_of(first), first.type, _names_of(second), second.type, similarity)
             if match.verdict is not NameVerdict.DIFFERENT and match.reason not in _CONTAINING:
-                matches[one].append((match, other))
+                matches[one][other] = matches[other][one] = match
     pairs: dict[tuple[str, str], NameMatch] = {}
     for one, found in matches.items():
-        if len(found) <= MAX_BEARERS:
-            for match, other in sorted(found, key=lambda pair: (_descending(pair[0]), pair[1]))[:MAX_ALIKE]:
-                pairs[min(one, other), max(one, other)] = match
+        known = [other for other in found if max(len(found), len(matches[other])) <= MAX_BEARERS]
+        for other in sorted(known, key=lambda other: (_descending(found[other]), other))[:MAX_ALIKE]:
+            pairs[min(one, other), max(one, other)] = found[other]
     return sorted(pairs, key=lambda pair: (_descending(pairs[pair]), pair))
 
 
