@@ -17,8 +17,8 @@ from graphmem_api.app import create_app
 from pydantic import SecretStr
 
 from graphmem.app.bootstrap import Services
-from graphmem.consolidation.jobs import CONSOLIDATION_JOB
 from graphmem.consolidation.maintenance import MAINTENANCE_JOB
+from graphmem.consolidation.service import CONSOLIDATION_JOB
 from graphmem.ingestion.jobs import EXTRACTION_JOB
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.kinds import JobKind
