@@ -47,7 +47,7 @@ class ConversationIds:
 
     def answer_id(self, session_id: str, request: ChatRequest, answer: ChatAnswer) -> str:
         """Return the id of an answer, which follows from all turns before it and from its text."""
-        return self._message_id(session_id, request, len(request.turns), answer.said)
+        return self._message_id(session_id, request, len(request.turns), answer.text)
 
     def _message_id(self, session_id: str, request: ChatRequest, count: int, *more: str) -> str:
         turns = [[turn.role, turn.content] for turn in request.turns[:count]]
@@ -66,7 +66,7 @@ def messages_to_store(
     if request.asked:
         messages.append((ids.asked_id(session_id, request), "user", request.asked.content))
     if answer:
-        messages.append((ids.answer_id(session_id, request, answer), "assistant", answer.said))
+        messages.append((ids.answer_id(session_id, request, answer), "assistant", answer.text))
     return [
         {"id": message_id, "role": role, "content": content}
         for message_id, role, text in messages

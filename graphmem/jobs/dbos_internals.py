@@ -61,7 +61,11 @@ class DbosTables:
         delay = sa.case((jobs.status == "DELAYED", jobs.delay_until_epoch_ms))
         last, until = connection.execute(
             sa.select(sa.func.max(jobs.created_at), sa.func.max(delay)).where(
-                *self._is_in(queue, partition), jobs.status.in_(UNFINISHED), jobs.workflow_uuid != job_id
+                *self._is_in(queue, partition),
+                jobs.status.in_(UNFINISHED),
+                jobs.workflow_uuid != job_id,
+                # A job that waits for its time stands in the queue at that time, see `delay`.
+                sa.or_(jobs.status != "DELAYED", jobs.created_at < jobs.delay_until_epoch_ms),
             )
         ).one()
         values = {"created_at": max(int(time.time() * 1000), (last or 0) + 1)}
@@ -69,8 +73,19 @@ class DbosTables:
             values |= {"status": "DELAYED", "delay_until_epoch_ms": until}
         connection.execute(self._status.update().where(jobs.workflow_uuid == job_id).values(values))
 
-    def delay(self, connection: sa.Connection, job_id: str, queue: str, partition: str, until_ms: int) -> None:
+    def delay(
+        self,
+        connection: sa.Connection,
+        job_id: str,
+        queue: str,
+        partition: str,
+        until_ms: int,
+        *,
+        keeps_place: bool = True,
+    ) -> None:
         """Take a running job from its worker until a time, in milliseconds since 1970, and delay those behind it.
+
+        A job that does not keep its place delays none: it comes after those that are queued before that time.
 
         DBOS has delays for new jobs only. The steps of the job stay recorded; DBOS's count of its attempts starts
         again, because DBOS ends jobs that crash.
@@ -80,11 +95,18 @@ class DbosTables:
         connection.execute(
             self._status.update()
             .where(jobs.workflow_uuid == job_id, jobs.status == "PENDING")
-            .values(**delayed, recovery_attempts=0, started_at_epoch_ms=None, owner_xid=None)
+            .values(
+                **delayed,
+                recovery_attempts=0,
+                started_at_epoch_ms=None,
+                owner_xid=None,
+                **({} if keeps_place else {"created_at": until_ms}),
+            )
         )
-        connection.execute(
-            self._status.update().where(*self._is_in(queue, partition), jobs.status == "ENQUEUED").values(delayed)
-        )
+        if keeps_place:
+            connection.execute(
+                self._status.update().where(*self._is_in(queue, partition), jobs.status == "ENQUEUED").values(delayed)
+            )
 
     def _is_in(self, queue: str, partition: str) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
         jobs = self._status.c

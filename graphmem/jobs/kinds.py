@@ -90,12 +90,16 @@ class JobInterrupted(BaseException):
 
 
 class WaitCause(StrEnum):
-    """What a job waits for; the value is the attribute of the job that counts how often it has."""
+    """What a job waits for; the value is the attribute of the job that counts how often it has.
+
+    A job that waits for its time takes its place in its queue at that time: those queued meanwhile go first.
+    """
 
     OUTSIDE = "waits"
     DATABASE = "postponements"
     NEWER_WORKER = "handovers"
     EARLIER_JOB = "waits_behind"
+    ITS_TIME = "waits_for_time"
 
 
 class JobWaits(JobInterrupted):

@@ -346,7 +346,14 @@ class JobStore:
             self.client.update_workflow_attributes(job_id, changes, merge=True)
             with self.engine.begin() as connection:
                 until = int((time.time() + wait.seconds) * 1000)
-                self.tables.delay(connection, job_id, self.queue, str(status.authenticated_user), until)
+                self.tables.delay(
+                    connection,
+                    job_id,
+                    self.queue,
+                    str(status.authenticated_user),
+                    until,
+                    keeps_place=wait.cause is not WaitCause.ITS_TIME,
+                )
 
     def count_waits(self, job_id: str, cause: WaitCause) -> int:
         """Return how often a job has waited for something."""

@@ -17,8 +17,8 @@ from graphmem_api.app import create_app
 from pydantic import SecretStr
 
 from graphmem.app.bootstrap import Services
-from graphmem.consolidation.jobs import CONSOLIDATION_JOB
 from graphmem.consolidation.maintenance import MAINTENANCE_JOB
+from graphmem.consolidation.service import CONSOLIDATION_JOB
 from graphmem.ingestion.jobs import EXTRACTION_JOB
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.kinds import JobKind
@@ -38,7 +38,7 @@ KEY = "key-" + uuid.uuid4().hex
 @asynccontextmanager
 async def serving(settings: Settings, embedder: Embedder) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the API with its first key."""
-    settings = settings.model_copy(update={"api_key": SecretStr(KEY)})
+    settings = settings.model_copy(update={"admin_key": SecretStr(KEY)})
     async with (
         Services.open(settings, worker=False, embedder=embedder) as services,
         serve_app(create_app(services, settings)) as address,

@@ -20,11 +20,12 @@ from graphmem_api.dependencies import ServicesDep
 read_router = APIRouter(route_class=route_classes.ReadRoute, tags=["jobs"])
 write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["jobs"])
 
-JOB_PATH = "/v1/jobs/{job_id:segment}"
+JOBS_PATH = "/v1/jobs"
+JOB_PATH = JOBS_PATH + "/{job_id:segment}"
 
 
-@read_router.get("/v1/jobs", summary="List jobs")
-async def list_jobs(caller: Caller, services: ServicesDep, query: Annotated[JobListQuery, Query()]) -> Page[Job]:
+@read_router.get(JOBS_PATH, summary="List jobs")
+async def page(caller: Caller, services: ServicesDep, query: Annotated[JobListQuery, Query()]) -> Page[Job]:
     """List the jobs of a user or a space, or all of the tenant (admin), the newest first."""
     owner = None
     if query.space is not None:
