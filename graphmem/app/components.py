@@ -29,10 +29,8 @@ from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.sentence_transformers import CrossEncoderReranker
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.driver_tables import shrink_driver_tables
 from graphmem.neo4j.migrations import migrate
 from graphmem.neo4j.placed_graph import PlacedDatabase, PlacedGraph
-from graphmem.runtime import process
 from graphmem.runtime.artifacts import DownloadProgress
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.extras import ensure_extras
@@ -97,8 +95,6 @@ async def open_graph(settings: Settings, progress: StartProgress | None = None) 
     Raises ConfigurationError or DatabaseUnavailable with what to do.
     """
     progress = progress or StartProgress()
-    if process.is_own():
-        shrink_driver_tables()
     async with nullcontext() if settings.neo4j_uri else await _embedded_server(settings, progress) as server:
         found = _settings_of(server, settings) if server else settings
         password = found.neo4j_password.get_secret_value() if found.neo4j_password else ""

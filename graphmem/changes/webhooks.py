@@ -41,7 +41,6 @@ from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.work import working_for
 from graphmem.runtime.errors import Conflict, InvalidInput, NotFound, UserBeingForgotten
-from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.times import MICROSECOND, Clock
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.settling import wait_for_writer
@@ -313,7 +312,7 @@ class WebhookDelivery:
             days = f"{self.max_failing.total_seconds() / 86_400:g}"
             await self._disable(webhook, f"deliveries failed for {days} days: {last.reason}")
         else:
-            raise JobWaits(last.reason, RetryPolicy(pauses=RETRY_PAUSES).pause_after(count))
+            raise JobWaits(last.reason, RETRY_PAUSES[min(count, len(RETRY_PAUSES)) - 1])
 
     async def _disable(self, webhook: StoredWebhook, reason: str) -> None:
         _log.warning("a webhook is disabled", webhook_id=webhook.id, reason=reason)

@@ -22,7 +22,10 @@ PATIENCE_SECONDS = 1.5
 """Seconds that an operation waits before the database is asked whether it answers, and between two such questions."""
 
 PROBE_SECONDS = 3.0
-"""Seconds in which the database must answer the question."""
+"""Seconds in which the database must answer the question, and its server show that it is there."""
+
+STEP_SECONDS = 0.1
+"""Seconds at most that count of a time in which the process did not run, such as on a busy machine."""
 
 RECHECK_SECONDS = 0.5
 """Seconds between two questions to a database that has not answered."""
@@ -170,16 +173,12 @@ class Availability:
     async def _check_repeatedly(self) -> None:
         """Ask while operations wait, and while the database is silent."""
         loop = asyncio.get_running_loop()
-        slow_since: float | None = None
+        slow_seconds = 0.0
         while self._waiting or self._is_silent:
             answers, is_there = await asyncio.gather(_succeeds(self._ask), _succeeds(self._find))
-            now = loop.time()
-            if answers or not is_there or now - self._succeeded_at < PROGRESS_SECONDS:
-                slow_since = None
-            elif slow_since is None:
-                slow_since = now
-            is_slow = slow_since is not None and now - slow_since < SLOW_SECONDS
-            is_silent = not (answers or now - self._succeeded_at < PROGRESS_SECONDS or is_slow)
+            answers = answers or loop.time() - self._succeeded_at < PROGRESS_SECONDS
+            slow_seconds = 0.0 if answers or not is_there else slow_seconds + PROBE_SECONDS
+            is_silent = not answers and (not is_there or slow_seconds > SLOW_SECONDS)
             if is_silent is not self._is_silent:
                 self._is_silent = is_silent
                 log.warning("Neo4j does not answer" if is_silent else "Neo4j answers again")
@@ -195,12 +194,23 @@ class Availability:
 
 
 async def _succeeds(check: Callable[[], Awaitable[None]], seconds: float | None = None) -> bool:
-    """Return whether a check succeeds within `seconds` (`PROBE_SECONDS` by default)."""
+    """Return whether a check succeeds within `seconds` (`PROBE_SECONDS` by default).
+
+    Time in which this process did not run does not count: an answer may have come meanwhile.
+    """
+    left = PROBE_SECONDS if seconds is None else seconds
+    task = asyncio.ensure_future(check())
     try:
-        async with asyncio.timeout(PROBE_SECONDS if seconds is None else seconds):
-            await check()
+        while left > 0 and not task.done():
+            await asyncio.wait({task}, timeout=min(left, STEP_SECONDS))
+            left -= STEP_SECONDS
+        if not task.done():
+            return False
+        task.result()
     except (GraphmemError, OSError, TimeoutError):
         return False
+    finally:
+        task.cancel()
     return True
 
 

@@ -5,22 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
     retry_if_exception,
     stop_after_attempt,
-    wait_chain,
-    wait_fixed,
     wait_random_exponential,
 )
-from tenacity.wait import wait_base
 
 MAX_RETRY_AFTER_SECONDS = 30.0
 """Longest pause between two tries; a server that asks for a longer one is not asked again."""
@@ -83,8 +80,8 @@ def error_code(error: BaseException | None) -> str | None:
 class RetryPolicy:
     """How often something is tried, each time for `timeout` seconds, and how long the pauses between are, in seconds.
 
-    The pauses are random, at first up to `backoff`, then up to twice as long each time; or they are `pauses`, whose
-    last repeats. A longer one that an error asks for by `Retry-After` is respected up to `MAX_RETRY_AFTER_SECONDS`.
+    The pauses are random, at first up to `backoff`, then up to twice as long each time. A longer one that an error asks
+    for by `Retry-After` is respected up to `MAX_RETRY_AFTER_SECONDS`.
     """
 
     def __init__(
@@ -93,17 +90,12 @@ class RetryPolicy:
         timeout: float = 15.0,
         attempts: int = 4,
         backoff: float = 0.5,
-        pauses: Sequence[float] = (),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.timeout = timeout
         self.attempts = attempts
         self._sleep = sleep
-        self._wait: wait_base = (
-            wait_chain(*map(wait_fixed, pauses))
-            if pauses
-            else wait_random_exponential(multiplier=backoff, max=MAX_RETRY_AFTER_SECONDS)
-        )
+        self._wait = wait_random_exponential(multiplier=backoff, max=MAX_RETRY_AFTER_SECONDS)
 
     async def run(
         self,
@@ -128,12 +120,6 @@ class RetryPolicy:
             with attempt:
                 result = await work()
         return result
-
-    def pause_after(self, failures: int) -> float:
-        """Return the seconds before the next try of what waits elsewhere, such as a job, after so many failures."""
-        state = RetryCallState(cast(AsyncRetrying, None), None, (), {})
-        state.attempt_number = failures
-        return self._wait(state)
 
     def _wait_as_asked(self, state: RetryCallState) -> float:
         return max(self._wait(state), retry_after_seconds(_error_of(state)) or 0.0)

@@ -204,6 +204,21 @@ async def test_slow_database_is_waited_for_until_it_is_slow_for_too_long(monkeyp
         await graph.close()
 
 
+async def test_time_in_which_the_process_does_not_run_says_nothing_of_the_database(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("graphmem.neo4j.availability.PROBE_SECONDS", 0.5)
+
+    async def answer_soon() -> None:
+        await asyncio.sleep(0.15)
+
+    availability = Availability(answer_soon, answer_soon)
+    checking = asyncio.create_task(availability.check_server())
+    await asyncio.sleep(0.05)
+    time.sleep(1)  # noqa: ASYNC251 - as if the machine was busy
+    await checking
+
+
 @pytest.mark.parametrize("is_running", [True, False])
 async def test_server_on_this_machine_is_there_while_its_process_runs(is_running: bool) -> None:
     silent = await asyncio.start_server(lambda reader, writer: asyncio.sleep(60), "127.0.0.1", 0)
