@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
 from neo4j._codec.packstream import Structure
 from neo4j.time import DateTime
-from pydantic import BaseModel
 
+from graphmem.runtime.json_text import to_json as to_json
 from graphmem.runtime.times import to_epoch_pair
 
 Row = dict[str, Any]
@@ -65,14 +64,3 @@ def from_neo4j(value: Any) -> Any:
             return value
         return [from_neo4j(item) for item in value]
     return value
-
-
-def to_json(value: object) -> str:
-    """Return a value as compact JSON; times become ISO 8601 in UTC, models objects, other unknown types their `str`."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_encode)
-
-
-def _encode(value: object) -> object:
-    if isinstance(value, BaseModel):
-        return value.model_dump()
-    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else str(value)
