@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, TypeVar
 
@@ -91,8 +92,8 @@ def _describe_problem(value: object) -> str | None:
 
 
 def content_hash(content: str) -> str:
-    """Return the SHA-256 (hex) of the normalised statement, without its closing full stop or exclamation mark."""
-    return hashlib.sha256(normalise(content).rstrip(".!。 ").encode()).hexdigest()
+    """Return the SHA-256 (hex) of a statement as it is written, in NFC and without white space at its ends."""
+    return hashlib.sha256(unicodedata.normalize("NFC", content).strip().encode()).hexdigest()
 
 
 def name_key(name: str) -> str:

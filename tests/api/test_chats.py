@@ -37,8 +37,8 @@ Connect = Callable[..., openai.AsyncOpenAI]
 async def serving(settings: Settings, **changed: Any) -> AsyncIterator[httpx.AsyncClient]:
     """Serve with other settings, and yield a client with the first key."""
     settings = settings.model_copy(update=changed)
-    assert settings.api_key
-    key = {"Authorization": f"Bearer {settings.api_key.get_secret_value()}"}
+    assert settings.admin_key
+    key = {"Authorization": f"Bearer {settings.admin_key.get_secret_value()}"}
     async with (
         Services.open(settings, worker=False) as services,
         serve_app(create_app(services, settings)) as address,
