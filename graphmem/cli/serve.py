@@ -150,8 +150,8 @@ def _find_memory_of_tools(output: Output, settings: Settings, owner: Owner, sour
         return AsyncClient(target.key, target.server, attempts=2, trust_env=target.is_remote)
     if target.is_remote:
         raise InvalidInput(
-            "The source of what is saved is that of the key in GRAPHMEM_API_KEY: leave --as out, and use a key that was "
-            f"created with `graphmem keys create NAME --as {source_kind}`."
+            "The source of what is saved is that of the key in GRAPHMEM_API_KEY: leave --as out, and use a key that "
+            f"was created with `graphmem keys create NAME --as {source_kind}`."
         )
     given = validate_input(ApiKeyIn, {"name": "mcp", "role": KeyRole.AGENT, "source_kind": source_kind})
     key = make_local_agent_key("graphmem", owner, given.source_kind)
