@@ -18,7 +18,7 @@ from graphmem_api.app import create_app
 from graphmem.app.bootstrap import Services
 from graphmem.cli.app import app as command_line
 from graphmem.hooks.session import VARIABLES
-from graphmem.mcp.server import make_server
+from graphmem.mcp.server import MemoryServer
 from graphmem.runtime.settings import Settings
 from graphmem.user_data.export_document import export_json_schema
 from graphmem.user_data.export_writer import records_json_schema
@@ -102,7 +102,7 @@ def _not_called(*_: object) -> Any:
 async def tool_rows() -> list[str]:
     """Return a row for each tool of the MCP server."""
     rows = ["| tool | description |\n|---|---|"]
-    server = make_server(_not_called, _not_called)
+    server = MemoryServer(_not_called, can_ask=True)
     for tool in await server.list_tools():
         rows.append(f"| `{tool.name}` | {' '.join((tool.description or '').split())} |")
     return rows

@@ -48,7 +48,8 @@ async def reply(memory: GraphMemory, user_id: str, question: str) -> str | None:
 
 def result_text(result: Any) -> str | None:
     """Return the text of a tool's result, without the ids and times that this agent does not need."""
-    content = result.structured_content or {"hint": result.content[0].text}
+    text: str = result.content[0].text
+    content: dict[str, Any] = {"hint": text} if result.is_error else json.loads(text)
     memories = "\n".join(memory["content"] for memory in content.get("memories", []))
     return memories or content.get("confirmation") or content.get("reason") or content.get("hint")
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from graphmem.app.bootstrap import Services
     from graphmem.runtime.artifacts import DownloadProgress
     from graphmem.runtime.settings import Settings
+    from graphmem.tenants.access import ApiKey
 
 T = TypeVar("T")
 
@@ -85,6 +86,13 @@ class GraphMemory(AsyncClient):
                 _log.debug("the services cannot be opened", exc_info=True)
                 raise error from None  # it says what to do; what caused it is a hundred lines of the driver
             yield cls(services)
+
+    @classmethod
+    def of_key(cls, services: Services, key: ApiKey) -> Self:
+        """Return the memories that a key may use; its rights are checked as those of a request over HTTP."""
+        memory = cls(services, key.tenant, actor=key.id)
+        memory._caller = key
+        return memory
 
     def for_tenant(self, tenant: str) -> GraphMemory:
         """Return the same services for the users of another tenant."""

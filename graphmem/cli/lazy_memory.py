@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from graphmem.cli.command import Output
     from graphmem.graph_memory import GraphMemory
     from graphmem.runtime.settings import Settings
+    from graphmem.tenants.access import ApiKey
 
 T = TypeVar("T")
 
@@ -23,13 +25,20 @@ _USERS = "/v1/users/"
 
 
 class LazyMemory(AsyncClient):
-    """The memories of a tenant in this process."""
+    """The memories of a tenant in this process; with a `key` those that it may use.
 
-    def __init__(self, output: Output, tenant: str, settings: Settings, *, worker: bool = False) -> None:
+    Where opening fails, the next call tries again.
+    """
+
+    def __init__(
+        self, output: Output, tenant: str, settings: Settings, *, worker: bool = False, key: ApiKey | None = None
+    ) -> None:
         self._output = output
         self._tenant = tenant
         self._settings = settings
         self._worker = worker
+        self._key = key
+        self._opening = asyncio.Lock()
         self._stack = AsyncExitStack()
         self._memory: GraphMemory | None = None
 
@@ -41,14 +50,18 @@ class LazyMemory(AsyncClient):
         return await (await self._open())._send(call)
 
     async def _open(self) -> GraphMemory:
-        if self._memory is None:
-            from graphmem.graph_memory import GraphMemory
+        from graphmem.graph_memory import GraphMemory
 
-            services = await self._stack.enter_async_context(
-                open_services(self._output, worker=self._worker, settings=self._settings)
-            )
-            self._memory = GraphMemory(services, self._tenant, actor=COMMAND_LINE)
-        return self._memory
+        async with self._opening:
+            if self._memory is None:
+                services = await self._stack.enter_async_context(
+                    open_services(self._output, worker=self._worker, settings=self._settings)
+                )
+                if self._key is None:
+                    self._memory = GraphMemory(services, self._tenant, actor=COMMAND_LINE)
+                else:
+                    self._memory = GraphMemory.of_key(services, self._key)
+            return self._memory
 
     async def aclose(self) -> None:
         """Close the services."""

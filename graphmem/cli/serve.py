@@ -8,16 +8,23 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, nullcontext
+from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from graphmem.cli.command import Open, Output, Tenant, User, command, read_settings
+from graphmem.cli.lazy_memory import LazyMemory
 from graphmem.cli.local_server import find_local_server, new_secret, record_server
-from graphmem.cli.startup import open_services, refuse_server
-from graphmem.runtime.errors import ConfigurationError
+from graphmem.cli.startup import find_target, open_services
+from graphmem.client.async_client import AsyncClient
+from graphmem.runtime.errors import ConfigurationError, InvalidInput
 from graphmem.runtime.process import prepare_server, settle
+from graphmem.runtime.validation import validate_input
+from graphmem.tenants.access import ApiKeyIn, KeyRole
+from graphmem.tenants.owners import Owner, make_owner
+from graphmem.tenants.tokens import make_local_agent_key
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -59,6 +66,7 @@ async def serve(
     prepare_server()
     from graphmem_api.app import create_app
 
+    from graphmem.graph_memory import GraphMemory
     from graphmem.mcp.http import mount
 
     settings = read_settings(host=host, port=port)
@@ -75,7 +83,10 @@ async def serve(
             for advice in _advise(settings):
                 output.note(advice)
             served = create_app(services, settings, secret)
-            async with mount(served, services, settings), _in_background(_warm_up(services, output)):
+            async with (
+                mount(served, services, settings, partial(GraphMemory.of_key, services)),
+                _in_background(_warm_up(services, output)),
+            ):
                 await _serve(served, listener)
 
 
@@ -120,12 +131,31 @@ async def mcp(
     ] = "user",
     tenant: Tenant = "default",
 ) -> None:
-    """Serve one user's memory as MCP tools over standard input and output."""
+    """Serve one user's memory as MCP tools over standard input and output.
+
+    The tools use the server that other commands use; without one, this process opens the memory at the first call.
+    """
     from graphmem.mcp.server import run_stdio
 
     settings = read_settings()
-    refuse_server(output, settings, "`graphmem mcp` serves memory")
-    await run_stdio(settings, user, tenant, source_kind)
+    memory = _find_memory_of_tools(output, settings, make_owner(tenant, user), source_kind)
+    async with memory:
+        await run_stdio(memory, user, can_ask=not isinstance(memory, LazyMemory) or settings.has_model)
+
+
+def _find_memory_of_tools(output: Output, settings: Settings, owner: Owner, source_kind: str) -> AsyncClient:
+    """Return the client for the tools of a user, whose statements count as those of a source."""
+    target = find_target(output.flags, settings, owner.tenant)
+    if target.server is not None and source_kind == "user":
+        return AsyncClient(target.key, target.server, attempts=2, trust_env=target.is_remote)
+    if target.is_remote:
+        raise InvalidInput(
+            "The source of what is saved is that of the key in GRAPHMEM_API_KEY: leave --as out, and use a key that "
+            f"was created with `graphmem keys create NAME --as {source_kind}`."
+        )
+    given = validate_input(ApiKeyIn, {"name": "mcp", "role": KeyRole.AGENT, "source_kind": source_kind})
+    key = make_local_agent_key("graphmem", owner, given.source_kind)
+    return LazyMemory(output, owner.tenant, settings, key=key)
 
 
 @command(app, "worker")

@@ -11,16 +11,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from graphmem.mcp.arguments import Connection
     from graphmem.mcp.http import make_app, mount
-    from graphmem.mcp.server import make_server, open_tool_client, run_stdio
+    from graphmem.mcp.server import MemoryServer, open_tool_client, run_stdio
 
-__all__ = ["Connection", "make_app", "make_server", "mount", "open_tool_client", "run_stdio"]
+__all__ = ["MemoryServer", "make_app", "mount", "open_tool_client", "run_stdio"]
 
 _MODULE_BY_NAME = {
-    "Connection": "graphmem.mcp.arguments",
+    "MemoryServer": "graphmem.mcp.server",
     "make_app": "graphmem.mcp.http",
-    "make_server": "graphmem.mcp.server",
     "mount": "graphmem.mcp.http",
     "open_tool_client": "graphmem.mcp.server",
     "run_stdio": "graphmem.mcp.server",

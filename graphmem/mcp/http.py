@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Self
@@ -16,20 +16,25 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graphmem.app.bootstrap import Services
-from graphmem.mcp.arguments import Connection, resolve_connection
-from graphmem.neo4j.availability import limit_database_time
-from graphmem.runtime.errors import GraphmemError, InvalidInput
+from graphmem.runtime.errors import Forbidden, GraphmemError, InvalidInput
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.validation import PROBLEM_MEDIA_TYPE, problem_document, problem_headers
+from graphmem.tenants.access import ApiKey
+from graphmem.tenants.owners import make_owner
 from graphmem.tenants.tokens import parse_bearer_token
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import Context as ToolCall
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
+    from graphmem.client import AsyncClient
+    from graphmem.mcp.tools import UserMemory
 
 CONNECTION_KEY = "graphmem.connection"
-"""Where the scope of a request holds its connection."""
+"""Where the scope of a request holds the client and the user that its connection is fixed to."""
+
+MakeClient = Callable[[ApiKey], "AsyncClient"]
+"""Returns a client of the application in this process that calls with a key."""
 
 
 class HttpSessions:
@@ -79,12 +84,9 @@ class HttpSessions:
     def _make_manager(self) -> StreamableHTTPSessionManager:
         from mcp.server.transport_security import TransportSecuritySettings
 
-        from graphmem.mcp.server import make_server
+        from graphmem.mcp.server import MemoryServer
 
-        async def get_services() -> Services:
-            return self._services
-
-        server = make_server(get_services, _request_connection, can_ask=self._services.answers.has_model)
+        server = MemoryServer(_request_connection, can_ask=self._services.answers.has_model)
         # Web pages cannot send a key, which every request needs: the protection against DNS rebinding is not needed.
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         server.streamable_http_app(
@@ -96,27 +98,27 @@ class HttpSessions:
         return server.session_manager
 
 
-def _request_connection(call: ToolCall) -> Connection:
+def _request_connection(call: ToolCall) -> UserMemory:
+    from graphmem.mcp.tools import UserMemory  # loads the protocol, which the first request has done by now
+
     request = call.request_context.request
     assert request is not None
-    connection: Connection = request.scope[CONNECTION_KEY]
-    return connection
+    client, user_id = request.scope[CONNECTION_KEY]
+    return UserMemory(client, user_id)
 
 
 MCP_PATH = "/mcp"
-DATABASE_SECONDS = 30.0
-"""Seconds that the database may work for one request."""
 
 
 @asynccontextmanager
-async def mount(app: Starlette, services: Services, settings: Settings) -> AsyncIterator[None]:
+async def mount(app: Starlette, services: Services, settings: Settings, make_client: MakeClient) -> AsyncIterator[None]:
     """Serve the tools under `/mcp` of an application while the context lasts.
 
     Requests share no state, so that any process can answer any of them. The
     application must handle GraphmemError, as the HTTP API does.
     """
     async with HttpSessions.open(services, settings.max_body_bytes) as sessions:
-        authenticated = McpAuthMiddleware(services, sessions.handle)
+        authenticated = McpAuthMiddleware(services, sessions.handle, make_client)
         routes = [Route(path, authenticated, methods=["POST"]) for path in (MCP_PATH, MCP_PATH + "/{user_id:path}")]
         app.router.routes.extend(routes)
         try:
@@ -126,11 +128,11 @@ async def mount(app: Starlette, services: Services, settings: Settings) -> Async
                 app.router.routes.remove(route)
 
 
-def make_app(services: Services, settings: Settings) -> Starlette:
+def make_app(services: Services, settings: Settings, make_client: MakeClient) -> Starlette:
     """Return an application that serves the tools alone; it neither opens nor closes the services."""
 
     def lifespan(app: Starlette) -> AbstractAsyncContextManager[None]:
-        return mount(app, services, settings)
+        return mount(app, services, settings, make_client)
 
     return Starlette(exception_handlers={GraphmemError: _respond_to_error}, lifespan=lifespan)
 
@@ -138,9 +140,10 @@ def make_app(services: Services, settings: Settings) -> Starlette:
 class McpAuthMiddleware:
     """Accepts requests whose key has access to the user in their path."""
 
-    def __init__(self, services: Services, inner: ASGIApp) -> None:
+    def __init__(self, services: Services, inner: ASGIApp, make_client: MakeClient) -> None:
         self._services = services
         self._inner = inner
+        self._make_client = make_client
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request; raise Unauthenticated, RateLimited or Forbidden."""
@@ -148,9 +151,24 @@ class McpAuthMiddleware:
         token = parse_bearer_token(request.headers.get("authorization"))
         key = await self._services.keys.authenticate(token, request.client.host if request.client else "")
         scope.setdefault("state", {})["caller"] = key
-        scope[CONNECTION_KEY] = resolve_connection(key, _user_id_in_path(scope))
-        with limit_database_time(DATABASE_SECONDS):
-            await self._inner(scope, receive, send)
+        user_id = resolve_user(key, _user_id_in_path(scope))
+        scope[CONNECTION_KEY] = self._make_client(key), user_id
+        await self._inner(scope, receive, send)
+
+
+def resolve_user(key: ApiKey, user_id: str | None) -> str:
+    """Return the user in the path, or else the only one that a key is bound to.
+
+    Raises Forbidden when the key has no access to the user, or is bound to no single user and the path names none, and
+    InvalidInput for an id that cannot be one.
+    """
+    if user_id is None:
+        if key.users is None or len(key.users) != 1:
+            raise Forbidden("The key is not bound to exactly one user: name the user in the path, as in /mcp/<user>.")
+        user_id = key.users[0]
+    if not key.can_access(user_id):
+        raise Forbidden("This key has no access to that user.")
+    return make_owner(key.tenant, user_id).user_id
 
 
 def _user_id_in_path(scope: Scope) -> str | None:

@@ -1,448 +1,425 @@
-"""The tools for memories and conversations; a model chooses between tools by their names and docstrings."""
+"""The tools for models: each is one call of the client, and answers with what a model needs of the result.
+
+A model chooses between tools by their names and docstrings, and pays for every token of them and of their answers.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+import json
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 from mcp.server.mcpserver import Context as ToolCall
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from graphmem.ask.models import AskRequest
-from graphmem.client.inputs import without_none
-from graphmem.context.models import (
-    DEFAULT_TOKEN_BUDGET,
-    AnswerScore,
-    ContextFeedbackResult,
-    ContextRequest,
-    EnhancedReply,
-    EnhanceIn,
-)
-from graphmem.mcp import arguments
-from graphmem.mcp.arguments import Connection
-from graphmem.mcp.tool_results import (
-    NOTHING_FOUND_HINT,
-    AnswerResult,
-    ContextResult,
-    EntityLookupResult,
-    EntityResult,
-    MemoryHistoryResult,
-    MemoryResult,
-    MemorySearchResult,
-    MemoryVersionResult,
-    SaveMemoryResult,
-    SessionSummaryResult,
-)
-from graphmem.memories.filters import MemoryFilters
-from graphmem.memories.memory import MemoryIn, MemoryPatch, MemoryStatus, MemoryType
+from graphmem.memories.memory import Memory, SaveAction, SaveResult, Scope
 from graphmem.runtime.errors import Forbidden, GraphmemError, InvalidInput
 from graphmem.runtime.tracing import span
-from graphmem.runtime.validation import validate_input
-from graphmem.search.models import SearchQuery
-from graphmem.tenants.scopes import ReadScope
-from graphmem.tenants.spaces import SpaceRole
 
 if TYPE_CHECKING:
-    from graphmem.app.bootstrap import Services
+    from graphmem.client import AsyncClient
+    from graphmem.search.models import MessageHit
+
+NOTHING_FOUND = "Nothing is remembered about this: ask the user, or look in other sources."
+ONLY_MESSAGES = "No memory fits; these are messages of earlier conversations."
+
+MAX_TEXT = 600
+"""Most characters of a memory or a message in an answer; a longer one is cut."""
+
+MAX_ANSWER = 16_000
+"""Most characters of an answer; a longer list is cut, and the answer says so."""
+
+MAX_SHOWN_CONFLICTS = 3
+"""Most memories that a save shows as contradicted by what it saved."""
+
+MEMORY_TYPES = (
+    "fact, preference, plan, feeling, recommendation, open_loop, conversation_summary, persona, personal_info"
+)
+
+_NON_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]+")
+
+Content = Annotated[str, Field(description="One self-contained sentence in the third person, with names.")]
+MemoryId = Annotated[str, Field(description="Id of a memory, from search_memory.")]
+Tags = Annotated[list[str], Field(description="Topics.")]
+Share = Annotated[float, Field(ge=0, le=1)]
+Limit = Annotated[int, Field(ge=1, le=50)]
+Time = Annotated[str | None, Field(description="RFC 3339 with offset.")]
+AsOf = Annotated[str | None, Field(description="Answer for this time, RFC 3339; default: now.")]
+SessionId = Annotated[str | None, Field(description="Id of this conversation, if it is stored.")]
 
 
-class ConnectedTools:
-    """A group of tools of one server; `get_connection` names the user of each call."""
+@dataclass(frozen=True, slots=True)
+class UserMemory:
+    """The memory that a connection is fixed to: a client, in this process or over HTTP, and the user."""
 
-    def __init__(
-        self, get_services: Callable[[], Awaitable[Services]], get_connection: Callable[[ToolCall], Connection]
-    ) -> None:
-        self._get_services = get_services
-        self._get_connection = get_connection
+    client: AsyncClient
+    user_id: str
 
+
+GetMemory = Callable[[ToolCall], UserMemory]
+"""Returns the memory that a tool call is about; no argument of a tool names it."""
 
 P = ParamSpec("P")
-T = TypeVar("T")
 
 
-def raise_tool_errors(tool: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Turn the errors of graphmem into tool errors, whose text the model reads."""
+def answers(tool: Callable[P, Awaitable[Mapping[str, Any]]]) -> Callable[P, Coroutine[Any, Any, str]]:
+    """Make a tool answer with compact JSON, and with tool errors, whose text the model reads."""
 
     @functools.wraps(tool)
-    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+    async def run(*args: P.args, **kwargs: P.kwargs) -> str:
         try:
             with span(f"tool {tool.__name__}"):
-                return await tool(*args, **kwargs)
+                return to_json(await tool(*args, **kwargs))
         except GraphmemError as error:
             later = f" Try again in {error.retry_after} s." if error.retry_after else ""
             raise ToolError(f"{error.title}: {error.detail}{later}") from error
 
+    run.__annotations__ = {**tool.__annotations__, "return": str}
     return run
 
 
-class MemoryTools(ConnectedTools):
-    """The tools of one server that read and write memories."""
+class MemoryTools:
+    """The tools of one server."""
 
-    @raise_tool_errors
+    def __init__(self, get_memory: GetMemory) -> None:
+        self._get_memory = get_memory
+
+    @answers
     async def save_memory(
         self,
         call: ToolCall,
-        content: arguments.Content,
-        type: arguments.TypeArgument = MemoryType.FACT,
-        scope: arguments.UserScope = None,
-        domain: arguments.DomainArgument = None,
-        topic_tags: arguments.TopicTags = [],  # noqa: B006 - a schema's default, never changed
-        valid_at: arguments.ValidAt = None,
-        expires_at: arguments.ExpiresAt = None,
-        space: arguments.SpaceArgument = None,
-    ) -> SaveMemoryResult:
-        """Save what the user explicitly asks you to remember: "remember …", "don't forget …".
+        content: Content,
+        type: Annotated[str, Field(description=f"One of {MEMORY_TYPES}.")] = "fact",
+        topic_tags: Tags = [],  # noqa: B006 - a schema's default, never changed
+        confidence: Annotated[Share, Field(description="1: the user said so; less when you infer.")] = 1.0,
+        importance: Share = 0.5,
+        about: Annotated[list[str], Field(description="Names of who or what it is about, besides the user.")] = [],  # noqa: B006
+        domain: Annotated[str | None, Field(description="Area in which alone it matters, such as cooking.")] = None,
+        scope: Annotated[str | None, Field(description="profile, domain, or episodic: this conversation only.")] = None,
+        valid_at: Annotated[str | None, Field(description="Since when it is true, RFC 3339 with offset.")] = None,
+        invalid_at: Annotated[str | None, Field(description="Until when.")] = None,
+        expires_at: Annotated[str | None, Field(description="When to stop recalling it.")] = None,
+        supersedes: Annotated[list[str], Field(description="Ids of memories that it replaces.")] = [],  # noqa: B006
+        space: Annotated[str | None, Field(description="Id of the shared space to save it in.")] = None,
+    ) -> Mapping[str, Any]:
+        """Save one statement worth knowing in later conversations, or what the user asks you to remember.
 
-        Afterwards tell the user so with the `confirmation` of the answer, in their language. When the answer has a
-        `reason` instead, it was not saved: say why and promise nothing.
+        Call it once for each statement. Not for small talk, temporary states or secrets. If the user asked for it, tell
+        them the `confirmation`; a `reason` instead means that it was not saved. If `may_contradict` lists a memory that
+        is outdated now, save again with its id in `supersedes`.
         """
         statement = {
             "content": content,
             "type": type,
-            "scope": scope,
-            "domain": domain,
             "tags": topic_tags,
-            "valid_at": valid_at,
-            "expires_at": expires_at,
-            "space": space,
-            "confidence": 1.0,
-            "importance": 0.8,
-        }
-        return await self._save(call, statement, f"Noted, I'll remember: {content}")
-
-    @raise_tool_errors
-    async def upsert_memories(
-        self,
-        call: ToolCall,
-        type: arguments.TypeArgument,
-        content: arguments.Content,
-        confidence: arguments.Confidence,
-        topic_tags: arguments.TopicTags = [],  # noqa: B006 - a schema's default, never changed
-        importance: arguments.Importance = 0.5,
-        about: arguments.EntityNames = [],  # noqa: B006 - a schema's default, never changed
-        domain: arguments.DomainArgument = None,
-        valid_at: arguments.ValidAt = None,
-        invalid_at: arguments.InvalidAt = None,
-        supersedes: arguments.SupersededIds = [],  # noqa: B006 - a schema's default, never changed
-        space: arguments.SpaceArgument = None,
-    ) -> SaveMemoryResult:
-        """Save one statement from this conversation that is worth knowing in later ones.
-
-        Call it once for each statement; one that is known already is strengthened, not stored twice. When a statement
-        makes an earlier one outdated, give that one's id in `supersedes`. Not for small talk, temporary states or
-        secrets.
-        """
-        statement = {
-            "type": type,
-            "content": content,
             "confidence": confidence,
-            "tags": topic_tags,
             "importance": importance,
             "entities": [{"name": name} for name in about],
             "domain": domain,
+            "scope": scope,
             "valid_at": valid_at,
             "invalid_at": invalid_at,
+            "expires_at": expires_at,
             "supersedes": supersedes,
             "space": space,
         }
         return await self._save(call, statement)
 
-    @raise_tool_errors
+    @answers
     async def search_memory(
         self,
         call: ToolCall,
-        query: arguments.Query,
-        filters: arguments.SearchFilters | None = None,
-        limit: arguments.Limit = 5,
-        min_score: arguments.MinScore = 0.0,
-        cut: arguments.CutArgument = "none",
-        spaces: arguments.SpacesArgument = "all",
-    ) -> MemorySearchResult:
+        query: Annotated[str, Field(description="What to look for, in plain words.")],
+        filters: Annotated[
+            dict[str, Any],
+            Field(
+                description="Any of: types [], tags {any, all, none}, entity, domain, scope, metadata {}, "
+                "min_confidence, min_importance, created_after, created_before, valid_as_of, known_as_of."
+            ),
+        ] = {},  # noqa: B006
+        limit: Limit = 5,
+        cut: Annotated[str, Field(description="auto: only what fits, possibly nothing; none: the nearest.")] = "none",
+        min_score: Share = 0.0,
+    ) -> Mapping[str, Any]:
         """Search what is remembered about the user, by meaning and words, before you answer.
 
-        Use it whenever the answer may depend on the user, their people, plans, preferences or earlier conversations,
-        and before you ask them something they may have told already. Look here first and in other sources only when
-        nothing fits; `metadata` of a memory may point to one.
+        Use it whenever the answer may depend on the user, their people, plans, preferences or earlier conversations.
+        Look here first, in other sources only when nothing fits.
         """
-        connection = self._get_connection(call)
-        asked = {"query": query, "limit": limit, "min_score": min_score, "cut": cut, "reinforce": connection.can_write}
-        search_query = validate_input(SearchQuery, {**_given_filters(filters), **asked})
-        services = await self._get_services()
-        scope = await services.rights.read_scope(connection.owner, connection.key, spaces)
-        response = await services.retrieval.search(scope, search_query)
-        memories = [MemoryResult.from_memory(hit.memory, round(hit.score, 4)) for hit in response.results]
-        return MemorySearchResult(memories=memories, hint=None if memories else NOTHING_FOUND_HINT)
+        memory = self._get_memory(call)
+        given: Any = {**filters, "limit": limit, "cut": cut, "min_score": min_score, "include_messages": True}
+        response = await memory.client.search(memory.user_id, query, **given)
+        found = [_describe(hit.memory, score=round(hit.score, 2)) for hit in response.results]
+        if found:
+            return {"memories": found}
+        messages = [_describe_message(hit) for hit in response.messages[:limit]]
+        return {"messages": messages, "hint": ONLY_MESSAGES if messages else NOTHING_FOUND}
 
-    @raise_tool_errors
-    async def update_memory(
-        self,
-        call: ToolCall,
-        memory_id: arguments.MemoryId | None = None,
-        content: arguments.Content | None = None,
-        type: arguments.TypeArgument | None = None,
-        topic_tags: arguments.TopicTags | None = None,
-        confidence: arguments.Confidence | None = None,
-        importance: arguments.Importance | None = None,
-        valid_at: arguments.ValidAt = None,
-        invalid_at: arguments.InvalidAt = None,
-        key: Annotated[str, Field(description="Instead of memory_id: an attribute, such as server_os.")] = "",
-        value: Annotated[str, Field(description="With key: its value from now on, such as Ubuntu 22.")] = "",
-    ) -> SaveMemoryResult:
-        """Correct a memory that is wrong or incomplete, by its id; the earlier version stays in its history.
-
-        With `key` and `value` instead, set an attribute of the user that has one value at a time; its earlier value
-        stays in history. When a statement was correct but the world has changed, use upsert_memories with `supersedes`.
-        """
-        changes = {
-            "content": content,
-            "type": type,
-            "tags": topic_tags,
-            "confidence": confidence,
-            "importance": importance,
-            "valid_at": valid_at,
-            "invalid_at": invalid_at,
-        }
-        changes = {name: change for name, change in changes.items() if change is not None}
-        if memory_id is None:
-            if not key or not value or changes:
-                raise InvalidInput("Give memory_id and the fields to change, or only key and value.")
-            return await self._save(call, _attribute_statement(key, value))
-        if key or value:
-            raise InvalidInput("Give memory_id and the fields to change, or only key and value, not both.")
-        patch = validate_input(MemoryPatch, changes)
-        services, connection, scope = await self._require_changeable(call, memory_id)
-        changed = await services.memories.patch(
-            scope, memory_id, patch, actor=connection.actor, kind=connection.changes_as
-        )
-        if changed.status is MemoryStatus.CONTESTED:
-            return SaveMemoryResult(
-                action="contest", memory_id=changed.id, reason="a more trusted source says otherwise: ask the user"
-            )
-        return SaveMemoryResult(action="update", memory_id=changed.id, confirmation=f"Noted: {changed.content}")
-
-    @raise_tool_errors
-    async def delete_memory(self, call: ToolCall, memory_id: arguments.MemoryId) -> MemoryResult:
-        """End a memory when the user retracts it or asks you to forget it; it is no longer recalled.
-
-        Find its id with search_memory first. Its history stays; only an administrator can erase it.
-        """
-        services, connection, scope = await self._require_changeable(call, memory_id)
-        deleted = await services.memories.delete(scope, memory_id, actor=connection.actor, kind=connection.changes_as)
-        return MemoryResult.from_memory(deleted)
-
-    @raise_tool_errors
+    @answers
     async def lookup_entity(
         self,
         call: ToolCall,
-        text: Annotated[str, Field(description="A name, or any text that names people, places or things.")],
-        limit: arguments.Limit = 10,
-        filters: arguments.SearchFilters | None = None,
-        valid_as_of: arguments.ValidAsOf = None,
-        known_as_of: arguments.KnownAsOf = None,
-        spaces: arguments.SpacesArgument = "all",
-    ) -> EntityLookupResult:
-        """Look up what is known about the people, places and things that a text names; the fastest tool.
+        text: Annotated[str, Field(description="A name, or a text that names people, places or things.")],
+        limit: Limit = 10,
+        valid_as_of: AsOf = None,
+        known_as_of: AsOf = None,
+    ) -> Mapping[str, Any]:
+        """Look up what is known about the people, places and things that a text names; the fastest tool."""
+        memory = self._get_memory(call)
+        times: Any = _given(valid_as_of=valid_as_of, known_as_of=known_as_of)
+        response = await memory.client.lookup(memory.user_id, text, limit=limit, **times)
+        entities = [
+            _given(
+                id=match.entity.id,
+                name=match.entity.name,
+                type=match.entity.type,
+                aliases=match.entity.aliases,
+                profile=match.profile and match.profile.content,
+                memories=[_describe(one) for one in match.memories],
+            )
+            for match in response.entities
+        ]
+        return {"entities": entities} if entities else {"hint": NOTHING_FOUND}
 
-        Use it when a name comes up. It matches names and nicknames, not meanings: for those use search_memory.
+    @answers
+    async def update_memory(
+        self,
+        call: ToolCall,
+        memory_id: Annotated[str | None, Field(description="Id of the memory to correct.")] = None,
+        content: Annotated[str | None, Field(description="What it should say.")] = None,
+        type: str | None = None,
+        topic_tags: list[str] | None = None,
+        confidence: Share | None = None,
+        importance: Share | None = None,
+        valid_at: Time = None,
+        invalid_at: Time = None,
+        key: Annotated[str | None, Field(description="Instead of memory_id: an attribute, such as server_os.")] = None,
+        value: Annotated[str | None, Field(description="With key: its value from now on.")] = None,
+    ) -> Mapping[str, Any]:
+        """Correct a memory that is wrong or incomplete; its history stays.
+
+        With `key` and `value` instead, set an attribute of the user. When a statement was true but the world has
+        changed, use save_memory with `supersedes`.
         """
-        connection = self._get_connection(call)
-        services = await self._get_services()
-        response = await services.retrieval.lookup(
-            await services.rights.read_scope(connection.owner, connection.key, spaces),
-            text,
-            limit,
-            filters=validate_input(
-                MemoryFilters,
-                {**_given_filters(filters), **without_none(valid_as_of=valid_as_of, known_as_of=known_as_of)},
-            ),
-            reinforce=connection.can_write,
+        changes: Any = _given(
+            content=content,
+            type=type,
+            tags=topic_tags,
+            confidence=confidence,
+            importance=importance,
+            valid_at=valid_at,
+            invalid_at=invalid_at,
         )
-        entities = [EntityResult.from_match(match) for match in response.entities]
-        return EntityLookupResult(entities=entities, hint=None if entities else NOTHING_FOUND_HINT)
+        if memory_id is None and key and value and not changes:
+            return await self._save(call, _attribute_statement(key, value))
+        if memory_id is None or not changes or key or value:
+            raise InvalidInput("Give memory_id and the fields to change, or only key and value.")
+        memory = await self._require_own(call, memory_id)
+        changed = await memory.client.update(memory.user_id, memory_id, **changes)
+        if changed.status == "contested":
+            return {"memory_id": changed.id, "reason": "a more trusted source says otherwise: ask the user"}
+        return {"memory_id": changed.id, "confirmation": f"Noted: {_cut(changed.content)}"}
 
-    @raise_tool_errors
-    async def memory_history(self, call: ToolCall, memory_id: arguments.MemoryId) -> MemoryHistoryResult:
-        """Read every version of a memory, oldest first: what was believed when, why it ended, what replaced it.
+    @answers
+    async def delete_memory(self, call: ToolCall, memory_id: MemoryId) -> Mapping[str, Any]:
+        """End a memory when the user takes it back or asks you to forget it; only its history stays."""
+        memory = await self._require_own(call, memory_id)
+        return {"deleted": _describe(await memory.client.delete(memory.user_id, memory_id))}
 
-        Use it when the user asks what was true before, since when something is true, or why you believe it.
+    @answers
+    async def memory_history(self, call: ToolCall, memory_id: MemoryId) -> Mapping[str, Any]:
+        """Read every version of a memory, oldest first: what was believed when, why it ended, what replaced it."""
+        memory = self._get_memory(call)
+        return {
+            "versions": [
+                {
+                    "version": version.version,
+                    **_describe(version),
+                    **_given(
+                        ended_at=_time(version.expired_at), ended_reason=version.ended_reason, ended_by=version.ended_by
+                    ),
+                }
+                for version in await memory.client.history(memory.user_id, memory_id)
+            ]
+        }
+
+    @answers
+    async def get_context(
+        self,
+        call: ToolCall,
+        question: Annotated[str | None, Field(description="What the user asks, in their words.")] = None,
+        session_id: SessionId = None,
+        domain: Annotated[str | None, Field(description="Area the question is about.")] = None,
+        token_budget: Annotated[int, Field(ge=1, le=100_000)] = 2_000,
+        valid_as_of: AsOf = None,
+        known_as_of: AsOf = None,
+    ) -> Mapping[str, Any]:
+        """Get what is known that helps with a question, as one text; without a question, what opens a conversation.
+
+        `sufficient` says whether memory holds an answer. Greet with `greeting`, come back to `open_loops`.
         """
-        services, connection = await self._get_services(), self._get_connection(call)
-        scope = await services.rights.read_scope(connection.owner, connection.key)
-        versions = await services.memories.history(scope, memory_id)
-        return MemoryHistoryResult(versions=[MemoryVersionResult.from_version(version) for version in versions])
-
-    async def _save(
-        self, call: ToolCall, statement: dict[str, Any], confirmation: str | None = None
-    ) -> SaveMemoryResult:
-        connection = self._get_connection(call)
-        memories = [validate_input(MemoryIn, statement)]
-        services = await self._get_services()
-        owner = connection.writable_owner
-        named = [memory.space for memory in memories if memory.space is not None]
-        spaces = await services.rights.find_places(owner, connection.key, named, SpaceRole.WRITER)
-        key = connection.key
-        if key is not None:
-            await services.trust.check_claims(key, [memory.source.kind for memory in memories if memory.source])
-        [result] = await services.memories.save(
-            owner, memories, actor=connection.actor, kind=key.source_kind if key else "user", spaces=spaces
+        memory = self._get_memory(call)
+        given: Any = _given(
+            session_id=session_id,
+            domain=domain,
+            token_budget=token_budget,
+            valid_as_of=valid_as_of,
+            known_as_of=known_as_of,
         )
-        return SaveMemoryResult.from_result(result, confirmation)
+        response = await memory.client.context(memory.user_id, question, **given)
+        hints = response.personalization_hints
+        return _given(
+            preamble=response.preamble,
+            context_id=response.context_id,
+            sufficient=hints.knowledge.sufficient,
+            pointers=hints.knowledge.pointers,
+            greeting=hints.greeting,
+            open_loops=hints.open_loops,
+            past_fixes=[{"content": fix.content, "outcome": fix.outcome} for fix in hints.past_solutions],
+        )
 
-    async def _require_changeable(self, call: ToolCall, memory_id: str) -> tuple[Services, Connection, ReadScope]:
-        """Return what changing a memory takes: the services, the connection and the scope in which it is.
+    @answers
+    async def ask_memory(
+        self,
+        call: ToolCall,
+        question: Annotated[str, Field(description="One question, in full.")],
+        session_id: SessionId = None,
+        valid_as_of: AsOf = None,
+        known_as_of: AsOf = None,
+    ) -> Mapping[str, Any]:
+        """Ask memory a question that takes several memories together, such as how many, how long, or what changed.
 
-        Raises Forbidden for a global memory.
+        The answer quotes its sources; nothing that it does not quote is known.
         """
-        connection = self._get_connection(call)
-        services = await self._get_services()
-        scope = await services.rights.read_scope(connection.writable_owner, connection.key)
-        if (await services.memories.get(scope, memory_id)).is_global:
+        memory = self._get_memory(call)
+        given: Any = _given(session_id=session_id, valid_as_of=valid_as_of, known_as_of=known_as_of)
+        response = await memory.client.ask(memory.user_id, question, **given)
+        citations = [
+            _given(
+                memory_id=cited.memory_id,
+                message_id=cited.message_id,
+                quote=_cut(cited.quote),
+                valid_at=_time(cited.valid_at),
+            )
+            for cited in response.citations
+        ]
+        if not response.answered:
+            return {"answered": False, "hint": NOTHING_FOUND}
+        return {"answered": True, "answer": response.answer, "citations": citations}
+
+    async def _save(self, call: ToolCall, statement: Mapping[str, Any]) -> Mapping[str, Any]:
+        memory = self._get_memory(call)
+        (result,) = await memory.client.add(memory.user_id, _given(**statement))
+        if result.memory is None:
+            return {"action": result.action.value, "reason": result.reason}
+        shown = {
+            "action": result.action.value,
+            "memory_id": result.memory.id,
+            "replaced": await self._show(memory, result.superseded),
+        }
+        if result.action is SaveAction.CONTEST:
+            return _given(**shown, reason=result.reason, contradicts=await self._show(memory, _contested(result)))
+        conflicts = await self._show(memory, result.related)
+        return _given(
+            **shown, may_contradict=conflicts, confirmation=f"Noted, I'll remember: {_cut(result.memory.content)}"
+        )
+
+    @staticmethod
+    async def _show(memory: UserMemory, memory_ids: Iterable[str]) -> list[dict[str, Any]]:
+        """Return the texts of memories, by which a model can tell what it contradicts."""
+        shown = [*memory_ids][:MAX_SHOWN_CONFLICTS]
+        return [_describe(await memory.client.memory(memory.user_id, memory_id)) for memory_id in shown]
+
+    async def _require_own(self, call: ToolCall, memory_id: str) -> UserMemory:
+        """Return the memory of a call; raise Forbidden where an id is that of a memory that all users read."""
+        memory = self._get_memory(call)
+        if (await memory.client.memory(memory.user_id, memory_id)).scope is Scope.GLOBAL:
             raise Forbidden("All users read this memory: only an administrator can change it.")
-        return services, connection, scope
+        return memory
 
 
-def _given_filters(filters: arguments.SearchFilters | None) -> dict[str, Any]:
-    return filters.model_dump(exclude_unset=True) if filters else {}
+def to_json(answer: Mapping[str, Any]) -> str:
+    """Return an answer as compact JSON of at most `MAX_ANSWER` characters: its longest list is cut to fit."""
+    text = _dump(answer)
+    while len(text) > MAX_ANSWER:
+        name, items = max(
+            ((name, value) for name, value in answer.items() if isinstance(value, list)),
+            key=lambda item: len(_dump(item[1])),
+            default=("", []),
+        )
+        if not items:
+            return text[:MAX_ANSWER]
+        kept = items[: len(items) * MAX_ANSWER // len(text)]
+        answer = {**answer, name: kept, "left_out": answer.get("left_out", 0) + len(items) - len(kept)}
+        text = _dump(answer)
+    return text
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """Return the fields that say something."""
+    return {name: value for name, value in fields.items() if value is not None and value not in ("", [], {})}
+
+
+def _describe(memory: Memory, *, score: float | None = None) -> dict[str, Any]:
+    """Return what a model needs of a memory."""
+    return _given(
+        id=memory.id,
+        content=_cut(memory.content),
+        type=memory.type.value,
+        status=None if memory.status == "active" else memory.status.value,
+        tags=memory.tags,
+        domain=memory.domain,
+        space=memory.space,
+        said_by=memory.source.speaker or (None if memory.source.kind == "user" else memory.source.kind),
+        confidence=None if memory.confidence >= 1 else round(memory.confidence, 2),
+        valid_at=_time(memory.valid_at),
+        invalid_at=_time(memory.invalid_at),
+        told_at=_time(memory.created_at),
+        metadata=memory.metadata,
+        score=score,
+    )
+
+
+def _describe_message(hit: MessageHit) -> dict[str, Any]:
+    message = hit.message
+    said_by = message.name or message.role.value
+    return _given(said_by=said_by, said_at=_time(message.timestamp), content=_cut(message.content))
+
+
+def _contested(result: SaveResult) -> list[str]:
+    return list(getattr(result.memory, "contests", None) or [])
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+
+
+def _time(moment: datetime | None) -> str | None:
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z") if moment else None
+
+
+def predicate_from_key(key: str) -> str:
+    """Return the predicate for the key of an attribute; raise InvalidInput for an unusable key."""
+    words = "_".join(word for word in _NON_ALPHANUMERIC.split(key) if word).upper()[:64]
+    if not words or not words[0].isalpha():
+        raise InvalidInput("key must begin with a Latin letter, as in server_os.")
+    return words
 
 
 def _attribute_statement(key: str, value: str) -> dict[str, Any]:
     """Return the statement that an attribute of the user has a value."""
     return {
         "content": f"{key.replace('_', ' ').strip()}: {value.strip()}",
-        "predicate": arguments.predicate_from_key(key),
+        "predicate": predicate_from_key(key),
         "single_valued": True,
         "confidence": 1.0,
     }
-
-
-StoredSessionId = Annotated[str, Field(description="Id of this conversation, which is stored.")]
-
-
-class ConversationTools(ConnectedTools):
-    """The tools of one server about a conversation."""
-
-    @raise_tool_errors
-    async def get_context(
-        self,
-        call: ToolCall,
-        question: Annotated[
-            str | None,
-            Field(description="What the user has just asked, in their words; leave out before their first message."),
-        ] = None,
-        session_id: Annotated[str | None, Field(description="Id of this conversation, if it is stored.")] = None,
-        domain: arguments.DomainArgument = None,
-        token_budget: Annotated[int, Field(ge=1, le=100_000, description="Most tokens.")] = DEFAULT_TOKEN_BUDGET,
-        sources: Annotated[bool, Field(description="Say of each memory when it was said.")] = False,
-        recent_messages: Annotated[
-            bool, Field(description="Whether to add the last messages of this conversation: not if you have them.")
-        ] = True,
-        valid_as_of: arguments.ValidAsOf = None,
-        known_as_of: arguments.KnownAsOf = None,
-        spaces: arguments.SpacesArgument = "all",
-    ) -> ContextResult:
-        """Get the context for a reply as one text: profile, preferences, recent messages and relevant memories.
-
-        Use it once at the start of a conversation, even before the user's first message, or when the subject changes;
-        for a single question use search_memory. Where your answer rests on something remembered, say so in passing.
-        Greet with `greeting`, come back to `open_loops`, offer what `past_fixes` says worked and nothing that failed.
-        """
-        connection = self._get_connection(call)
-        given = {
-            "question": question,
-            "session_id": session_id,
-            "domain": domain,
-            "token_budget": token_budget,
-            "sources": sources,
-            "recent_messages": recent_messages,
-            "valid_as_of": valid_as_of,
-            "known_as_of": known_as_of,
-            "spaces": spaces,
-        }
-        request = validate_input(ContextRequest, given)
-        services = await self._get_services()
-        scope = await services.rights.read_scope(connection.owner, connection.key, spaces)
-        response = await services.contexts.build(scope, request, reinforce=connection.can_write)
-        return ContextResult.from_response(response)
-
-    @raise_tool_errors
-    async def ask_memory(
-        self,
-        call: ToolCall,
-        question: Annotated[str, Field(description="One question about the user or what they told, in full.")],
-        session_id: Annotated[str | None, Field(description="Id of this conversation, if it is stored.")] = None,
-        valid_as_of: arguments.ValidAsOf = None,
-        known_as_of: arguments.KnownAsOf = None,
-        spaces: arguments.SpacesArgument = "all",
-        min_trust: arguments.MinTrust = None,
-    ) -> AnswerResult:
-        """Ask memory one question and get the answer with quotes of its sources, or that memory has none.
-
-        Use it for a question that takes several memories together, such as how many, how long, or what changed; for
-        what one memory says, search_memory is faster. Nothing that it does not quote is known.
-        """
-        connection = self._get_connection(call)
-        given = {
-            "question": question,
-            "session_id": session_id,
-            "valid_as_of": valid_as_of,
-            "known_as_of": known_as_of,
-            "spaces": spaces,
-            "min_trust": min_trust,
-            "reinforce": connection.can_write,
-        }
-        request = validate_input(AskRequest, given)
-        services = await self._get_services()
-        scope = await services.rights.read_scope(connection.owner, connection.key, spaces)
-        response = await services.answers.ask(scope, request)
-        return AnswerResult.from_response(response)
-
-    @raise_tool_errors
-    async def enhance_reply(
-        self,
-        call: ToolCall,
-        session_id: StoredSessionId,
-        reply: Annotated[str, Field(description="Your draft of the reply.")],
-        question: Annotated[str | None, Field(description="The question that it answers, in the user's words.")] = None,
-        sources: Annotated[
-            list[str], Field(description="What it rests on: ids of memories or messages, or names of other sources.")
-        ] = [],  # noqa: B006 - a schema's default, never changed
-    ) -> EnhancedReply:
-        """Adapt a draft reply to the user: continuity with what was said, their style, follow-ups, sources.
-
-        Use it as the last step before you answer, and send the text it returns; `applied` lists what it changed.
-        """
-        draft = validate_input(EnhanceIn, {"reply": reply, "question": question, "sources": sources})
-        services = await self._get_services()
-        return await services.contexts.enhance(self._get_connection(call).owner, session_id, draft)
-
-    @raise_tool_errors
-    async def summarize_session(self, call: ToolCall, session_id: StoredSessionId) -> SessionSummaryResult:
-        """Sum up this whole conversation and remember it, when the user asks: "summarise this and remember it".
-
-        Its takeaways are remembered, too. Afterwards tell the user so with the `confirmation` of the answer, in their
-        language; when the answer has a `reason` instead, promise nothing. A conversation that is not stored: write the
-        summary yourself and save it with upsert_memories, type conversation_summary.
-        """
-        owner = self._get_connection(call).writable_owner
-        services = await self._get_services()
-        job = await services.messages.summarize(owner, session_id, wait=True)
-        session = await services.messages.get_session(owner, session_id)
-        return SessionSummaryResult.from_job(job, session)
-
-    @raise_tool_errors
-    async def rate_answer(
-        self,
-        call: ToolCall,
-        context_id: Annotated[str, Field(description="The `context_id` of get_context, on which the answer rests.")],
-        score: Annotated[AnswerScore, Field(description="1: wrong or useless; 5: just what the user needed.")],
-    ) -> ContextFeedbackResult:
-        """Rate an answer that you made from a context, by what the user says about it.
-
-        Use it when the user says or shows that the answer helped or did not. The first good rating strengthens the
-        memories of the context, listed in `credited`; a bad one changes none: correct a wrong one with update_memory.
-        """
-        connection, services = self._get_connection(call), await self._get_services()
-        scope = await services.rights.read_scope(connection.writable_owner, connection.key)
-        return await services.contexts.rate(scope, context_id, score)

@@ -9,6 +9,7 @@ from graphmem.runtime.errors import Unauthenticated
 from graphmem.runtime.times import MIN_TIME
 from graphmem.tenants.access import ApiKey, KeyRole
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.trust import StatedKind
 
 KEY_PREFIX = "gm_"
 """What every API key begins with."""
@@ -42,6 +43,19 @@ def authenticate_local_token(token: str, secret: str) -> ApiKey | None:
     if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), secret.encode()):
         return None
     return make_local_key(COMMAND_LINE, tenant)
+
+
+def make_local_agent_key(actor: str, owner: Owner, source_kind: StatedKind = "user") -> ApiKey:
+    """Return the key of an agent on this machine that is bound to a user; what it saves counts as `source_kind`."""
+    return ApiKey(
+        id=actor,
+        name=actor,
+        role=KeyRole.AGENT,
+        users=[owner.user_id],
+        source_kind=source_kind,
+        created_at=MIN_TIME,
+        tenant=owner.tenant,
+    )
 
 
 def make_local_key(actor: str, tenant: str) -> ApiKey:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -13,10 +15,12 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from graphmem.app.bootstrap import Services
-from graphmem.mcp import Connection, make_server, mount
+from graphmem.graph_memory import GraphMemory
+from graphmem.mcp import mount, open_tool_client
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.tokens import make_local_agent_key
 from tests.api.conftest import serve_app, services, settings
 
 __all__ = ["services", "settings"]
@@ -38,12 +42,11 @@ async def keys(services: Services, tenant: str) -> Keys:
 async def in_process_client(services: Services, owner: Owner, *, can_write: bool = True) -> AsyncIterator[Client]:
     """A session with a server in this process."""
 
-    async def get_memory() -> Services:
-        return services
-
-    connection = Connection(owner, actor="agent-7", can_write=can_write)
-    server = make_server(get_memory, lambda _: connection, can_ask=services.answers.has_model)
-    async with Client(server) as client:
+    key = make_local_agent_key("agent-7", owner)
+    if not can_write:
+        key = key.model_copy(update={"role": KeyRole.ANALYST})
+    memory = GraphMemory.of_key(services, key)
+    async with open_tool_client(memory, owner.user_id, can_ask=services.answers.has_model) as client:
         yield client
 
 
@@ -51,7 +54,7 @@ async def in_process_client(services: Services, owner: Owner, *, can_write: bool
 async def serve_tools(services: Services, settings: Settings) -> AsyncIterator[str]:
     """The HTTP API with the tools under /mcp, and its address."""
     app = create_app(services, settings)
-    async with mount(app, services, settings), serve_app(app) as address:
+    async with mount(app, services, settings, partial(GraphMemory.of_key, services)), serve_app(app) as address:
         yield address
 
 
@@ -66,11 +69,13 @@ async def http_client(address: str, key: str, mode: str = "auto") -> AsyncIterat
 
 
 async def call_tool(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Call a tool and return its structured result."""
+    """Call a tool and return its result, which is compact JSON and nothing else."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
-    answer: dict[str, Any] | None = result.structured_content
-    assert answer is not None
+    assert result.structured_content is None
+    [block] = result.content
+    answer: dict[str, Any] = json.loads(block.text)  # type: ignore[union-attr]
+    assert block.text == json.dumps(answer, ensure_ascii=False, separators=(",", ":"))  # type: ignore[union-attr]
     return answer
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from functools import partial
 from urllib.parse import quote
 
 import httpx
@@ -10,6 +11,7 @@ import pytest
 import uvicorn
 
 from graphmem.app.bootstrap import Services
+from graphmem.graph_memory import GraphMemory
 from graphmem.mcp import make_app
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import MemoryIn
@@ -115,7 +117,7 @@ async def test_leaving_the_mount_removes_its_routes(services: Services, settings
 
     app = create_app(services, settings)
     before = list(app.router.routes)
-    async with mount(app, services, settings):
+    async with mount(app, services, settings, partial(GraphMemory.of_key, services)):
         assert len(app.router.routes) == len(before) + 2
     assert app.router.routes == before
 
@@ -139,7 +141,7 @@ def test_a_server_without_mcp_requests_does_not_load_the_protocol() -> None:
 async def test_the_tools_are_served_as_a_standalone_application(
     services: Services, settings: Settings, keys: Keys
 ) -> None:
-    app = make_app(services, settings)
+    app = make_app(services, settings, partial(GraphMemory.of_key, services))
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, lifespan="on", log_config=None))
     task = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110 - a flag is all uvicorn offers

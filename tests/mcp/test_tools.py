@@ -5,7 +5,7 @@ import json
 import pytest
 
 from graphmem.app.bootstrap import Services
-from graphmem.conversations.session import SessionIn
+from graphmem.conversations.session import MessagesIn, SessionIn
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import MemoryIn, Scope
 from graphmem.runtime.settings import Settings
@@ -13,6 +13,7 @@ from graphmem.tenants.access import ApiKeyIn, KeyRole
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import SpaceIn
 from graphmem.tenants.tokens import make_local_key
+from graphmem.text.token_counts import count_tokens
 from tests.mcp.conftest import (
     call_tool,
     call_tool_error,
@@ -27,11 +28,7 @@ TOOLS = {
     "get_context",
     "lookup_entity",
     "memory_history",
-    "enhance_reply",
-    "summarize_session",
-    "rate_answer",
     "save_memory",
-    "upsert_memories",
     "update_memory",
     "delete_memory",
 }
@@ -48,12 +45,17 @@ async def test_tool_descriptions_say_when_to_use_them(services: Services, owner:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == TOOLS
         assert client.instructions is not None
-        assert all(name in client.instructions for name in ("search_memory", "save_memory", "upsert_memories"))
-    assert all(tool.description and "\n\n" in tool.description for tool in tools.values())
+        assert all(name in client.instructions for name in ("search_memory", "save_memory", "lookup_entity"))
+    assert all(tool.description for tool in tools.values())
+    listed = [
+        {"name": tool.name, "description": tool.description, "input": tool.input_schema} for tool in tools.values()
+    ]
+    assert len(listed) < 8
+    assert count_tokens(json.dumps(listed)) <= 2_300, "with the tool that asks a model, all tools take 2,500 tokens"
     assert set(tools["search_memory"].input_schema["properties"]) == {"query", "filters", "limit", "min_score", "cut"}
     assert tools["search_memory"].input_schema["required"] == ["query"]
     reads = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
-    assert reads == {"search_memory", "get_context", "lookup_entity", "memory_history", "enhance_reply"}
+    assert reads == {"search_memory", "get_context", "lookup_entity", "memory_history"}
 
 
 async def test_no_tool_takes_a_user(services: Services, owner: Owner) -> None:
@@ -138,7 +140,10 @@ async def test_a_memory_supersedes_the_one_it_names(services: Services, owner: O
             confidence=0.9,
             supersedes=[old["memory_id"]],
         )
-        assert (new["action"], new["superseded"]) == ("supersede", [old["memory_id"]])
+        assert new["action"] == "supersede"
+        assert [(memory["id"], memory["content"]) for memory in new["replaced"]] == [
+            (old["memory_id"], "Mara wants a cat")
+        ]
         found = await call_tool(client, "search_memory", query="pet", filters={"types": ["plan"]})
         assert [memory["id"] for memory in found["memories"]] == [new["memory_id"]]
         past = await call_tool(client, "search_memory", query="pet", filters={"include_superseded": True})
@@ -151,12 +156,7 @@ async def test_remember_is_saved_in_its_scope_and_confirmed(services: Services, 
         saved = await call_tool(client, "save_memory", content="Mara cooks without garlic", domain="Cooking")
         assert saved["confirmation"].startswith("Noted, I'll remember")
         stored = await services.memories.get(owner, saved["memory_id"])
-        assert (stored.scope, stored.domain, stored.importance, stored.confidence) == (
-            Scope.DOMAIN,
-            "cooking",
-            0.8,
-            1.0,
-        )
+        assert (stored.scope, stored.domain, stored.confidence) == (Scope.DOMAIN, "cooking", 1.0)
         profile = await call_tool(client, "save_memory", content="Mara is called Mimi by friends", scope="profile")
         assert (await services.memories.get(owner, profile["memory_id"])).scope is Scope.PROFILE
 
@@ -175,7 +175,7 @@ async def test_an_attribute_has_one_value_at_a_time(services: Services, owner: O
     async with in_process_client(services, owner) as client:
         old = await call_tool(client, "update_memory", key="server_os", value="Ubuntu 20")
         new = await call_tool(client, "update_memory", key="server_os", value="Ubuntu 22")
-        assert new["superseded"] == [old["memory_id"]]
+        assert [memory["id"] for memory in new["replaced"]] == [old["memory_id"]]
         found = await call_tool(client, "search_memory", query="which operating system runs on the server?")
         assert [memory["content"] for memory in found["memories"]] == ["server os: Ubuntu 22"]
 
@@ -208,41 +208,7 @@ async def test_get_context_returns_one_text_within_the_budget(services: Services
         await call_tool(client, "save_memory", content="Mara is allergic to peanuts")
         context = await call_tool(client, "get_context", question="What may I cook for Mara?", token_budget=500)
     assert "allergic to peanuts" in context["preamble"]
-    assert 0 < context["token_count"] <= 500
-
-
-async def test_a_good_rating_of_an_answer_strengthens_the_memories_of_its_context(
-    services: Services, owner: Owner
-) -> None:
-    [saved] = await services.memories.save(owner, [MemoryIn(content="Mara is allergic to peanuts")])
-    assert saved.memory
-    memory_id = saved.memory.id
-    async with in_process_client(services, owner) as client:
-        context = await call_tool(client, "get_context", question="What is Mara allergic to?")
-        rating = {"context_id": context["context_id"]}
-        bad = await call_tool(client, "rate_answer", **rating, score=1)
-        assert (bad["verdict"], bad["credited"]) == ("negative", [])
-        await services.retrieval.flush()
-        before = (await services.memories.get(owner, memory_id)).access_count
-        good = await call_tool(client, "rate_answer", **rating, score=5)
-        assert (good["verdict"], good["credited"]) == ("positive", [memory_id])
-        assert (await call_tool(client, "rate_answer", **rating, score=4))["credited"] == []
-    assert (await services.memories.get(owner, memory_id)).access_count == before + 1
-    uses = await services.contexts.list_uses(owner, memory_id, 10)
-    assert [(use.context_id, use.score) for use in uses] == [(context["context_id"], 4)]
-
-
-async def test_a_rating_needs_a_context_of_the_user_and_a_score_from_1_to_5(services: Services, owner: Owner) -> None:
-    await services.memories.save(owner, [MemoryIn(content="Mara is allergic to peanuts")])
-    async with in_process_client(services, owner) as client:
-        context = await call_tool(client, "get_context", question="What is Mara allergic to?")
-        for score in (0, 6, 4.5, True):
-            refused = await call_tool_error(client, "rate_answer", context_id=context["context_id"], score=score)
-            assert "score" in refused
-        assert "no such context" in await call_tool_error(client, "rate_answer", context_id="unknown", score=5)
-    async with in_process_client(services, Owner(owner.tenant, "anna")) as client:
-        rating = {"context_id": context["context_id"], "score": 5}
-        assert "Not found" in await call_tool_error(client, "rate_answer", **rating)
+    assert count_tokens(context["preamble"]) <= 500
 
 
 @pytest.mark.req("CASH-18", "QUINN-43")
@@ -257,12 +223,10 @@ async def test_get_context_opens_a_conversation_with_greeting_open_loops_and_pas
     ]
     await services.memories.save(owner, statements)
     async with in_process_client(services, owner) as client:
-        start = await call_tool(client, "get_context", sources=True)
+        start = await call_tool(client, "get_context")
         asked = await call_tool(client, "get_context", question="My VPN does not connect again, what can I do?")
     assert start["greeting"] == "Welcome back! Last time we talked about the VPN."
     assert start["open_loops"] == ["Mara wants to review her insurance"]
-    assert "say so in passing" in start["preamble"]
-    assert "(noted on " in start["preamble"]
     assert {fix["content"].split()[0]: fix["outcome"] for fix in asked["past_fixes"]} == {
         "Restarting": "failed",
         "Resetting": "worked",
@@ -285,21 +249,6 @@ async def test_lookup_and_context_answer_as_of_both_times(services: Services, ow
     for context, city, other in ((before, "Rome", "Oslo"), (now, "Oslo", "Rome")):
         assert city in context["preamble"]
         assert other not in context["preamble"]
-
-
-@pytest.mark.req("TRUE-20")
-async def test_a_draft_reply_is_adapted_with_its_sources(services: Services, owner: Owner) -> None:
-    [saved] = await services.memories.save(owner, [MemoryIn(content="Mara prefers trains")])
-    assert saved.memory
-    await services.messages.open_session(owner, SessionIn(session_id="s"))
-    async with in_process_client(services, owner) as client:
-        enhanced = await call_tool(
-            client, "enhance_reply", session_id="s", reply="Take the train.", sources=["KB article 42", saved.memory.id]
-        )
-        assert "Not found" in await call_tool_error(client, "enhance_reply", session_id="unknown", reply="x")
-    told = f"{saved.memory.created_at:%Y-%m-%d}"
-    assert enhanced["applied"] == ["sources"]
-    assert enhanced["text"] == (f"Take the train.\n\nThis rests on what you told me on {told}. Sources: KB article 42.")
 
 
 async def test_tool_errors_say_what_is_wrong(services: Services, owner: Owner) -> None:
@@ -325,13 +274,63 @@ async def test_tool_errors_say_what_is_wrong(services: Services, owner: Owner) -
         assert "Latin letter" in await call_tool_error(client, "update_memory", key="42", value="x")
 
 
+ABSENT = (None, "", " ", "null", "None", "undefined")
+
+
+async def test_optional_arguments_may_be_null_or_empty(services: Services, owner: Owner) -> None:
+    """Strict function calling sends every argument, and models write words for those that they leave out."""
+    async with in_process_client(services, owner) as client:
+        for index, absent in enumerate(ABSENT):
+            fact = f"Mara has {index} cats"
+            optional = ("topic_tags", "about", "supersedes", "domain", "scope", "space", "valid_at", "expires_at")
+            saved = await call_tool(client, "save_memory", content=fact, **dict.fromkeys(optional, absent))
+            assert saved["action"] == "insert", absent
+            found = await call_tool(client, "search_memory", query=fact, limit=absent, filters=absent, cut=absent)
+            assert saved["memory_id"] in {memory["id"] for memory in found["memories"]}
+            filters = {"domain": absent, "types": None}
+            assert (await call_tool(client, "search_memory", query=fact, filters=filters))["memories"]
+            assert (await call_tool(client, "get_context", question=absent, session_id=absent))["preamble"]
+        for tool, argument in (("save_memory", "content"), ("search_memory", "query"), ("memory_history", "memory_id")):
+            refused = await call_tool_error(client, tool, **{argument: None})
+            assert argument in refused
+            assert not {"function", "functools", "pydantic"} & set(refused.lower().split())
+
+
+async def test_an_answer_is_bounded_and_says_what_it_left_out(services: Services, owner: Owner) -> None:
+    long = "Mara keeps a diary about her garden. " * 100
+    memories = [MemoryIn(content=f"{number} {long}") for number in range(40)]
+    await services.memories.save(owner, memories)
+    async with in_process_client(services, owner) as client:
+        result = await client.call_tool("search_memory", {"query": "garden", "limit": 40})
+    [block] = result.content
+    assert len(block.text) <= 16_000  # type: ignore[union-attr]
+    found = json.loads(block.text)  # type: ignore[union-attr]
+    assert found["left_out"] + len(found["memories"]) == 40
+
+
+async def test_without_a_memory_that_fits_messages_are_shown_as_such(services: Services, owner: Owner) -> None:
+    turns = MessagesIn.model_validate({"messages": [{"role": "user", "content": "My cello is from 1890."}]})
+    await services.messages.add(owner, turns.model_copy(update={"extract": False}))
+    async with in_process_client(services, owner) as client:
+        found = await call_tool(client, "search_memory", query="How old is the cello?")
+    assert [(one["said_by"], one["content"]) for one in found["messages"]] == [("user", "My cello is from 1890.")]
+    assert "messages" in found["hint"]
+
+
+async def test_a_save_shows_what_it_contradicts(services: Services, owner: Owner) -> None:
+    async with in_process_client(services, owner) as client:
+        await call_tool(client, "save_memory", content="Mara lives in Lund")
+        saved = await call_tool(client, "save_memory", content="Mara lives in Oslo")
+    assert [memory["content"] for memory in saved["may_contradict"]] == ["Mara lives in Lund"]
+
+
 async def test_unknown_arguments_are_refused_with_the_one_that_was_meant(services: Services, owner: Owner) -> None:
     """A misplaced `valid_as_of` used to be ignored, so that it answered with today's memories."""
     async with in_process_client(services, owner) as client:
         misplaced = await call_tool_error(client, "search_memory", query="home", valid_as_of="2020-01-01T00:00:00Z")
-        assert "valid_as_of: is not a field: the fields are query, " in misplaced
+        assert "valid_as_of: is not a field" in misplaced
         nested = await call_tool_error(client, "search_memory", query="home", filters={"type": "fact"})
-        assert "filters.type: is not a field: did you mean types?" in nested
+        assert "type: is not a field" in nested
         assert "http" not in misplaced + nested
         for tool in (await client.list_tools()).tools:
             assert tool.title
@@ -354,13 +353,12 @@ async def test_a_read_only_connection_writes_nothing(services: Services, owner: 
     assert saved.memory
     async with in_process_client(services, owner, can_write=False) as client:
         assert (await call_tool(client, "search_memory", query="tea"))["memories"]
-        context = await call_tool(client, "get_context", question="What does Mara drink?")
+        await call_tool(client, "get_context", question="What does Mara drink?")
         for tool, arguments in (
             ("save_memory", {"content": "x y"}),
             ("upsert_memories", {"type": "fact", "content": "x y", "confidence": 1}),
             ("update_memory", {"memory_id": saved.memory.id, "content": "x y"}),
             ("delete_memory", {"memory_id": saved.memory.id}),
-            ("rate_answer", {"context_id": context["context_id"], "score": 5}),
         ):
             assert "Forbidden" in await call_tool_error(client, tool, **arguments)
     await services.retrieval.flush()
@@ -381,24 +379,18 @@ async def test_what_is_saved_in_a_space_is_shared_with_the_members_alone(service
     members = [{"user": owner.user_id, "role": "writer"}, {"user": "cy", "role": "reader"}]
     await services.spaces.put(admin, "atlas", SpaceIn.model_validate({"title": "Team Atlas", "members": members}))
     async with in_process_client(services, owner) as client:
-        tools = {tool.name: tool.input_schema["properties"] for tool in (await client.list_tools()).tools}
-        assert "space" in tools["save_memory"]
-        assert "spaces" in tools["search_memory"]
         await call_tool(client, "save_memory", content="The launch of Atlas is on Friday", space="atlas")
         refused = await call_tool_error(client, "save_memory", content="No", space="unknown")
         assert "There is no such space." in refused
     cy, dora = (Owner(owner.tenant, user) for user in ("cy", "dora"))
     async with in_process_client(services, cy) as client:
         (memory,) = (await call_tool(client, "search_memory", query="When is the launch?"))["memories"]
-        assert (memory["space"], memory["speaker"]) == ("atlas", owner.user_id)
+        assert (memory["space"], memory["said_by"]) == ("atlas", owner.user_id)
         assert "Team Atlas:" in (await call_tool(client, "get_context", question="When is the launch?"))["preamble"]
-        none = await call_tool(client, "search_memory", query="When is the launch?", spaces="none")
-        assert none.get("memories", []) == []
         for tool, arguments in (("update_memory", {"content": "No"}), ("delete_memory", {})):
             assert "needs the role writer" in await call_tool_error(client, tool, memory_id=memory["id"], **arguments)
         await services.spaces.remove_member(admin, "atlas", "cy")
         assert (await call_tool(client, "search_memory", query="When is the launch?")).get("memories", []) == []
         assert "no such memory" in await call_tool_error(client, "memory_history", memory_id=memory["id"])
     async with in_process_client(services, dora) as client:
-        assert "no such space" in await call_tool_error(client, "search_memory", query="launch", spaces=["atlas"])
         assert (await call_tool(client, "search_memory", query="When is the launch?")).get("memories", []) == []

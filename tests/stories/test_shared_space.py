@@ -92,7 +92,7 @@ async def open_team(address: str, services: Services, tenant: str) -> AsyncItera
 async def save_as_ann(team: Team) -> str:
     """Let Ann's agent save what she said; return the id of the memory."""
     statement = {"type": "fact", "content": SAID, "confidence": 1.0, "about": ["Atlas"], "space": "atlas"}
-    saved = await call_tool(team.ann, "upsert_memories", **statement)
+    saved = await call_tool(team.ann, "save_memory", **statement)
     return str(saved["memory_id"])
 
 
