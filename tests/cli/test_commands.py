@@ -21,7 +21,7 @@ from tests.cli.conftest import Cli, CommandResult
 
 Run = Callable[..., Any]
 
-READS = {
+READS: dict[str, tuple[str, str, Any]] = {
     "search likes --user {u}": ("POST", "/v1/users/{u}/search", {"query": "likes"}),
     "entity Lund --user {u}": ("GET", "/v1/users/{u}/entities/lookup?q=Lund", None),
     "history {m} --user {u}": ("GET", "/v1/users/{u}/memories/{m}/history", None),
@@ -58,7 +58,7 @@ READS = {
 }
 """Commands, and the request of each."""
 
-WRITES = {
+WRITES: dict[str, tuple[str, str, Any]] = {
     "add tea --user {u}": ("POST", "/v1/users/{u}/memories", {"memories": [{"content": "Mara likes coffee."}]}),
     "update {m} --importance 0.9 --user {u}": ("PATCH", "/v1/users/{u}/memories/{m}", {"importance": 0.8}),
     "contexts add topic boats Folkboat --user {u}": (
