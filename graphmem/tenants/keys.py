@@ -29,6 +29,7 @@ from graphmem.tenants.access import (
 from graphmem.tenants.owners import DEFAULT_TENANT, Owner
 from graphmem.tenants.rate_limit import RateLimit
 from graphmem.tenants.spaces import key_member
+from graphmem.tenants.tokens import KEY_PREFIX
 
 
 class KeyStore:
@@ -217,7 +218,7 @@ class KeyService:
 
     async def create(self, tenant: str, request: ApiKeyIn) -> CreatedApiKey:
         """Create a key of a tenant; its secret is returned here only."""
-        secret = f"gm_{secrets.token_urlsafe(32)}"
+        secret = f"{KEY_PREFIX}{secrets.token_urlsafe(32)}"
         key = ApiKey(
             id=str(uuid.uuid4()),
             name=request.name,
