@@ -13,7 +13,7 @@ import typer
 
 from graphmem.cli.command import Flags, Output, exit_with_error, named_as_options, read_settings
 from graphmem.cli.local_server import find_local_server
-from graphmem.runtime.errors import ConfigurationError, InvalidInput
+from graphmem.runtime.errors import ConfigurationError, Forbidden, InvalidInput
 from graphmem.runtime.short_ids import FULL_ID_CHARS
 
 if TYPE_CHECKING:
@@ -117,7 +117,14 @@ async def open_operations(output: Output, tenant: str, *, worker: bool = False) 
     with named_as_options(output.parameters):
         target = output.target = find_target(output.flags, settings, tenant)
         async with _open_client(output, target, tenant, settings, worker=worker) as client:
-            yield client
+            try:
+                yield client
+            except Forbidden as error:
+                if target.is_remote and not settings.url:
+                    error.detail += (
+                        " It was called with GRAPHMEM_API_KEY: unset that to be this machine's administrator."
+                    )
+                raise
 
 
 def _open_client(output: Output, target: Target, tenant: str, settings: Settings, *, worker: bool) -> AsyncClient:

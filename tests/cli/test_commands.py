@@ -21,7 +21,7 @@ from tests.cli.conftest import Cli, CommandResult
 
 Run = Callable[..., Any]
 
-READS = {
+READS: dict[str, tuple[str, str, Any]] = {
     "search likes --user {u}": ("POST", "/v1/users/{u}/search", {"query": "likes"}),
     "entity Lund --user {u}": ("GET", "/v1/users/{u}/entities/lookup?q=Lund", None),
     "history {m} --user {u}": ("GET", "/v1/users/{u}/memories/{m}/history", None),
@@ -58,7 +58,7 @@ READS = {
 }
 """Commands, and the request of each."""
 
-WRITES = {
+WRITES: dict[str, tuple[str, str, Any]] = {
     "add tea --user {u}": ("POST", "/v1/users/{u}/memories", {"memories": [{"content": "Mara likes coffee."}]}),
     "update {m} --importance 0.9 --user {u}": ("PATCH", "/v1/users/{u}/memories/{m}", {"importance": 0.8}),
     "contexts add topic boats Folkboat --user {u}": (
@@ -78,7 +78,6 @@ WRITES = {
     ),
     "spaces grant team bob": ("PUT", "/v1/spaces/team/members/bob", {"role": "reader"}),
     "maintain decay": ("POST", "/v1/admin/maintenance", {"tasks": ["decay"]}),
-    "rollback {r} --dry-run": ("POST", "/v1/admin/consolidations/{r}/rollback", {"dry_run": True}),
     "delete {m} --user {u}": ("DELETE", "/v1/users/{u}/memories/{m}", None),
 }  # fmt: skip
 """Commands that change something, in this order, and a request of the same kind."""
@@ -92,7 +91,17 @@ ANSWERED_BY_A_SENTENCE = {
 """Commands whose request has no content in its response."""
 
 TESTED_ELSEWHERE = {
-    *("ask", "summarize", "ingest", "consolidate", "quarantine release", "quarantine drop", "jobs retry", "reembed"),
+    *(
+        "ask",
+        "summarize",
+        "ingest",
+        "consolidate",
+        "rollback",
+        "quarantine release",
+        "quarantine drop",
+        "jobs retry",
+        "reembed",
+    ),
     *("resolve", "revert", "types set", "instructions set", "export", "import", "forget", "spaces delete"),
     *("placement move", "placement drain", "placement add", "backup", "restore", "evaluate", "doctor", "quickstart"),
     *("init", "serve", "open", "mcp", "worker", "db start", "db stop", "db status", "db migrate", "db browser"),

@@ -150,13 +150,3 @@ async def test_a_contested_memory_is_listed_resolved_and_reverted(cli_with_model
     undone = await cli_with_models("revert", other, "--user", user)
     assert (undone.code, "It is contested again" in undone.out) == (0, True), undone.err
     assert await list_contents(cli_with_models, user) == ["Mara lives in Lund."]
-
-
-async def test_the_order_of_trust_is_shown_set_and_reset(cli_with_models: Cli) -> None:
-    tenant = ("--tenant", "trusting")
-    assert "user > operator, import > document" in (await cli_with_models("trust", "show", *tenant)).out
-    changed = await cli_with_models("trust", "set", "operator", "user,import", *tenant)
-    assert "operator > user, import > document" in changed.out
-    refused = await cli_with_models("trust", "set", "gossip", *tenant)
-    assert refused.code == 2
-    assert "user > operator" in (await cli_with_models("trust", "reset", *tenant)).out

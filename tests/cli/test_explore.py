@@ -156,6 +156,9 @@ async def test_a_piped_query_has_its_brackets_and_is_about_nobody_but_the_user_n
     assert shown.code == 0, shown.err
     assert read_query("as_of", f"default:{user}") in shown.out
     assert "-[fact:RELATES_TO {group_id: group_id}]->" in shown.out
+    narrow = await cli("db", "browser", "--user", user, "--no-open", "--query", "as_of", COLUMNS="60")
+    access = (await cli("db", "browser", "--user", user, "--no-open", "--query", "as_of", "--json")).json
+    assert f"open: {access['open']}\n" in narrow.out, "the address is whole, to be copied"
     users = await cli("db", "browser", "--no-open")
     assert (users.code, "mara" in users.out, "MATCH (user:User)" in users.out) == (0, False, True)
     unnamed = await cli("db", "browser", "--no-open", "--query", "people")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
 from typer.main import get_command
 
 from graphmem.cli.app import app
@@ -49,21 +48,20 @@ def test_help_imports_no_slow_modules() -> None:
     assert {"neo4j", "openai", "torch", "fastapi", "pydantic", "dbos", "rich.table"} & set(loaded) == set()
 
 
-@pytest.mark.parametrize("flags", [[], ["--json", "--no-server"]])
-@pytest.mark.parametrize("name", get_command(app).commands)  # type: ignore[attr-defined]
-def test_every_command_is_found_without_building_all_others(name: str, flags: list[str]) -> None:
-    root = make_root()
-    add_named(root, [*flags, name])
-    found = get_command(root).commands  # type: ignore[attr-defined]
-    assert found[name].help == get_command(app).commands[name].help  # type: ignore[attr-defined]
-    assert len(found) < len(PUBLIC_COMMANDS)
+def test_every_command_is_found_without_building_all_others() -> None:
+    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        root = make_root()
+        add_named(root, ["--json", "--no-server", name])
+        found = get_command(root).commands  # type: ignore[attr-defined]
+        assert found[name].help == command.help
+        assert len(found) < len(PUBLIC_COMMANDS)
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["serch"], ["--tenant", "search"]])
-def test_without_the_name_of_a_command_all_are_offered(arguments: list[str]) -> None:
-    root = make_root()
-    add_named(root, arguments)
-    assert get_command(root).commands.keys() == get_command(app).commands.keys()  # type: ignore[attr-defined]
+def test_without_the_name_of_a_command_all_are_offered() -> None:
+    for arguments in ([], ["--help"], ["serch"], ["--tenant", "search"]):
+        root = make_root()
+        add_named(root, arguments)
+        assert get_command(root).commands.keys() == get_command(app).commands.keys()  # type: ignore[attr-defined]
 
 
 def _commands(group: object, path: str = "graphmem") -> list[tuple[str, object]]:
@@ -73,11 +71,11 @@ def _commands(group: object, path: str = "graphmem") -> list[tuple[str, object]]
     return found
 
 
-@pytest.mark.parametrize(("path", "command"), _commands(get_command(app)))
-def test_every_command_and_option_is_documented(path: str, command: object) -> None:
-    assert getattr(command, "help", None), path
-    undocumented = [option.name for option in command.params if not getattr(option, "help", None)]  # type: ignore[attr-defined]
-    assert undocumented == []
+def test_every_command_and_option_is_documented() -> None:
+    for path, command in _commands(get_command(app)):
+        assert getattr(command, "help", None), path
+        undocumented = [option.name for option in command.params if not getattr(option, "help", None)]  # type: ignore[attr-defined]
+        assert undocumented == [], path
 
 
 async def test_the_version_is_that_of_the_package(cli_without_settings: Cli) -> None:

@@ -14,25 +14,6 @@ from tests.cli.conftest import Cli
 from tests.model_server import ModelServer
 
 
-@pytest.mark.req("UMB-07")
-async def test_a_persona_is_set_shown_and_cleared(cli: Cli, user: str) -> None:
-    refused = await cli("persona", "set", "plan", "--user", user)
-    assert (refused.code, "write preference=2" in refused.err) == (2, True)
-    stored = await cli("persona", "set", "plan=0.5", "preference=2", "--user", user, "--json")
-    assert stored.json == {"weights": {"plan": 0.5, "preference": 2.0}}
-    assert "preference: 2" in (await cli("persona", "show", "--user", user)).out
-    assert (await cli("persona", "clear", "--user", user, "--json")).json == {"weights": {}}
-
-
-@pytest.mark.req("TRUE-04")
-async def test_a_context_item_is_added_listed_and_deleted(cli: Cli, user: str) -> None:
-    added = await cli("contexts", "add", "goal", "house", "Buy a house", "--ttl", "600", "--user", user, "--json")
-    assert added.json["context_value"] == "Buy a house"
-    assert "Buy a house" in (await cli("contexts", "list", "--user", user)).out
-    assert (await cli("contexts", "delete", added.json["id"][:8], "--user", user)).code == 0
-    assert (await cli("contexts", "list", "--user", user, "--json")).json == {"items": []}
-
-
 @pytest.mark.req("QUINN-07")
 async def test_a_session_is_summarized_and_remembered(
     cli_with_models: Cli, models: ModelServer, memory: Services, user: str

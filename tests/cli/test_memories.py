@@ -8,50 +8,16 @@ import re
 from tests.cli.conftest import Cli
 
 
-def _lives_in_arguments(user: str, city: str, since: str, *flags: str) -> tuple[str, ...]:
-    place = ("--predicate", "LIVES_IN", "--object", city, "--single-valued", "--valid-at", since)
-    return (*flags, "add", "--user", user, f"Mara lives in {city}.", *place)
-
-
-async def test_add_supersede_and_search_as_of_a_past_date(cli_with_models: Cli, user: str) -> None:
-    first = (await cli_with_models(*_lives_in_arguments(user, "Hamburg", "2021-01-01T00:00:00Z"), "--json")).json[
-        "results"
-    ][0]
-    assert (first["action"], first["memory"]["source"]["kind"]) == ("insert", "user")
-    shown = await cli_with_models(*_lives_in_arguments(user, "Copenhagen", "2025-09-01T00:00:00Z"))
-    assert shown.code == 0
-    assert "supersede" in shown.out
-
-    question = ("search", "--user", user, "Where does Mara live?")
-    now = (await cli_with_models("--json", *question)).json["results"]
-    assert [hit["memory"]["content"] for hit in now] == ["Mara lives in Copenhagen."]
-    assert "explain" not in now[0]
-    then = await cli_with_models(*question, "--valid-as-of", "2025-06-01T00:00:00Z")
-    assert "Hamburg" in then.out
-    assert "Copenhagen" not in then.out
-
-    rows = (await cli_with_models("history", "--user", user, first["memory"]["id"], "--json")).json["items"]
-    assert [(row["version"], row["ended_reason"]) for row in rows] == [(1, "superseded"), (2, "superseded")]
-    short = first["memory"]["id"][:8]
-    shown = await cli_with_models("history", "--user", user, short)
-    assert "Mara lives in Hamburg." in shown.out
-    assert short in (await cli_with_models("search", "--user", user, "Hamburg?", "--include-superseded")).out
-    assert user in (await cli_with_models("users", user[4:])).out
-    assert "Copenhagen" in (await cli_with_models("entity", "--user", user, "What about Copenhagen?")).out
-
-
-async def test_add_returns_the_type_that_was_given_and_no_other(cli_with_models: Cli, user: str) -> None:
-    for number, (given, subtype) in enumerate(
-        {(): None, ("--type", "fact"): "fact", ("--type", "persona"): "persona"}.items()
+async def test_a_save_that_stored_nothing_fails(cli_with_models: Cli, user: str) -> None:
+    for command in (
+        ("add", "Mara's card is 4111 1111 1111 1111."),
+        ("add", "Mara likes tea.", "--confidence", "0.2"),
+        ("import", "-", "--format", "mem0"),
     ):
-        done = await cli_with_models("add", "--user", user, f"Mara has {number} boats.", *given, "--json")
-        saved = done.json["results"][0]["memory"]
-        assert (saved["type"], saved["subtype"]) == ("fact", subtype)
-
-
-async def test_unknown_memory_id_fails_with_1(cli_with_models: Cli, user: str) -> None:
-    done = await cli_with_models("history", "--user", user, "no-such-id")
-    assert (done.code, done.out, done.err) == (1, "", "graphmem: There is no such memory.\n")
+        refused = json.dumps([{"id": "m1", "memory": "Mara's card is 4111 1111 1111 1111"}])
+        done = await cli_with_models(*command, "--user", user, "--json", stdin=refused)
+        assert (done.code, bool(json.loads(done.out)), "Nothing was" in done.err) == (1, True, True), command
+    assert (await cli_with_models("memories", "--user", user, "--json")).json["items"] == []
 
 
 async def test_key_is_shown_once_listed_without_secret_and_revoked(cli_with_models: Cli, tenant: str) -> None:

@@ -8,12 +8,9 @@ import os
 import re
 import sys
 from asyncio.subprocess import PIPE
-from pathlib import Path
 
 import httpx
 
-from graphmem.cli.local_server import RECORD_FILE, find_local_server, record_server
-from graphmem.runtime.settings import Settings
 from graphmem.tenants.tokens import make_local_token
 from tests.cli.conftest import Cli
 
@@ -65,13 +62,6 @@ async def test_commands_call_the_server_and_import_no_services(
         assert await status(make_local_token(secret, "default"), **{"X-Forwarded-For": "192.0.2.1"}) == 401
 
 
-async def test_open_finds_the_server_on_the_data_folder(cli_with_models: Cli, served: tuple[str, str]) -> None:
-    url, _ = served
-    assert not url.endswith(":8321")
-    opened = await cli_with_models("open", "--no-launch", "--json")
-    assert (opened.code, opened.json) == (0, {"url": f"{url}/ui"})
-
-
 async def test_closing_a_short_session_says_that_no_summary_is_written(
     cli_with_models: Cli, served: tuple[str, str], user: str
 ) -> None:
@@ -90,13 +80,3 @@ async def test_closing_a_short_session_says_that_no_summary_is_written(
     assert (closed.code, "no summary was written" in closed.out) == (0, True)
     summarized = await cli_with_models("close", "long", "--user", user)
     assert (summarized.code, "Its summary is queued." in summarized.out) == (0, True)
-
-
-def test_only_a_live_server_of_the_same_database_is_found(tmp_path: Path) -> None:
-    settings = Settings(data_dir=tmp_path, neo4j_uri="bolt://127.0.0.1:1")
-    assert find_local_server(settings) is None
-    with record_server(settings, "http://127.0.0.1:1", "secret"):
-        assert find_local_server(settings) is None  # nothing answers there
-    assert not (settings.data_dir / RECORD_FILE).exists()
-    (settings.data_dir / RECORD_FILE).write_text("{", "utf-8")
-    assert find_local_server(settings) is None
