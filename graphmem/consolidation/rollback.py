@@ -24,11 +24,10 @@ from graphmem.consolidation.models import (
 )
 from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.memories import snapshot_store
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_from_image, fact_from_row
+from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.fact_store import FactStore
+from graphmem.memories.ledger import Ledger, describe_rival, find_rival
 from graphmem.memories.memory import MemoryType
-from graphmem.memories.rivals import describe_rival, find_rival
 from graphmem.memories.saving import FactLoader
 from graphmem.memories.snapshot import (
     EXISTENCE_FIELD,
@@ -36,11 +35,11 @@ from graphmem.memories.snapshot import (
     ElementImage,
     ElementKind,
     diff_properties,
+    fact_from_image,
     restore_element,
     to_stored_lists,
 )
 from graphmem.memories.snapshot_store import ChangeRecorder
-from graphmem.memories.versioning import Ledger
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import Conflict, Gone
 from graphmem.runtime.times import MICROSECOND, Clock
