@@ -168,7 +168,7 @@ async def tell_merge(teller: Teller, user: str) -> Check:
     texts = [f"keeps {word} and tea", f"keeps {word} and bread"]
     ids = await teller.save(user, *texts)
     merged = f"keeps {word} and tea; keeps {word} and bread"
-    proposal = {"action": "MERGE", "memory_ids": ids, "content": merged}
+    proposal = {"action": "MERGE", "memory_ids": ids, "content": merged, "verified": True}
     started = await teller.write("merge", "POST", RUNS, {"user_id": user, "proposals": [proposal]})
     run_id = started.get("run_id") or started["id"]
     run = await teller.wait_until_final(f"{RUNS}/{run_id}")

@@ -28,9 +28,9 @@ MAX_NAME_TOKENS = 64
 """Most tokens of a name that are compared."""
 
 _WORD = re.compile(WORD_PATTERN)
-_DIGITS = rf"\d[^\W_{UNSPACED_SCRIPTS}]*"
+_DIGITS = r"\d+(?:[A-Za-z](?![^\W_]))?"
 _NUMBER = re.compile(rf"(?:(?<![\w.,:/-])-)?{_DIGITS}(?:[.,:/-]{_DIGITS})*")
-"""A number, a date or a time as written, with the separators and the letters that belong to it."""
+"""A number, a date or a time as written, with the separators in it, and a single letter behind it as in "flat 12a"."""
 
 _YEAR = re.compile(r"\d{4}(?=[./-])|(?<=[./-])\d{4}")
 """The year of a date in digits."""

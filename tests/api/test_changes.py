@@ -90,6 +90,7 @@ async def test_merges_and_their_rollback_are_changes(admin: httpx.AsyncClient, a
         "action": "MERGE",
         "memory_ids": [source["id"] for source in sources],
         "content": "Mara is vegetarian and eats no dairy",
+        "verified": True,
     }
     body = {"user_id": "mara", "wait": True, "proposals": [proposal]}
     run = (await admin.post("/v1/admin/consolidations", json=body)).json()

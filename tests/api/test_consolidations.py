@@ -36,6 +36,7 @@ async def run_merge(client: httpx.AsyncClient, ids: list[str] | None = None, **o
         "action": "MERGE",
         "memory_ids": ids or await save_memories(client, *SOURCE_STATEMENTS),
         "content": MERGED_STATEMENT,
+        "verified": True,
     }
     body = {"user_id": "mara", "proposals": [merge], "wait": True, **options}
     answer = await client.post(RUNS, json=body)
@@ -156,20 +157,6 @@ async def test_manual_proposals_are_validated_and_guarded(admin: httpx.AsyncClie
         assert refused.status_code == 422, wrong
 
 
-DENIALS = [
-    ("Ada äter inte kött", "Ada äter kött på söndagar", "Ada äter kött"),
-    ("Ada et yemez", "Ada pazar günleri et yer", "Ada et yer"),
-    ("Ada nem eszik húst", "Ada vasárnap húst eszik", "Ada húst eszik"),
-    ("Ada ei syö lihaa", "Ada syö lihaa sunnuntaisin", "Ada syö lihaa"),
-    ("अदा मांस नहीं खाती", "अदा रविवार को मांस खाती है", "अदा मांस खाती है"),
-    ("آدا لا تأكل اللحم", "آدا تأكل اللحم يوم الأحد", "آدا تأكل اللحم"),
-    ("Ada không ăn thịt", "Ada ăn thịt vào chủ nhật", "Ada ăn thịt"),
-    ("Ada nejí maso", "Ada jí maso v neděli", "Ada jí maso"),
-    ("Ada äter inte kött", "Ada äter kött på söndagar", "Ada äter inte kött på söndagar"),
-    ("Ada no longer works at Acme", "Ada works at Acme in Marketing", "Ada no longer works at Acme in Marketing"),
-]
-
-
 async def execute_merge(client: httpx.AsyncClient, contents: list[str], merged: str, **fields: Any) -> dict[str, Any]:
     ids = await save_memories(client, *contents)
     merge = {"action": "MERGE", "memory_ids": ids, "content": merged, **fields}
@@ -179,21 +166,16 @@ async def execute_merge(client: httpx.AsyncClient, contents: list[str], merged: 
     return {**reviewed, "ids": ids, "actor": answer.json()["actor"]}
 
 
-@pytest.mark.req("UMB-16")
-@pytest.mark.parametrize(("denial", "statement", "merged"), DENIALS)
-async def test_no_merge_by_hand_drops_or_moves_a_denial(
-    admin: httpx.AsyncClient, denial: str, statement: str, merged: str
-) -> None:
-    reviewed = await execute_merge(admin, [denial, statement], merged)
-    assert reviewed["verdict"] == "refused"
-    assert any(memory_id in reviewed["reason"] for memory_id in reviewed["ids"]), "it names the source"
-    assert await current_contents(admin) == {denial, statement}
-
-
-@pytest.mark.parametrize("merged", ["Bob works at Acme in Marketing", "Bob works in marketing at Acme"])
-async def test_a_merge_by_hand_of_all_words_is_executed(admin: httpx.AsyncClient, merged: str) -> None:
-    reviewed = await execute_merge(admin, ["Bob works at Acme", "Bob works in Marketing"], merged)
-    assert (reviewed["verdict"], reviewed["reason"]) == ("executed", None)
+@pytest.mark.req("UMB-16", "UMB-14")
+async def test_a_merge_by_hand_has_each_memory_literally_or_names_the_one_it_lacks(admin: httpx.AsyncClient) -> None:
+    contents = ["Bob works at Acme", "Bob works in Marketing."]
+    refused = await execute_merge(admin, contents, "Bob works at Acme in Marketing")
+    assert refused["verdict"] == "refused"
+    assert refused["reason"].startswith(refused["ids"][0]), "it names the source"
+    assert await current_contents(admin) == set(contents)
+    merged = "bob works in marketing, and Bob works at Acme"
+    executed = await execute_merge(admin, contents, merged)
+    assert (executed["verdict"], executed["reason"]) == ("executed", None)
     assert await current_contents(admin) == {merged}
 
 
@@ -213,6 +195,7 @@ async def test_a_verified_paraphrase_is_executed_and_recorded_with_the_key(admin
 async def test_a_verified_merge_passes_every_other_rule(admin: httpx.AsyncClient) -> None:
     for contents, merged in (
         (["Mara har 3 katter", "Maras katter är svarta"], "Mara har svarta katter"),
+        (["Mara takes 0.125 mg", "Mara takes digoxin"], "Mara takes 125 mg digoxin"),
         (["Mara bor i Lund", "Mara målar"], "Mara målar och bor i Malmö"),
         (["Bob prefers coffee", "Alice prefers tea"], "Bob and Alice prefer coffee and tea"),
         (["Mara likes figs", "Mara paints"], "Mara likes figs and paints. Her password is hunter2-Ruder!"),

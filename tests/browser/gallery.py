@@ -69,6 +69,7 @@ def fill_gallery(user: ExplorerUser) -> dict[str, str]:
             "action": "MERGE",
             "memory_ids": [memory["id"] for memory in tea],
             "content": "Lila drinks rooibos tea in the evening",
+            "verified": True,
             "reason": "Both say that she drinks rooibos; the second one says when.",
         },
         {

@@ -20,6 +20,7 @@ def merge_proposal(explorer_user: ExplorerUser) -> dict[str, Any]:
         "action": "MERGE",
         "memory_ids": [memory["id"] for memory in items],
         "content": "Mara drinks green tea in the morning",
+        "verified": True,
         "reason": "both say what she drinks",
     }
 

@@ -24,7 +24,7 @@ async def test_merge_dry_run_execution_inspection_and_rollback(
 ) -> None:
     saved = await GraphMemory(memory).add(user, list(SOURCE_STATEMENTS))
     ids = [result.memory.id for result in saved if result.memory]
-    merge = {"action": "MERGE", "memory_ids": ids, "content": MERGED_STATEMENT, "reason": "one diet"}
+    merge = {"action": "MERGE", "memory_ids": ids, "content": MERGED_STATEMENT, "verified": True}
     consolidate = ("consolidate", "--user", user, "--proposals", "-")
 
     shown = await cli_with_models(*consolidate, "--dry-run", stdin=json.dumps([merge]))

@@ -189,7 +189,7 @@ async def test_the_context_holds_what_was_learned(agent: AsyncClient) -> None:
 async def test_a_consolidation_is_run_read_and_rolled_back(admin: AsyncClient) -> None:
     saved = await admin.add("mara", ["Mara likes oolong tea", "Mara enjoys oolong tea"])
     ids = [result.memory.id for result in saved if result.memory]
-    merge = {"action": "MERGE", "memory_ids": ids, "content": "Mara likes and enjoys oolong tea", "reason": "same"}
+    merge = {"action": "MERGE", "memory_ids": ids, "content": "Mara likes and enjoys oolong tea", "verified": True}
     run = await admin.consolidate("mara", proposals=[merge], wait=True)
     assert isinstance(run, ConsolidationRun)
     assert (await admin.run(run.id)).changes

@@ -128,10 +128,10 @@ async def test_statements_cannot_pass_for_instructions(harness: ConsolidationHar
 @pytest.mark.req("UMB-14")
 async def test_numbers_become_memories_and_entities_of_the_user(harness: ConsolidationHarness) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy")
-    merge = action("merge", memories=[1, 2], content="User is vegetarian and eats no dairy")
+    merge = action("merge", memories=[1, 2], content="User is vegetarian. User eats no dairy.")
     run = await consolidate(harness, memories, merge)
     assert [proposal.verdict for proposal in run.proposals] == [ProposalVerdict.EXECUTED]
-    assert list(await current(harness)) == ["User is vegetarian and eats no dairy"]
+    assert list(await current(harness)) == ["User is vegetarian. User eats no dairy."]
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ async def test_the_model_does_not_make_two_people_one(harness: ConsolidationHarn
 
 async def test_a_rolled_back_merge_is_not_proposed_again(harness: ConsolidationHarness) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy")
-    merge = action("MERGE", memories=[1, 2], content="User is vegetarian and eats no dairy")
+    merge = action("MERGE", memories=[1, 2], content="User is vegetarian. User eats no dairy.")
     run = await consolidate(harness, memories, merge)
     await harness.roll_back(run.id)
     with answering(merge) as server:

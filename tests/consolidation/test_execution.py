@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.consolidation.models import ProposalVerdict, RunStatus
+from graphmem.consolidation.models import ProposalVerdict, RunPhase, RunStatus
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import MessageIn, MessageRole, PreparedMessage
 from graphmem.memories.entity import EntityIn
@@ -311,3 +311,22 @@ async def test_proposals_with_secrets_are_refused(harness: ConsolidationHarness)
     run = await harness.execute({"action": "UPDATE_ENTITY", "entity_id": bob, "set": {"mail": "bob@example.org"}})
     assert run.proposals[0].verdict is ProposalVerdict.REFUSED
     assert "example.org" not in (run.proposals[0].reason or "")
+
+
+async def test_an_executed_run_ends_with_its_profiles_and_is_not_rolled_back_before(
+    harness: ConsolidationHarness,
+) -> None:
+    memories = await harness.save("User is vegetarian", "User eats no dairy")
+    run_id, reviewed = await harness.propose(verified_merge(memories, DIET))
+    await harness.executor.execute(harness.owner, run_id, reviewed, curated=True, ends_run=False)
+    run = await harness.runs.get(harness.owner.tenant, run_id)
+    assert (run.status, run.phase, run.finished_at) == (RunStatus.RUNNING, RunPhase.EXECUTED, None)
+    assert list(await current(harness)) == [DIET]
+    for roll_back in (harness.roll_back, lambda key: harness.rollbacks.preview(harness.owner.tenant, key)):
+        with pytest.raises(Conflict, match="not ended"):
+            await roll_back(run_id)
+    await harness.runs.end_failed(harness.owner.tenant, run_id, "the model is away", harness.clock())
+    run = await harness.runs.get(harness.owner.tenant, run_id)
+    assert (run.status, run.phase) == (RunStatus.SUCCEEDED, RunPhase.DONE)
+    assert run.reason == "its profiles were not written: the model is away"
+    assert (await harness.roll_back(run_id)).restored == run.change_count

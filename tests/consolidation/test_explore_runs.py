@@ -6,12 +6,12 @@ import json
 
 from tests.cli.test_explore import run_query
 from tests.consolidation.conftest import ConsolidationHarness
-from tests.consolidation.test_execution import DIET, merge
+from tests.consolidation.test_execution import DIET, verified_merge
 
 
 async def test_explore_queries_show_runs_their_changes_and_contradictions(harness: ConsolidationHarness) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy")
-    run = await harness.execute(merge(memories, DIET))
+    run = await harness.execute(verified_merge(memories, DIET))
     [listed] = await run_query(harness.graph, harness.owner, "consolidation_runs")
     assert (listed["run_id"], listed["status"], listed["changes"]) == (run.id, "succeeded", run.change_count)
     changes = await run_query(harness.graph, harness.owner, "consolidation_run")

@@ -44,7 +44,7 @@ from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.users import UserStore
 from tests.conftest import FakeClock
 from tests.consolidation.conftest import ConsolidationHarness
-from tests.consolidation.test_execution import DIET, current, merge
+from tests.consolidation.test_execution import DIET, current, verified_merge
 from tests.models.scripted_server import ScriptedServer, replies
 
 DAY = timedelta(days=1)
@@ -326,7 +326,7 @@ async def test_before_images_past_their_retention_are_pruned(
     harness: ConsolidationHarness, maintenance_tasks: MaintenanceTasks
 ) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy")
-    run = await harness.execute(merge(memories, DIET))
+    run = await harness.execute(verified_merge(memories, DIET))
     harness.clock.advance(29 * DAY)
     assert (await maintenance_tasks.prune(harness.owner))["images"] == 0
     harness.clock.advance(2 * DAY)

@@ -17,12 +17,12 @@ from graphmem.memories.memory import Memory, MemoryIn, MemoryPatch
 from graphmem.runtime.errors import Conflict, Gone, NotFound
 from graphmem.user_data.forget import ForgetStore
 from tests.consolidation.conftest import ConsolidationHarness
-from tests.consolidation.test_execution import DIET, current, entity_id, merge
+from tests.consolidation.test_execution import DIET, current, entity_id, verified_merge
 
 
 async def diet(harness: ConsolidationHarness) -> tuple[list[Memory], ConsolidationRun]:
     memories = await harness.save("User is vegetarian", "User eats no dairy")
-    return memories, await harness.execute(merge(memories, DIET))
+    return memories, await harness.execute(verified_merge(memories, DIET))
 
 
 async def patch(harness: ConsolidationHarness, memory_id: str, **changes: Any) -> Memory:
@@ -39,7 +39,7 @@ async def status(harness: ConsolidationHarness, run_id: str) -> RunStatus:
 async def test_a_rollback_restores_everything_and_can_be_rolled_back(harness: ConsolidationHarness) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy", entities=[{"name": "Bob"}])
     before = await harness.graph_state()
-    run = await harness.execute(merge(memories, DIET))
+    run = await harness.execute(verified_merge(memories, DIET))
     during = await harness.graph_state()
     undone = await harness.roll_back(run.id)
     assert await harness.graph_state() == before
@@ -67,7 +67,7 @@ async def test_a_run_is_rolled_back_once(harness: ConsolidationHarness) -> None:
 async def test_of_several_rollbacks_at_once_one_takes_place(harness: ConsolidationHarness, force: bool) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy")
     before = await harness.graph_state()
-    run = await harness.execute(merge(memories, DIET))
+    run = await harness.execute(verified_merge(memories, DIET))
     outcomes = await asyncio.gather(*(harness.roll_back(run.id, force=force) for _ in range(4)), return_exceptions=True)
     assert sum(isinstance(outcome, Conflict) for outcome in outcomes) == 3, outcomes
     [done] = [outcome for outcome in outcomes if isinstance(outcome, RollbackResult)]
@@ -81,7 +81,7 @@ async def test_a_run_can_be_rolled_back_for_thirty_days(harness: ConsolidationHa
     harness.clock.advance(timedelta(days=29))
     await harness.roll_back(first.id)
     memories = await harness.save("User likes tea", "User likes jazz")
-    late = await harness.execute(merge(memories, "User likes tea and jazz"))
+    late = await harness.execute(verified_merge(memories, "User likes tea and jazz"))
     harness.clock.advance(timedelta(days=31))
     with pytest.raises(Gone):
         await harness.roll_back(late.id)
@@ -92,7 +92,7 @@ async def test_no_rollback_makes_an_earlier_value_valid_beside_a_later_one(harne
     memories = await harness.save_all(
         [MemoryIn.model_validate({"content": "User is vegetarian", **lives}), MemoryIn(content="User eats no dairy")]
     )
-    run = await harness.execute(merge(memories, DIET))
+    run = await harness.execute(verified_merge(memories, DIET))
     assert run.change_count
     await harness.save_all([MemoryIn.model_validate({"content": "User is vegan", **lives})])
     state = await harness.graph_state()
@@ -114,7 +114,7 @@ async def test_access_counters_do_not_conflict_with_a_rollback(harness: Consolid
 async def test_unrelated_later_writes_survive_a_rollback(harness: ConsolidationHarness) -> None:
     bob = {"name": "Bob", "type": "Person"}
     memories = await harness.save("User is vegetarian", "User eats no dairy", entities=[bob])
-    run = await harness.execute(merge(memories, DIET))
+    run = await harness.execute(verified_merge(memories, DIET))
     await harness.save("User met Bob in Rome", entities=[bob])
     await harness.roll_back(run.id)
     assert set(await current(harness)) == {"User is vegetarian", "User eats no dairy", "User met Bob in Rome"}
@@ -139,7 +139,7 @@ async def test_conflicting_later_writes_are_listed_and_abort_the_rollback(harnes
 async def test_force_overwrites_conflicts_and_reports_them(harness: ConsolidationHarness) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy")
     before = await harness.graph_state()
-    run = await harness.execute(merge(memories, DIET))
+    run = await harness.execute(verified_merge(memories, DIET))
     merged = (await current(harness))[DIET]
     await patch(harness, merged.id, importance=0.9)
     later = await harness.graph_state()

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from graphmem.jobs.job import JobOutcome, JobStatus
-from graphmem.jobs.kinds import Steps
+from graphmem.jobs.kinds import JobWaits, Steps, WaitCause
 from graphmem.runtime.errors import Conflict, ModelAnswerUnusable, ModelUnavailable
 from tests.jobs.conftest import OpenRunner, both_stores, wait_to_the_end
 from tests.jobs.kinds import JobInput, Report, kind
@@ -89,6 +89,30 @@ async def test_later_jobs_of_the_partition_wait_too_and_keep_their_order(open_ru
     for job_id in jobs:
         assert (await runner.wait(job_id, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
     assert [number for number in model.asked if number != 4] == [1, 1, 2, 3]
+
+
+@both_stores
+async def test_a_job_that_waits_for_its_time_lets_later_jobs_of_its_partition_go_first(open_runner: OpenRunner) -> None:
+    done: list[int | str] = []
+    is_time = asyncio.Event()
+
+    async def handle(payload: JobInput, steps: Steps) -> JobOutcome:
+        if payload.text == "later" and not is_time.is_set():
+            raise JobWaits("it begins later", 600.0, WaitCause.ITS_TIME)
+        done.append(payload.number)
+        return JobOutcome()
+
+    runner = await open_runner({"ask": handle})
+    first = await runner.enqueue(kind("ask"), JobInput(number=1, text="later"))
+    waiting = await runner.wait(first, TIMEOUT_SECONDS)
+    assert (waiting.status, waiting.reason) == (JobStatus.QUEUED, "it begins later")
+    for number in (2, 3):
+        later = await runner.enqueue(kind("ask"), JobInput(number=number))
+        assert (await runner.wait(later, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
+    is_time.set()
+    await runner.retry(first)
+    assert (await runner.wait(first, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
+    assert done == [2, 3, 1]
 
 
 async def test_pauses_end_and_the_job_fails_then_with_the_reason(open_runner: OpenRunner) -> None:
