@@ -39,7 +39,7 @@ from graphmem.runtime.errors import Conflict, InvalidInput, NotFound, UserBeingF
 from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.times import MICROSECOND, Clock
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.settling import wait_for_writer
+from graphmem.tenants.rights import wait_for_writer
 from graphmem.tenants.users import lock_user
 
 
