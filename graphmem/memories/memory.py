@@ -28,6 +28,7 @@ from graphmem.runtime.field_types import (
     Id,
     Metadata,
     NonBlankText,
+    SessionId,
     StorableText,
     UnitInterval,
     deduplicate,
@@ -269,7 +270,7 @@ class MemorySourceIn(BaseModel):
         None, description="Whose word it is; absent: that of the key, which is the user unless the key was bound."
     )
     speaker: NonBlankText | None = Field(None, max_length=MAX_SPEAKER_LENGTH, description="The name of who said it.")
-    session_id: Id | None = None
+    session_id: SessionId | None = None
     message_ids: list[Id] = Field(default_factory=list, max_length=MAX_SOURCE_MESSAGES)
     quote: NonBlankText | None = Field(None, max_length=MAX_QUOTE_LENGTH)
 

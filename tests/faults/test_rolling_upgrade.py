@@ -234,7 +234,7 @@ class Installation:
             **models.environment,
             OPENAI_API_KEY="key",
             GRAPHMEM_LLM_OUTPUT="native",
-            GRAPHMEM_API_KEY=KEY,
+            GRAPHMEM_ADMIN_KEY=KEY,
             GRAPHMEM_DATA_DIR=str(folder / "data"),
         )
 
