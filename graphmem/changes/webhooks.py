@@ -43,7 +43,7 @@ from graphmem.neo4j.work import working_for
 from graphmem.runtime.errors import Conflict, InvalidInput, NotFound, UserBeingForgotten
 from graphmem.runtime.times import MICROSECOND, Clock
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.settling import wait_for_writer
+from graphmem.tenants.rights import wait_for_writer
 from graphmem.tenants.users import lock_user
 
 

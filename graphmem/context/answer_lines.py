@@ -6,7 +6,6 @@ of. Summaries of conversations come last: they name many topics and state little
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
@@ -22,6 +21,7 @@ from graphmem.memories.entity_profile import EntityProfile
 from graphmem.memories.memory import Memory, MemoryType, Scope
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
 from graphmem.tenants.owners import MessageName
+from graphmem.text.time_expressions import names_year
 
 MIN_FIT = 0.1
 """Score from which a memory may answer a question in other words."""
@@ -139,9 +139,6 @@ def _interleave(facts: Sequence[SearchHit], messages: Iterable[MessageHit]) -> I
     yield from facts[taken:]
 
 
-_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
-
-
 def memory_bullets(
     memories: Iterable[Memory], said_at: Mapping[MessageName, datetime] | None, titles: Mapping[str, str]
 ) -> dict[str, PreambleLine]:
@@ -181,7 +178,7 @@ def _notes(memory: Memory, said_at: Mapping[MessageName, datetime] | None) -> st
 
 def _validity(memory: Memory) -> str:
     """Return the days between which a memory holds, empty where its text names a year or nothing is known."""
-    if _YEAR.search(memory.content):
+    if names_year(memory.content):
         return ""
     start = format_date(memory.valid_at) if memory.valid_at else ""
     end = f"until {format_date(memory.invalid_at)}" if memory.invalid_at else ""

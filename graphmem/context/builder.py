@@ -37,7 +37,7 @@ from graphmem.search.models import MessageHit, SearchHit, SearchQuery, SearchRes
 from graphmem.search.source import CandidateSource
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import ProductProfile, TenantProfiles
-from graphmem.tenants.scopes import Reader, ReadState, scope_of
+from graphmem.tenants.scopes import Reader, ReadScope, scope_of
 
 CACHE_SECONDS = 3600
 """Seconds for which a snapshot is cached."""
@@ -222,14 +222,14 @@ class ContextBuilder:
             request, material, packed, material.surroundings.said_at if request.sources else said_at
         )
 
-    async def _load_snapshot(self, state: ReadState, request: ContextRequest, message_limit: int) -> ContextSnapshot:
-        place = _place_of(state.scope, request)
+    async def _load_snapshot(self, state: ReadScope, request: ContextRequest, message_limit: int) -> ContextSnapshot:
+        place = _place_of(state, request)
         if not request.is_past:
             return await self._snapshots.load(
-                state.scope, request.session_id, message_limit, place=place, current_version=state.write_version
+                state, request.session_id, message_limit, place=place, current_version=state.write_version
             )
         return await self._store.load_past_snapshot(
-            state.scope,
+            state,
             request.session_id,
             place=place,
             message_limit=message_limit,
@@ -243,7 +243,7 @@ class ContextBuilder:
             return SearchResponse(results=[], took_ms=0.0)
         with SEMANTIC_SEARCH_LATENCY.time():
             query = _to_query(request, request.question, include_messages=True)
-            return await self._searcher.search(source.state.scope, query, source=source, with_evidence=False)
+            return await self._searcher.search(source.state, query, source=source, with_evidence=False)
 
     async def _load_profiles(self, source: CandidateSource, request: ContextRequest) -> list[EntityProfile]:
         """Return the profiles of the entities that the question names, of the surest first.
@@ -267,7 +267,7 @@ class ContextBuilder:
         Without a question, the hits are the most important memories of each domain.
         """
         if request.question is None:
-            listed = await self._list_domain_memories(source.state.scope, request)
+            listed = await self._list_domain_memories(source.state, request)
             order = source.state.trust_order
             return [hit for hit in listed if order.passes(hit.memory.source.trust_kind, request.min_trust)]
         wanted = min(MIN_DOMAIN_HITS, request.top)
@@ -280,7 +280,7 @@ class ContextBuilder:
             inside = await asyncio.gather(
                 *(
                     self._searcher.search(
-                        source.state.scope,
+                        source.state,
                         query.model_copy(update={"domain": domain, "limit": max(1, request.top)}),
                         source=source,
                     )

@@ -434,6 +434,7 @@ def _save_result(
         memory=memory_from_fact(outcome.fact, refs, now),
         superseded=list(outcome.superseded),
         related=[key for key in related if key != outcome.fact.memory_id],
-        reason=outcome.reason,
+        # Callers that show only the reason say it too.
+        reason=f"{outcome.reason}; not taken over: {', '.join(outcome.ignored)}" if outcome.ignored else outcome.reason,
         ignored=list(outcome.ignored),
     )

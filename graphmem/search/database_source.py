@@ -35,7 +35,7 @@ from graphmem.search.source import (
     MAX_START_FACTS,
 )
 from graphmem.tenants.owners import MessageName, message_ids_of, message_name
-from graphmem.tenants.scopes import ReadState
+from graphmem.tenants.scopes import ReadScope
 from graphmem.text.lucene import build_lucene_query
 
 ANN_CANDIDATES = 300
@@ -51,11 +51,11 @@ class DatabaseSource:
 
     name: SourceName = "database"
 
-    def __init__(self, graph: Graph, vectors: StoredVectors, state: ReadState) -> None:
+    def __init__(self, graph: Graph, vectors: StoredVectors, state: ReadScope) -> None:
         self._graph = graph
         self._vectors = vectors
-        self._scope = state.scope
-        self._groups = state.scope.group_ids
+        self._scope = state
+        self._groups = state.group_ids
         self.state = state
 
     # Channels

@@ -202,9 +202,7 @@ class HybridSearch:
         best = [scored for scored in best if scored.fact.uuid in loaded]
         if query.reinforce:
             answers = {scored.fact.memory_id for scored in fitting}
-            self._reinforcement.record(
-                source.state.scope, [memory for memory in loaded.values() if memory.id in answers]
-            )
+            self._reinforcement.record(source.state, [memory for memory in loaded.values() if memory.id in answers])
         explanations = explain(best, facts, search.source.name) if query.explain else [None] * len(best)
         return SearchResponse(
             results=[
@@ -248,7 +246,7 @@ class HybridSearch:
         now = self._clock()
         topic = overview_topic(question, self._languages)
         text = question if topic is None else topic
-        scope = source.state.scope
+        scope = source.state
         entity_ids = await self._entities.resolve_entity_ids(scope, query.entity) if query.entity else None
         needs_focus = query.semantic and query.include_messages
         finds_names = query.graph or needs_focus

@@ -143,7 +143,7 @@ class EntityLookup:
         started = time.perf_counter()
         text, filters = normalise_query(text), filters or MemoryFilters()
         source = await self._sources.open(reader)
-        scope = source.state.scope
+        scope = source.state
         mentions = await self._name_cache.find(source, text)
         entity_ids = [mention.id for mention in mentions[:MAX_LOOKUP_ENTITIES]]
         at = filters.valid_as_of or self._clock()

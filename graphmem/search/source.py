@@ -15,7 +15,7 @@ from graphmem.runtime.field_types import Vector
 from graphmem.search.fact_candidate import FactCandidate
 from graphmem.search.models import EntityMemories, MessageCandidate, MessageContent, SourceName
 from graphmem.tenants.owners import MessageName, Owner
-from graphmem.tenants.scopes import Reader, ReadState
+from graphmem.tenants.scopes import Reader, ReadScope
 
 # How far every source follows facts around entities.
 
@@ -52,7 +52,7 @@ class CandidateSource(Protocol):
         """Where the memory is held."""
 
     @property
-    def state(self) -> ReadState:
+    def state(self) -> ReadScope:
         """The states of the groups that the user reads; the source has everything written before."""
 
     # Channels

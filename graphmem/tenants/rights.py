@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import asyncio
+import uuid
+from collections.abc import Collection, Sequence
+from contextvars import Context
+from dataclasses import replace
+
+import structlog
 
 from graphmem.neo4j.driver import Graph
-from graphmem.runtime.errors import NotFound
+from graphmem.neo4j.work import begin_work_for
+from graphmem.runtime.errors import NotFound, Unavailable
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import GroupState, Reader, ReadScope, ReadState, scope_of
-from graphmem.tenants.settling import StateSettling
+from graphmem.tenants.scopes import GroupState, Reader, ReadScope, scope_of
 from graphmem.tenants.spaces import SpaceRole, SpaceSelection, highest_role, key_member, require_role, user_member
+
+WAIT_SECONDS = 0.05
+"""Seconds for which a read waits until a transaction of another process is applied, which takes milliseconds.
+
+The lock that shows it may meanwhile be that of the next one, which takes as long as its writer.
+"""
+
+log = structlog.get_logger(__name__)
 
 
 class Rights:
@@ -49,13 +63,13 @@ class Rights:
             raise NotFound("There is no such space.")
         return scope
 
-    async def get_state(self, reader: Reader) -> ReadState:
-        """Return the states of the groups that a reader reads; those of a scope that has some are as old as it is."""
+    async def get_state(self, reader: Reader) -> ReadScope:
+        """Return a reader's scope with the states of its groups; those of a scope that has some are as old as it is."""
         scope = scope_of(reader)
-        if scope.states is None:
-            # Those of spaces come with their members only: a scope that holds spaces has its states.
-            return ReadState(scope, await self._get_states(scope.owner, [], None))
-        return ReadState(scope, scope.states)
+        if scope.states is not None:
+            return scope
+        # Those of spaces come with their members only: a scope that holds spaces has its states.
+        return replace(scope, states=await self._get_states(scope.owner, [], None))
 
     async def find_place(
         self, owner: Owner, caller: ApiKey | None, space: str | None, needed: SpaceRole = SpaceRole.READER
@@ -98,3 +112,57 @@ def _allowed_spaces(owner: Owner, caller: ApiKey | None, chosen: list[Owner] | N
     if chosen is not None:
         return [space.group_id for space in chosen if bound is None or space.space in bound]
     return None if bound is None else [Owner.of_space(owner.tenant, space).group_id for space in sorted(bound)]
+
+
+# Whether caches may hold what is read for a revision, whose transaction may not be applied yet
+
+
+class StateSettling:
+    """Finds out whether the latest transactions of groups are applied in full (`neo4j.applied`)."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._waits: dict[str, asyncio.Task[None]] = {}
+
+    async def settle(self, states: Sequence[GroupState]) -> tuple[GroupState, ...]:
+        """Return states that say which of them are not settled; after a write of another process, wait a moment."""
+        unknown = [state for state in states if not self._is_applied(state)]
+        if unknown:
+            await asyncio.wait([self._wait_for_writer(state.group_id) for state in unknown], timeout=WAIT_SECONDS)
+        return tuple(
+            state if self._is_applied(state) else state._replace(unsettled=uuid.uuid4().hex) for state in states
+        )
+
+    async def close(self) -> None:
+        """Stop waiting."""
+        waits = [*self._waits.values()]
+        for wait in waits:
+            wait.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
+
+    def _is_applied(self, state: GroupState) -> bool:
+        return self._graph.applied.include(state.group_id, state.life, state.revision)
+
+    def _wait_for_writer(self, group_id: str) -> asyncio.Task[None]:
+        """Wait in the background, for as long as it takes; the next reads find what has come of it."""
+        if group_id not in self._waits:
+            # Not in the context of a request, whose limits end with it.
+            wait = asyncio.create_task(self._find_out(Owner.from_group_id(group_id)), context=Context())
+            self._waits[group_id] = wait
+            wait.add_done_callback(lambda _: self._waits.pop(group_id))
+        return self._waits[group_id]
+
+    async def _find_out(self, owner: Owner) -> None:
+        begin_work_for(owner.tenant)
+        try:
+            await wait_for_writer(self._graph, owner)
+        except Unavailable as error:
+            log.info("whether a write is applied is not known yet", reason=error.detail)
+        except Exception:  # nobody awaits the result, and without it caches are passed by
+            log.exception("whether a write is applied could not be found out")
+
+
+async def wait_for_writer(graph: Graph, owner: Owner) -> None:
+    """Wait until the transaction that holds the lock of a user is applied in full."""
+    for row in await graph.execute("users.wait_for_writer", group_id=owner.group_id):
+        graph.applied.note(owner.group_id, row["life"], row["revision"])

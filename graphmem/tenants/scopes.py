@@ -42,10 +42,10 @@ class GroupState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadScope:
-    """The memories that a request reads: an owner's own, the tenant's, and spaces.
+    """The memories that a request reads, an owner's own, the tenant's and spaces, and as of which revisions.
 
     Only `tenants.rights` makes one with spaces. `states` are the states of its groups when it was made, before anything
-    else is read; a group to which nothing was written has none. Without them the request must read them first.
+    else is read; a group to which nothing was written has none. None: they are not read yet (`Rights.get_state`).
     """
 
     owner: Owner
@@ -66,8 +66,33 @@ class ReadScope:
     @property
     def titles(self) -> dict[str, str]:
         """The titles of the spaces that are read, by their ids."""
-        known = {state.group_id: state.title for state in self.states or ()}
+        known = {state.group_id: state.title for state in self.groups}
         return {str(space.space): known.get(space.group_id) or str(space.space) for space, _ in self.spaces}
+
+    @property
+    def groups(self) -> tuple[GroupState, ...]:
+        """The states of the groups to which something was written."""
+        return self.states or ()
+
+    @property
+    def write_version(self) -> str:
+        """The life and the write counter of each group, by which caches tell what they hold from what is stored.
+
+        That of a state that is not settled is found in no cache.
+        """
+        return "".join(f"{group.life}:{group.write_version}{group.unsettled or ''};" for group in self.groups)
+
+    @property
+    def trust_order(self) -> TrustOrder:
+        """The order of trust of the tenant."""
+        return parse_order(self.groups[0].trust_order if self.groups else None)
+
+    @property
+    def persona(self) -> dict[str, float]:
+        """The weights of the user; empty where there are none."""
+        stored = next((group.persona for group in self.groups if group.group_id == self.owner.group_id), None)
+        weights: dict[str, float] = json.loads(stored or "{}")
+        return weights
 
     def find_space(self, space: str) -> Owner:
         """Return a space of the scope by its id; raise NotFound for another one."""
@@ -112,36 +137,3 @@ Reader = Owner | ReadScope
 def scope_of(reader: Reader) -> ReadScope:
     """Return the scope of a reader; that of an owner holds no space of which the owner is a member."""
     return ReadScope(reader) if isinstance(reader, Owner) else reader
-
-
-@dataclass(frozen=True, slots=True)
-class ReadState:
-    """The scope of a read and the states of its groups, before anything else is read."""
-
-    scope: ReadScope
-    groups: tuple[GroupState, ...]
-
-    @property
-    def owner(self) -> Owner:
-        """The user who reads."""
-        return self.scope.owner
-
-    @property
-    def write_version(self) -> str:
-        """The life and the write counter of each group, by which caches tell what they hold from what is stored.
-
-        That of a state that is not settled is found in no cache.
-        """
-        return "".join(f"{group.life}:{group.write_version}{group.unsettled or ''};" for group in self.groups)
-
-    @property
-    def trust_order(self) -> TrustOrder:
-        """The order of trust of the tenant."""
-        return parse_order(self.groups[0].trust_order if self.groups else None)
-
-    @property
-    def persona(self) -> dict[str, float]:
-        """The weights of the user; empty where there are none."""
-        stored = next((group.persona for group in self.groups if group.group_id == self.owner.group_id), None)
-        weights: dict[str, float] = json.loads(stored or "{}")
-        return weights

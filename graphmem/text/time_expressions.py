@@ -144,6 +144,8 @@ _DECADE = re.compile(r"^['’]?\d{2,4}s$", re.IGNORECASE)
 _YEAR_ALONE = re.compile(r"^(?P<words>(?:[^\W\d]{1,2}\s+)*)(?P<sign>\W?)\d{4}(?:\s+[^\W\d]{1,2})*$")
 """A year without a month or another word of a time; words of two letters are prepositions of some language."""
 
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_DATE_BEFORE, _DATE_AFTER = re.compile(r"\d[./-]$"), re.compile(r"^[./-]\d")
 _LAST_PART = re.compile(r"(\w+|[^\w\s])(\s*)$")
 _GLUED = re.compile(r"^[^\w\s]\w")
 _CLAUSE_MARKS = frozenset(",;:!?()[]\"'“”„«»–—…")
@@ -197,6 +199,20 @@ def find_time_ranges(question: str, now: datetime, languages: Sequence[str] = ("
         question[:MAX_QUESTION_CHARACTERS], now.replace(tzinfo=None), languages, prefer_past=True
     )
     return [_to_range(expression) for expression in expressions if 2 <= expression.at.year <= 9990]
+
+
+def names_year(text: str) -> bool:
+    """Return whether a text names a year, alone or in a date."""
+    return any(_is_year(text, match) for match in _YEAR.finditer(text))
+
+
+def _is_year(text: str, match: re.Match[str]) -> bool:
+    before, after = text[: match.start()], text[match.end() :]
+    if _DATE_BEFORE.search(before) or _DATE_AFTER.match(after):
+        return True
+    last = _LAST_PART.search(before)
+    follows_month = last is not None and last[1].casefold() in load_words(*LANGUAGES).months
+    return follows_month or _may_precede_year(before)
 
 
 def _read(text: str, base: datetime, language: str, *, prefer_past: bool, min_length: int) -> list[TimeExpression]:

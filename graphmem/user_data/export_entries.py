@@ -24,7 +24,9 @@ from pydantic import (
     Tag,
     TypeAdapter,
     ValidationError,
+    ValidationInfo,
     WithJsonSchema,
+    field_validator,
     model_serializer,
     model_validator,
 )
@@ -49,11 +51,18 @@ from graphmem.runtime.field_types import (
     NonBlankText,
     StorableText,
     UnitInterval,
+    content_hash,
     parse_json,
 )
 from graphmem.runtime.times import Instant
 from graphmem.tenants.profiles import PatternType
 from graphmem.tenants.trust import SourceKind, StatedKind
+
+_FORMER_SOURCES = {
+    **dict.fromkeys(("records", "graphmem", "graphiti", "mem0", "chat"), "import"),
+    "summary": "consolidation",
+}
+"""What the words mean by which an export of form 1.0 says where a memory is from; any other is the user's word."""
 
 TIME_MARKER = "$time"
 """The key of an object that represents a time."""
@@ -290,7 +299,7 @@ class FactProperties(Properties):
     content_hash: StorableText
     active_hash: StorableText | None = None
     search_text: StorableText | None = None
-    source_kind: SourceKind
+    source_kind: StorableText
     trusted_as: SourceKind | None = Field(None, description="The kind of source whose trust it has, if another.")
     source_quote: StorableText | None = Field(None, description="What the source said.")
     speaker: StorableText | None = Field(None, description="Who stated it.")
@@ -314,6 +323,18 @@ class FactProperties(Properties):
     compressed_by: Id | None = None
     decayed_at: MarkedTime | None = Field(None, description="When its importance was last lowered.")
     reviewed_at: MarkedTime | None = Field(None, description="When it was last queued for consolidation again.")
+
+    @field_validator("content_hash")
+    @classmethod
+    def _hash_content(cls, given: str, info: ValidationInfo) -> str:
+        """Take the hash from the content, whatever the export says."""
+        return content_hash(info.data["fact"]) if "fact" in info.data else given
+
+    @field_validator("source_kind")
+    @classmethod
+    def _read_former_source(cls, given: str) -> str:
+        """Read also the sources of exports of form 1.0."""
+        return given if given in get_args(SourceKind) else _FORMER_SOURCES.get(given, "user")
 
 
 class EpisodicProperties(NodeProperties):

@@ -239,7 +239,7 @@ async def test_a_revert_to_what_another_memory_states_is_refused(agent: httpx.As
     home = {"predicate": "LIVES_IN", "single_valued": True}
     (rome,) = await save(agent, {"content": "lives in Rome", **home})
     await save(agent, {"content": "lives in Oslo", **home})
-    (tea,) = await save(agent, {"content": "likes tea"})
+    (tea,) = await save(agent, {"content": "likes tea", "predicate": "LIVES_IN"})
     one = f"{MEMORIES}/{rome['memory']['id']}"
     await agent.patch(one, json={"content": "likes tea"})
     refused = await agent.post(f"{one}/revert")

@@ -70,6 +70,15 @@ async def test_a_field_outside_the_index_can_change(store: GraphmemStore) -> Non
     assert [item.value["count"] for item in items] == [2, 2]  # type: ignore[union-attr]
 
 
+async def test_a_value_is_kept_as_it_is_put(store: GraphmemStore) -> None:
+    for before, after in [("abc", "ABC"), ("Hello", "Hello!"), ("a b", "a  b"), ("x2", "x²"), ("line", "line\n")]:
+        await store.aput(FOOD, "value", {"v": before})
+        await store.aput(FOOD, "value", {"v": after})
+        item = await store.aget(FOOD, "value")
+        assert item
+        assert item.value == {"v": after}
+
+
 async def test_search_ranks_by_meaning_within_a_namespace_and_filters_values(store: GraphmemStore) -> None:
     await store.aput(FOOD, "1", {"text": "Ada eats sushi every week", "stars": 5})
     await store.aput(FOOD, "2", {"text": "Ada drives an old tractor", "stars": 2})

@@ -110,6 +110,8 @@ async def test_a_repetition_says_what_it_does_not_take_over(memory: Services, ow
     [moved] = await save(memory, owner, later)
     assert moved.memory
     assert sorted(moved.ignored) == ["immutable", "supersedes", "valid_at"]
+    assert moved.reason
+    assert all(name in moved.reason for name in moved.ignored)
     assert (moved.memory.version, moved.memory.valid_at) == (1, at(2020))
 
     fixed = MemoryIn(content="Kim is allergic to nuts", immutable=True)

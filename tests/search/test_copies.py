@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 import pytest
 
 from graphmem.app.bootstrap import Services
@@ -14,6 +17,7 @@ from graphmem.search.resident import copies as resident_copies
 from graphmem.search.resident.copies import SMALL, ResidentCopies
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.rights import Rights
+from graphmem.tenants.scopes import GroupState, ReadScope
 from tests.search.sources import open_copies, open_resident
 
 pytestmark = pytest.mark.integration
@@ -73,6 +77,34 @@ async def test_the_database_answers_for_a_larger_user_until_the_copy_is_loaded(
     assert source.name == "memory"
     assert len(await source.find_facts_by_text(["ticket"], FactFilters(valid_at=utc_now()), 1_000)) == SMALL + 1
     await copies.close()
+
+
+async def test_groups_are_waited_for_at_once_and_no_longer_than_until_one_has_no_copy(
+    memory: Services, graph: Graph, owner: Owner, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resident_copies, "SMALL_LOAD_SECONDS", 2.0)
+    states = []
+    for number in range(4):
+        space = Owner(tenant, f"group-{number}")
+        await memory.memories.save(space, [MemoryIn(content="Ada lives in Turin")])
+        states += [state for state in (await Rights(graph).get_state(space)).groups if state.group_id == space.group_id]
+    states = [state._replace(unsettled=None) for state in states]
+
+    async def time_read(groups: list[GroupState]) -> float:
+        """How long a read takes while copies of the groups are being loaded."""
+        copies = limited_copies(graph, 400_000_000)
+        for state in groups:
+            loading = asyncio.create_task(asyncio.sleep(60))
+            copies._loads[state.group_id] = resident_copies._Load(loading, asyncio.get_running_loop().create_future())
+        start = time.monotonic()
+        assert (await copies.open(ReadScope(owner, states=tuple(groups)))).name == "database"
+        taken = time.monotonic() - start
+        await copies.close()
+        return taken
+
+    assert await time_read(states) < 4.0, "each alone is waited for two seconds"
+    is_read_first = states[-1]._replace(last_write_at=None)
+    assert await time_read([*states[:-1], is_read_first]) < 1.5
 
 
 async def test_users_who_do_not_fit_together_are_not_loaded_in_turns(

@@ -6,7 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from graphmem.text.time_expressions import TimeExpression, TimeRange, find_time_expressions, find_time_ranges
+from graphmem.text.time_expressions import (
+    TimeExpression,
+    TimeRange,
+    find_time_expressions,
+    find_time_ranges,
+    names_year,
+)
 from graphmem.text.word_lists import LANGUAGES, WESTERN_LANGUAGES
 
 NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)
@@ -162,6 +168,12 @@ YEARS = {
 @pytest.mark.parametrize("text", NAMES_WITH_NUMBERS)
 def test_a_number_in_a_name_is_no_year(text: str, languages: tuple[str, ...]) -> None:
     assert find_time_expressions(text, datetime(2026, 6, 10, 12), languages) == []
+
+
+def test_a_statement_names_a_year_unless_it_belongs_to_a_name() -> None:
+    dated = ["Mara moved in March 2021", "The lease ends on 3.4.2027", "Born 2001-02-03", "Ada left in 2019"]
+    assert all(map(names_year, [*dated, *YEARS]))
+    assert not any(map(names_year, ["Ada runs Windows Server 2012", "Mara drives a Peugeot 2008", "It is room 1804"]))
 
 
 @pytest.mark.req("QUINN-24")

@@ -8,10 +8,11 @@ from typing import Any, get_args
 
 import pytest
 
-from graphmem.memories.fact import FACT_FIELDS
+from graphmem.memories.fact import FACT_FIELDS, dedup_key
 from graphmem.neo4j.queries import load_queries
 from graphmem.neo4j.schema import LinkType, RecordLabel
 from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.field_types import content_hash
 from graphmem.tenants.owners import Owner
 from graphmem.user_data.export_document import UserExport, export_json_schema, parse_export
 from graphmem.user_data.export_entries import ExportedRecord, FactProperties
@@ -152,7 +153,7 @@ def test_an_entity_and_a_statement_that_the_user_has_are_not_written_again() -> 
         entities={"mara": ExistingNode("4:1", "own")},
         records={},
         memory_ids={"known"},
-        current_statements={"abc:own": "known"},
+        current_statements={dedup_key(content_hash("Mara likes tea"), "own", "LIKES", None): "known"},
         taken_ids=set(),
     )
     export = make_export(memories=[make_version()])

@@ -26,7 +26,7 @@ from graphmem.search.resident.fact_table import ResidentFact, rank_by_importance
 from graphmem.search.resident.group_copy import GroupCopy
 from graphmem.search.resident.walk import Walk
 from graphmem.tenants.owners import MessageName, Owner, message_key
-from graphmem.tenants.scopes import ReadState
+from graphmem.tenants.scopes import ReadScope
 from graphmem.text.names import name_words
 
 _by_score = attrgetter("score")
@@ -40,7 +40,7 @@ class ResidentSource:
 
     name: SourceName = "memory"
 
-    def __init__(self, state: ReadState, copies: Sequence[GroupCopy]) -> None:
+    def __init__(self, state: ReadScope, copies: Sequence[GroupCopy]) -> None:
         self.state = state
         self._copies = copies
 
