@@ -12,6 +12,7 @@ from enum import StrEnum
 from pydantic import BaseModel, Field
 
 from graphmem.memories.memory import StatedType
+from graphmem.models.lenient_answer import LenientAnswer
 
 # The first call
 
@@ -90,7 +91,7 @@ class Turn(BaseModel):
     entities: list[NamedValue]
 
 
-class Extraction(BaseModel):
+class Extraction(LenientAnswer):
     """The answer of the first call."""
 
     skip: bool = Field(description="true when nothing is worth keeping")
@@ -135,11 +136,11 @@ class SameEntity(BaseModel):
     known: int | None = Field(description="number of the known entity, null when it is somebody or something else")
 
 
-class Reconciliation(BaseModel):
+class Reconciliation(LenientAnswer):
     """The answer of the second call."""
 
     decisions: list[Decision]
-    same_entities: list[SameEntity]
+    same_entities: list[SameEntity] = Field(default_factory=list)
 
 
 # Tool calls
@@ -167,14 +168,14 @@ class UpsertMemory(BaseModel):
 # Summaries
 
 
-class Summary(BaseModel):
+class Summary(LenientAnswer):
     """The summary of a session."""
 
     title: str
     summary: str
     takeaways: list[str]
-    topics: list[str]
-    sentiment: float | None
+    topics: list[str] = Field(default_factory=list)
+    sentiment: float | None = None
 
 
 _DATE_PATTERN = re.compile(
