@@ -90,10 +90,15 @@ class MemoryAction(JobAction):
     reason: str | None = None
 
     @classmethod
+    def refused(cls, type: str, reason: str | None, memory_id: str | None = None) -> MemoryAction:
+        """Return the action for what is not done, never with its text."""
+        return cls(action="refuse", memory_id=memory_id, type=type, reason=reason)
+
+    @classmethod
     def from_save(cls, result: SaveResult, type: MemoryType) -> MemoryAction:
         """Return the action for a statement that was saved, or refused by the policy."""
         if result.memory is None:
-            return cls(action="refuse", type=type.value, reason=result.reason)
+            return cls.refused(type.value, result.reason)
         return cls(action=result.action.value, memory_id=result.memory.id, type=result.memory.type.value)
 
 

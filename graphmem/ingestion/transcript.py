@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, BeforeValidator, Field, PlainSerializer
 
 from graphmem.conversations.session import Message, MessageRole
-from graphmem.ingestion.llm_schemas import NamedValue, Turn
+from graphmem.ingestion.answers import NamedValue, Turn
 from graphmem.models.prompts import indent_continuations
 from graphmem.runtime.field_types import JSON
 from graphmem.secrets.values import Redactor

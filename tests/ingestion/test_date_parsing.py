@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.ingestion.llm_schemas import parse_local_date
+from graphmem.ingestion.answers import parse_local_date
 from tests.ingestion.builders import BERLIN
 
 

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 import pytest
+from graphmem.ingestion.dropped_candidates import TrialSucceeded, WriteScope, write_without_culprits
 from prometheus_client import REGISTRY
 
-from graphmem.ingestion.dropped_candidates import TrialSucceeded, WriteScope, write_without_culprits
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn

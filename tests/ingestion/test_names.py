@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from graphmem.ingestion.candidates import AliasGroup
+from graphmem.ingestion.link import choose_user_name, resolve_names
 from graphmem.ingestion.name_matching import (
     NameMatch,
     are_different_people,
@@ -15,7 +16,6 @@ from graphmem.ingestion.name_matching import (
     match_names,
     may_mean_same_person,
 )
-from graphmem.ingestion.name_resolution import choose_user_name, resolve_names
 from graphmem.memories.entity import EntityRef
 
 

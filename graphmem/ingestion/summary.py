@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field
 
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import TICKET_KEY, Message, Session
+from graphmem.ingestion.answers import Summary
 from graphmem.ingestion.candidates import EPISODIC, validate_tags
 from graphmem.ingestion.jobs import NO_MODEL_REASON, ClosingPayload, MemoryAction, SummaryPayload
-from graphmem.ingestion.llm_schemas import Summary
 from graphmem.ingestion.transcript import (
     MessagePart,
     build_transcript,
@@ -122,12 +122,14 @@ class SummaryJob:
     async def _summarize(self, payload: SummaryPayload, model: LanguageModel, steps: Steps) -> JobOutcome:
         plan = await steps.run("split_into_windows", partial(self._split_unsummarized, payload), SummaryWindows)
         summary: Summary | None = None
+        refusals: list[MemoryAction] = []
         receipt = Receipt()
         for number, parts in enumerate(plan.windows, 1):
             earlier = summary.summary if summary else plan.earlier_summary
             summarize = partial(self._summarize_window, payload.owner, parts, earlier, model)
             window = await steps.run(f"summarize {number}", summarize, WindowSummary)
             receipt += window.receipt
+            refusals += [MemoryAction.refused("answer", reason) for reason in window.summary.refused]
             if window.summary.summary:
                 summary = window.summary
                 COMPRESSION_RATIO.set(len(summary.summary) / max(1, sum(part.end - part.start for part in parts)))
@@ -135,7 +137,8 @@ class SummaryJob:
             reason = "the model wrote no summary" if plan.windows else "nothing new to sum up"
             return JobOutcome(status=JobStatus.SKIPPED, reason=reason, receipt=receipt)
         actions = await steps.run("store", partial(self._store_summary, payload, summary), list[MemoryAction])
-        return JobOutcome(actions=actions, receipt=receipt + Receipt(embedded_texts=len(actions)))
+        receipt += Receipt(embedded_texts=len(actions))
+        return JobOutcome(actions=[*refusals, *actions], receipt=receipt)
 
     async def _split_unsummarized(self, payload: SummaryPayload) -> SummaryWindows:
         owner, session_id = payload.owner, payload.session_id
@@ -230,6 +233,7 @@ def _clean_summary(answer: Summary, redact: Redactor) -> Summary:
         takeaways=[remove_unstorable(text) for text in answer.takeaways],
         topics=[topic for topic in map(remove_unstorable, answer.topics) if redact(topic) == topic],
         sentiment=None if sentiment is None or math.isnan(sentiment) else min(1.0, max(-1.0, sentiment)),
+        refused=answer.refused,
     )
 
 
