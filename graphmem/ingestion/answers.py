@@ -145,7 +145,7 @@ class ScreenedCandidate(Candidate):
 
 
 class ScreenedExtraction(Extraction):
-    """The answer of the first call for a window with text that is not the user's own."""
+    """The answer of the first call for a batch with text that is not the user's own."""
 
     candidates: list[ScreenedCandidate]  # type: ignore[assignment]  # an answer is only read
 
@@ -157,7 +157,7 @@ class ScreenedDeclaredCandidate(DeclaredCandidate):
 
 
 class ScreenedDeclaredExtraction(DeclaredExtraction):
-    """The answer for such a window of a tenant with declared memory types."""
+    """The answer for such a batch of a tenant with declared memory types."""
 
     candidates: list[ScreenedDeclaredCandidate]  # type: ignore[assignment]  # an answer is only read
 
@@ -165,7 +165,7 @@ class ScreenedDeclaredExtraction(DeclaredExtraction):
 def answer_schema(types: DeclaredTypes, *, is_screened: bool = False) -> type[Extraction]:
     """Return the answer that the first call asks for; without declared memory types it is the plain one.
 
-    With `is_screened`, the window has text that is not the user's own.
+    With `is_screened`, the batch has text that is not the user's own.
     """
     if types.memory_types:
         return ScreenedDeclaredExtraction if is_screened else DeclaredExtraction

@@ -131,7 +131,7 @@ class ExtractionJob:
             return JobOutcome(status=JobStatus.SKIPPED, reason=NO_MODEL_REASON, receipt=embedded)
         batches = [
             await self._extract_batch(payload, steps, number, parts, first_call, self._model)
-            for number, parts in enumerate(payload.windows, 1)
+            for number, parts in enumerate(payload.batches, 1)
         ]
         extracted = {message_id for batch in batches for message_id in batch.message_ids}
         # What a system says is in no batch, nor is the result of a tool without a dialogue.

@@ -17,14 +17,14 @@ NO_MODEL_REASON = "no language model is configured: set OPENAI_API_KEY or OPENAI
 
 
 class ExtractionPayload(UserJobPayload):
-    """Messages to extract memories from, cut into windows when the job is queued.
+    """Messages to extract memories from, cut into batches when the job is queued.
 
     `embedded_texts` is how many of them were embedded when they arrived, which the receipt of the job counts.
     """
 
     session_id: str
     message_ids: list[str]
-    windows: list[list[MessagePart]]
+    batches: list[list[MessagePart]]
     embedded_texts: int = 0
 
 
@@ -112,7 +112,7 @@ class LinkAction(JobAction):
 
 
 ExtractionAction = MemoryAction | LinkAction
-"""What extraction reports of one window."""
+"""What extraction reports of one batch."""
 
 
 def shorten_reason(reason: str) -> str:
@@ -124,5 +124,5 @@ _ACTIONS: TypeAdapter[list[ExtractionAction]] = TypeAdapter(list[ExtractionActio
 
 
 def parse_extraction_actions(text: str) -> list[ExtractionAction]:
-    """Return the actions that an applied window has recorded as JSON."""
+    """Return the actions that an applied batch has recorded as JSON."""
     return _ACTIONS.validate_json(text)

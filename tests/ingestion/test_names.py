@@ -1,4 +1,4 @@
-"""Matching of names, and the entities that the names of a window mean."""
+"""Matching of names, and the entities that the names of a batch mean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of a window: what a model's decisions may change, and what is vetoed."""
+"""The plan of a batch: what a model's decisions may change, and what is vetoed."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_a_start_inferred_from_the_message_time_does_not_block_supersession() ->
     assert closed(plan([candidate(valid_at=midnight("2023-01-01"))], [stated], decide(1, "supersede", 1))) == []
 
 
-def test_a_memory_is_superseded_once_and_at_most_the_limit_per_window() -> None:
+def test_a_memory_is_superseded_once_and_at_most_the_limit_per_batch() -> None:
     made = plan([candidate("a"), candidate("b")], [fact("f1")], decide(1, "supersede", 1), decide(2, "supersede", 1))
     assert closed(made) == ["f1"]
     facts = [fact(f"f{n}", f"content {n}") for n in range(20)]
