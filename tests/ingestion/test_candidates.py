@@ -14,11 +14,11 @@ from graphmem.conversations.session import MessageRole
 from graphmem.ingestion.answers import Extraction
 from graphmem.ingestion.candidates import (
     AliasGroup,
-    MemoryAction,
     Statement,
     collect_alias_groups,
     validate_candidates,
 )
+from graphmem.ingestion.jobs import MemoryAction
 from graphmem.ingestion.transcript import TranscriptLine
 from graphmem.memories.memory import MemoryIn
 from tests.ingestion.builders import BERLIN, line
