@@ -201,7 +201,7 @@ class _Step(Generic[T]):
 
 
 def error_detail(error: BaseException) -> str:
-    """Return the sentence to show for an error; of an unexpected one its class and place, as its text may quote users."""
+    """Return the sentence to show for an error; of an unexpected one, its class and place, without text of users."""
     if isinstance(error, GraphmemError):
         return error.detail
     frames = traceback.extract_tb(error.__traceback__)
