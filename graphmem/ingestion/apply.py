@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from graphmem.ingestion.candidates import STATED_END_KEY
+from graphmem.ingestion.candidates import STATED_END_KEY, Statement
 from graphmem.ingestion.jobs import ExtractionAction, LinkAction, MemoryAction, parse_extraction_actions
 from graphmem.ingestion.link import (
     LinkingResult,
@@ -23,6 +23,7 @@ from graphmem.memories.entity import EntityRef
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import (
     MAINTENANCE_TAGS,
     MAX_SOURCE_MESSAGES,
@@ -33,7 +34,6 @@ from graphmem.memories.memory import (
 )
 from graphmem.memories.new_memory import NewMemory
 from graphmem.memories.saving import MENTIONED_ONCE, FactLoader, FactWrite, record_interest
-from graphmem.memories.versioning import Ledger
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import to_json
 from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key
@@ -291,16 +291,17 @@ class BatchTransaction:
         return saved
 
     def _to_new_memory(self, save: Save) -> NewMemory:
-        batch = self._batch
+        batch, statement = self._batch, self._batch.statements[save.index]
         return NewMemory(
             save.memory,
             self._vectors[save.memory.content],
-            save.source_kind or batch.statements[save.index].source_kind(self._order),
+            save.source_kind or statement.source_kind(self._order),
             save.reason,
             ends=save.ends,
             # Neither callers nor the tool say everything that a statement names.
             links_names=batch.is_given or bool(batch.transcript),
             speaker=batch.speaker,
+            given=statement.memory.model_fields_set if batch.is_given else _stated_fields(statement),
         )
 
     def _has_vector(self, save: Save) -> bool:
@@ -390,3 +391,8 @@ def _save_action(save: Save, result: SaveResult) -> MemoryAction:
             "reason": (save.reason if is_decided else result.reason) or None,
         }
     )
+
+
+def _stated_fields(statement: Statement) -> set[str]:
+    """Return the fields of a statement that its message states; type, tags and metadata are the extraction's."""
+    return {"invalid_at", "expires_at", *(["valid_at"] if statement.is_dated else [])}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -36,7 +36,7 @@ from graphmem.memories.memory import (
     Tag,
     parse_tag,
 )
-from graphmem.runtime.field_types import deduplicate, name_key
+from graphmem.runtime.field_types import content_hash, deduplicate, name_key
 from graphmem.tenants.trust import SourceKind, TrustOrder
 from graphmem.text.quoting import find_words
 
@@ -452,14 +452,17 @@ def _read_expiry(candidate: Candidate, sent_at: datetime) -> datetime | None:
 
 
 def _merge_duplicates(statements: Sequence[Statement]) -> list[Statement]:
-    """Merge statements with the same content and subject into the first, which gets the message ids of all.
+    """Merge statements that say the same into the first, which gets the message ids of all.
 
     One that is not saved is merged with others that are not saved alone.
     """
-    merged: dict[tuple[str, str, bool, bool], Statement] = {}
+    merged: dict[Hashable, Statement] = {}
     for statement in statements:
-        subject = name_key(statement.memory.subject.name) if statement.memory.subject else USER
-        key = (name_key(statement.memory.content), subject, statement.retracts, statement.catch is not None)
+        memory = statement.memory
+        subject = name_key(memory.subject.name) if memory.subject else USER
+        target = name_key(memory.object.name) if memory.object else None
+        stated = (content_hash(memory.content), subject, memory.predicate, target)
+        key = (*stated, statement.retracts, statement.catch is not None)
         merged[key] = _merge(merged[key], statement) if key in merged else statement
     return list(merged.values())
 

@@ -19,6 +19,7 @@ from graphmem.ingestion.link import (
     has_same_subject,
     has_same_wording,
     has_stated_start,
+    repeats,
 )
 from graphmem.ingestion.name_matching import is_named_in
 from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
@@ -224,15 +225,13 @@ class ActionPlanner:
         start = statement.memory.valid_at
         if start is None:
             return None
-        hash_of_statement = content_hash(statement.memory.content)
         return next(
             (
                 fact
                 for fact in self._facts.values()
                 if fact.immutable
-                and fact.content_hash == hash_of_statement
                 and fact.effective_start < start < fact.valid_to
-                and may_repeat(statement, fact, self._entities)
+                and repeats(statement, fact, self._entities)
             ),
             None,
         )
@@ -250,13 +249,12 @@ class ActionPlanner:
 
     def _competing_facts(self, statement: Statement) -> list[Fact]:
         """Return the other values of the statement's subject and predicate that were true at some time."""
-        hash_of_statement = content_hash(statement.memory.content)
         return [
             fact
             for fact in self._facts.values()
             if has_same_slot(statement, fact, self._entities)
             and not fact.is_never_valid
-            and fact.content_hash != hash_of_statement
+            and not repeats(statement, fact, self._entities)
         ]
 
     def _reinforce(self, index: int, statement: Statement, known: Sequence[Fact]) -> None:
@@ -278,6 +276,7 @@ class ActionPlanner:
                 "content": fact.content,
                 "subject": self._entity_input(fact.subject_id),
                 "predicate": fact.predicate,
+                "object": None,
                 "valid_at": fact.valid_at,
                 "invalid_at": None,
                 "single_valued": False,
@@ -320,7 +319,7 @@ class ActionPlanner:
             self._veto(index, "end", reason, fact.memory_id, is_saved=True)
             return self._insert(index, statement, by_rules=False)
         if self._is_less_trusted(statement, fact):
-            if content_hash(statement.memory.content) == fact.content_hash:
+            if has_same_wording(statement, fact):
                 return self._veto(index, "end", "it is of a more trusted source", fact.memory_id)
             contesting = statement.memory.model_copy(update={"supersedes": [fact.memory_id]})
             self._plan.saves.append(Save(index, contesting))

@@ -24,17 +24,15 @@ from graphmem.ingestion.link import (
     choose_user_name,
     collect_named_entities,
     has_same_slot,
-    has_same_subject,
-    has_same_wording,
     has_stated_start,
+    repeats,
     select_related_facts,
 )
 from graphmem.ingestion.name_matching import NameMatch, is_short_form, match_names
 from graphmem.ingestion.transcript import DerivedTurn, TranscriptLine, render_transcript
 from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
 from graphmem.memories.entity_store import EntityStore
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_from_row
+from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.memory import MemoryIn, MemoryStatus
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import Embedder
@@ -370,7 +368,7 @@ def is_settled_by_rules(statement: Statement, related: Sequence[Fact], entities:
     """
     if not related or statement.retracts:
         return not related
-    if any(has_same_subject(statement, fact, entities) and has_same_wording(statement, fact) for fact in related):
+    if any(repeats(statement, fact, entities) for fact in related):
         return True
     return statement.memory.single_valued and all(_is_earlier_value(fact, statement, entities) for fact in related)
 
