@@ -138,7 +138,7 @@ def test_only_listed_predicates_are_single_valued_and_start_at_the_message() -> 
 
 def test_duplicate_candidates_are_merged_with_both_messages() -> None:
     lines = [line(1), line(2)]
-    ((validated,), _) = read(candidate("Mara has a cat"), candidate("mara has a CAT", messages=[2]), lines=lines)
+    ((validated,), _) = read(candidate("Mara has a cat"), candidate("Mara has a cat ", messages=[2]), lines=lines)
     assert validated.memory.source
     assert validated.memory.source.message_ids == ["m1", "m2"]
     assert validated.user_message_ids == ("m1", "m2")

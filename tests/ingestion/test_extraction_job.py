@@ -91,7 +91,7 @@ async def test_a_newer_single_value_needs_no_second_call(harness: IngestionHarne
 
 @pytest.mark.req("CASH-15")
 async def test_the_same_statement_again_reinforces_and_keeps_both_messages(harness: IngestionHarness) -> None:
-    harness.model_answers(extraction(candidate("User has a cat")), extraction(candidate("user has a cat.")))
+    harness.model_answers(extraction(candidate("User has a cat")), extraction(candidate("User has a cat")))
     await harness.send_and_extract(message_at("2026-05-01", "I have a cat", id="m1"))
     job = await harness.send_and_extract(message_at("2026-05-02", "as I said, I have a cat", id="m2"))
     assert job.receipt.llm_calls == 1
