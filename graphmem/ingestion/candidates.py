@@ -20,7 +20,6 @@ from graphmem.ingestion.answers import (
     parse_local_date,
 )
 from graphmem.ingestion.jobs import MemoryAction
-from graphmem.ingestion.name_matching import are_different_people, may_mean_same_person
 from graphmem.ingestion.screening import Catch, find_catches, find_foreign_lines
 from graphmem.ingestion.transcript import TranscriptLine
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, EntityIn
@@ -36,6 +35,7 @@ from graphmem.memories.memory import (
     Tag,
     parse_tag,
 )
+from graphmem.memories.names import are_different_people, may_mean_same_person
 from graphmem.runtime.field_types import content_hash, deduplicate, name_key
 from graphmem.tenants.trust import SourceKind, TrustOrder
 from graphmem.text.quoting import find_words

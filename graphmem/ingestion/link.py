@@ -16,10 +16,10 @@ from graphmem.ingestion.candidates import (
     AliasGroup,
     Statement,
 )
-from graphmem.ingestion.name_matching import is_short_form
 from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import MemoryIn
+from graphmem.memories.names import is_short_form
 from graphmem.runtime.field_types import content_hash, name_key
 from graphmem.text.names import is_possessive_phrase
 

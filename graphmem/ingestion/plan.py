@@ -21,10 +21,10 @@ from graphmem.ingestion.link import (
     has_stated_start,
     repeats,
 )
-from graphmem.ingestion.name_matching import is_named_in
 from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import MemoryIn, MemoryStatus, MemoryType
+from graphmem.memories.names import is_named_in
 from graphmem.runtime.field_types import content_hash, name_key
 from graphmem.tenants.trust import SourceKind, TrustOrder
 

@@ -28,12 +28,12 @@ from graphmem.ingestion.link import (
     repeats,
     select_related_facts,
 )
-from graphmem.ingestion.name_matching import NameMatch, is_short_form, match_names
 from graphmem.ingestion.transcript import DerivedTurn, TranscriptLine, render_transcript
 from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.memory import MemoryIn, MemoryStatus
+from graphmem.memories.names import NameVerdict, compare_name_lists, is_short_form
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import LanguageModel
@@ -182,10 +182,11 @@ class Linker:
                     known[possible.id] = possible
                     options.setdefault(key, []).append(possible.id)
                 continue
-            match = _match_any_name(compared[key], possible, similarity)
-            if match is NameMatch.SAME:
+            name, known_names = compared[key], (possible.name, *possible.aliases)
+            match = compare_name_lists([name.name], name.type, known_names, possible.type, similarity)
+            if match.verdict is NameVerdict.SAME:
                 same.setdefault(key, possible.id)
-            elif match is NameMatch.POSSIBLE:
+            elif match.verdict is NameVerdict.POSSIBLE:
                 known[possible.id] = possible
                 options.setdefault(key, []).append(possible.id)
         ambiguous_names = [
@@ -235,11 +236,6 @@ def _ids_by_alias(aliases: Sequence[AliasGroup], entities: EntityIds) -> dict[st
         if entity_id := known.get(name_key(group.name)):
             found.update({key: entity_id for key in map(name_key, group.others) if key not in known})
     return found
-
-
-def _match_any_name(entity: EntityIn, possible: PossibleEntity, similarity: float) -> NameMatch:
-    names = (possible.name, *possible.aliases)
-    return max(match_names(entity.name, entity.type, name, possible.type, similarity) for name in names)
 
 
 def _is_called(entity: EntityIn, possible: PossibleEntity) -> bool:

@@ -19,6 +19,7 @@ from pydantic_core import ErrorDetails
 
 from graphmem.models.lenient_answer import LenientAnswer
 from graphmem.models.prompts import ChatMessage
+from graphmem.text.added_texts import without_thoughts
 
 JsonNode = Any
 """A value of a JSON document."""
@@ -29,7 +30,6 @@ MAX_DESCRIBED_ERRORS = 3
 T = TypeVar("T", bound=BaseModel)
 
 _UNSUPPORTED_KEYWORDS = {"title", "default", "examples", "discriminator", "minLength", "maxLength", "uniqueItems"}
-_THINKING = re.compile(r"^\s*<think>.*?</think>", re.DOTALL)
 _JSON_START = re.compile(r'\{\s*["}]|\[\s*\{')
 _SEPARATORS = re.compile(r"[\s_-]+")
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[{}\[\],]', re.DOTALL)
@@ -73,7 +73,7 @@ def read_answer(text: str, schema: type[T]) -> T:
     root = schema.model_json_schema()
     failure = UnusableAnswer("it holds no JSON", found_json=False)
     is_lenient = issubclass(schema, LenientAnswer)
-    for value, is_cut in _find_json_values(_THINKING.sub("", text, count=1), is_lenient=is_lenient):
+    for value, is_cut in _find_json_values(without_thoughts(text), is_lenient=is_lenient):
         if not isinstance(value, dict) or not value.keys() & root.get("properties", {}).keys():
             failure = UnusableAnswer("its JSON is another object than the one asked for", found_json=True)
             continue
