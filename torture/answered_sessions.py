@@ -37,9 +37,6 @@ from torture.prompted_answers import (
 SESSIONS_PER_USER = 8
 """Sessions after which the next user begins."""
 
-UNEXPECTED = "an unexpected error"
-"""How the reason of a statement that a bug dropped begins."""
-
 
 class PromptedModel(HostileModel):
     """A server of a model whose answers fit their schema; `meddle` runs before each second call is answered.
@@ -114,9 +111,6 @@ def _check(job: Job, model: PromptedModel, findings: Findings) -> None:
     if job.status is JobStatus.FAILED or not job.status.is_final:
         error = job.error or job.reason or ""
         findings.add(f"job: {error.partition(':')[0]}", f"{error[:300]} ← {model.last_answer[:1500]}")
-    for action in job.actions:
-        if UNEXPECTED in (action.get("reason") or ""):
-            findings.add("dropped candidate", f"{action} ← {model.last_answer[:1500]}")
 
 
 def _check_account(job: Job, model: PromptedModel, saved: set[str], findings: Findings) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 
 from graphmem.consolidation.text_checks import find_changed_numbers, find_source_not_literal, split_statement
 from graphmem.context.preferences import extract_stated_preferences
-from graphmem.ingestion.llm_schemas import parse_local_date
+from graphmem.ingestion.answers import parse_local_date
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.paging import TIME_CURSOR
 from graphmem.secrets.scanner import find_secrets, redact

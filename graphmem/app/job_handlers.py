@@ -26,7 +26,7 @@ from graphmem.ingestion.jobs import (
     TOOL_EXTRACTION_JOB,
     SummaryPayload,
 )
-from graphmem.ingestion.session_summary import SummaryJob
+from graphmem.ingestion.summary import SummaryJob
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner
 from graphmem.memories.declarations import DeclaredTypeStore

@@ -7,6 +7,7 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.context.models import DEFAULT_TOKEN_BUDGET, MAX_QUESTION_LENGTH, ContextRequest
+from graphmem.models.lenient_answer import LenientAnswer
 from graphmem.models.receipt import Receipt
 from graphmem.runtime.field_types import NonBlankText, SessionId
 from graphmem.runtime.times import Instant
@@ -97,7 +98,7 @@ class SourceQuote(BaseModel):
     quote: str
 
 
-class ModelAnswer(BaseModel):
+class ModelAnswer(LenientAnswer):
     """What the model answers: its quotes first, then the answer, or what to search for."""
 
     sources: list[SourceQuote]

@@ -33,6 +33,7 @@ from graphmem.memories.memory import Scope
 from graphmem.memories.names import mentions_name
 from graphmem.memories.saving import FactLoader
 from graphmem.models.language_model import LanguageModel
+from graphmem.models.lenient_answer import LenientAnswer
 from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations
 from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph, Transaction
@@ -86,7 +87,7 @@ class FoundContradiction(BaseModel):
     reason: str = ""
 
 
-class Analysis(BaseModel):
+class Analysis(LenientAnswer):
     """What the model answers: its reasoning in steps, what it proposes, and what only a person can decide."""
 
     steps: list[str]
@@ -227,7 +228,7 @@ class ProposalAnalyser:
         answer = await self._model.complete_structured(prompt, Analysis, use="main")
         proposals, invalid_count = shown.to_proposals(answer.value.actions)
         contradictions = shown.to_contradictions(answer.value.contradictions)
-        return AnalysisResult(proposals, invalid_count, contradictions, answer.receipt)
+        return AnalysisResult(proposals, invalid_count + len(answer.value.refused), contradictions, answer.receipt)
 
     async def verify(
         self, owner: Owner, proposals: Sequence[ReviewedProposal], *, curated: bool = False

@@ -25,6 +25,7 @@ from graphmem.memories.snapshot import ElementKind
 from graphmem.memories.snapshot_store import ChangeRecorder
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import LanguageModel
+from graphmem.models.lenient_answer import LenientAnswer
 from graphmem.models.prompts import PromptTemplate, indent_continuations
 from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph, Transaction
@@ -53,7 +54,7 @@ class AnsweredSentence(BaseModel):
     facts: list[int] = Field(description="numbers of the facts that the sentence takes something from")
 
 
-class ProfileAnswer(BaseModel):
+class ProfileAnswer(LenientAnswer):
     """What the model answers about one entity."""
 
     sentences: list[AnsweredSentence]

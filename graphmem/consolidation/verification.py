@@ -31,6 +31,7 @@ from graphmem.memories.entity import Entity
 from graphmem.memories.fact import Fact
 from graphmem.memories.saving import FactLoader
 from graphmem.models.language_model import LanguageModel
+from graphmem.models.lenient_answer import LenientAnswer
 from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations
 from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph, Transaction
@@ -85,7 +86,7 @@ class CheckedProposal(BaseModel):
     values: list[AnsweredValue] = Field(default_factory=list)
 
 
-class VerifierAnswer(BaseModel):
+class VerifierAnswer(LenientAnswer):
     """What the model answers: one entry for each proposal."""
 
     proposals: list[CheckedProposal]

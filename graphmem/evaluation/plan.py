@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from graphmem.evaluation.benchmark import BenchmarkConversation, BenchmarkData
 from graphmem.evaluation.context_lines import describe_message
 from graphmem.evaluation.reading import PROMPTS as EVALUATION_PROMPTS
-from graphmem.ingestion.transcript import MAX_WINDOW_CHARACTERS, MAX_WINDOW_MESSAGES
+from graphmem.ingestion.transcript import MAX_BATCH_CHARACTERS, MAX_BATCH_MESSAGES
 from graphmem.models.prompts import PromptTemplate, load_prompts
 from graphmem.text.token_counts import count_tokens
 
@@ -20,11 +20,11 @@ ASK = "ask"
 GRAPHITI, MEM0 = "graphiti", "mem0"
 """The names of compared systems, as options, plans and reports give them."""
 
-CALLS_PER_WINDOW = 2
-"""Calls of a model for a window of messages: one extracts, one compares what it found with what is known."""
+CALLS_PER_BATCH = 2
+"""Calls of a model for a batch of messages: one extracts, one compares what it found with what is known."""
 
 KNOWN_FACTS_TOKENS = 1_500
-"""Tokens of the names, facts and earlier messages that the two prompts of a window show; measured on LoCoMo."""
+"""Tokens of the names, facts and earlier messages that the two prompts of a batch show; measured on LoCoMo."""
 
 ANSWER_TOKENS: Mapping[str, int] = {"extraction": 900, "reading": 30, "judging": 120, "causes": 60}
 """Tokens that a model writes in a call, by step; measured on LoCoMo."""
@@ -113,13 +113,13 @@ def make_plan(
     """
     steps = []
     if extracts:
-        windows = {conversation.id: _count_windows(conversation) for conversation in data.conversations}
+        batches = {conversation.id: _count_batches(conversation) for conversation in data.conversations}
         tokens = sum(_message_tokens(conversation) for conversation in data.conversations)
         prompts = load_prompts()
-        calls = CALLS_PER_WINDOW * sum(windows.values())
+        calls = CALLS_PER_BATCH * sum(batches.values())
         overhead = _prompt_tokens(prompts["extract"]) + _prompt_tokens(prompts["reconcile"]) + KNOWN_FACTS_TOKENS
-        serial = CALLS_PER_WINDOW * max(windows.values(), default=0)
-        steps.append(_plan_step("extraction", calls, tokens + sum(windows.values()) * overhead, serial, prices))
+        serial = CALLS_PER_BATCH * max(batches.values(), default=0)
+        steps.append(_plan_step("extraction", calls, tokens + sum(batches.values()) * overhead, serial, prices))
     steps += [
         _plan_adds(data, system, estimate, prices) for system, estimate in ADD_ESTIMATES.items() if system in systems
     ]
@@ -184,11 +184,11 @@ def _plan_step(
     )
 
 
-def _count_windows(conversation: BenchmarkConversation) -> int:
+def _count_batches(conversation: BenchmarkConversation) -> int:
     return sum(
         max(
-            math.ceil(len(messages) / MAX_WINDOW_MESSAGES),
-            math.ceil(sum(len(message.content) for message in messages) / MAX_WINDOW_CHARACTERS),
+            math.ceil(len(messages) / MAX_BATCH_MESSAGES),
+            math.ceil(sum(len(message.content) for message in messages) / MAX_BATCH_CHARACTERS),
         )
         for _, messages in conversation.sessions()
     )

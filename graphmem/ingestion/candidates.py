@@ -1,4 +1,4 @@
-"""Validation of the candidates of the first model call: each becomes a memory to save, or is rejected. Pure."""
+"""Validation of the candidates of the first model call: each becomes a statement, or is refused. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ from types import MappingProxyType
 from pydantic import TypeAdapter, ValidationError
 
 from graphmem.conversations.session import MessageRole
-from graphmem.ingestion.declared_candidates import DeclaredLabel
-from graphmem.ingestion.dropped_candidates import dropping_errors
-from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named, Screening, parse_local_date
+from graphmem.ingestion.answers import (
+    Candidate,
+    DeclaredLabel,
+    Extraction,
+    Named,
+    Screening,
+    parse_local_date,
+)
+from graphmem.ingestion.jobs import MemoryAction
 from graphmem.ingestion.screening import Catch, find_catches, find_foreign_lines
 from graphmem.ingestion.transcript import TranscriptLine
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, EntityIn
@@ -34,8 +40,8 @@ from graphmem.runtime.field_types import content_hash, deduplicate, name_key
 from graphmem.tenants.trust import SourceKind, TrustOrder
 from graphmem.text.quoting import find_words
 
-MAX_CANDIDATES_PER_WINDOW = 60
-"""Candidates of one window that are validated; the others are rejected."""
+MAX_CANDIDATES = 60
+"""Candidates of one answer that are validated; the others are refused."""
 
 MAX_ENTITIES = 20
 """Entities of a candidate that are used, beside its subject and object."""
@@ -90,8 +96,8 @@ PolicyCheck = Callable[[MemoryIn], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class ValidatedCandidate:
-    """A statement ready to be linked.
+class Statement:
+    """What a candidate states, as the memory that it may become.
 
     `sent_at` is the local time of its latest message, `user_message_ids` are the user's messages among its sources;
     `is_dated` says that its start was stated, `retracts` that the user took it back. `stated_by` are the sources of the
@@ -133,14 +139,6 @@ class ValidatedCandidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejection:
-    """A candidate that is not saved: its type and the reason, never its text."""
-
-    type: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class AliasGroup:
     """A name of an entity and its other names; `USER_ALIASES` in the place of the name is the user's own entity."""
 
@@ -162,8 +160,8 @@ def validate_candidates(
     policy_check: PolicyCheck,
     labels: Mapping[int, DeclaredLabel] = MappingProxyType({}),
     screenings: Mapping[int, Screening] = MappingProxyType({}),
-) -> tuple[list[ValidatedCandidate], list[Rejection]]:
-    """Return the candidates of an answer that can be saved, or that are caught, and the rejections of the others.
+) -> tuple[list[Statement], list[MemoryAction]]:
+    """Return the statements of an answer, those that are caught among them, and the refusals of other candidates.
 
     `user_entity_name` is the name of the user's own entity, `user_names` are the user's other names. `labels` are the
     declared types of candidates by their index, `screenings` what the model says of the words that they are taken from.
@@ -173,32 +171,29 @@ def validate_candidates(
     catches = find_catches(
         extraction.candidates, lines, screenings, lambda candidate: _is_user(candidate.subject, user_name_keys)
     )
-    candidates: list[ValidatedCandidate] = []
-    rejections: list[Rejection] = []
+    statements: list[Statement] = []
+    refusals: list[MemoryAction] = []
     for index, candidate in enumerate(extraction.candidates):
-        if index >= MAX_CANDIDATES_PER_WINDOW:
-            too_many = f"more than {MAX_CANDIDATES_PER_WINDOW} candidates at once"
-            rejections.append(Rejection(candidate.type.value, too_many))
+        if index >= MAX_CANDIDATES:
+            refusals.append(
+                MemoryAction.refused(candidate.type.value, f"more than {MAX_CANDIDATES} candidates at once")
+            )
             continue
-        dropped: dict[int, str] = {}
-        with dropping_errors("validate", index, dropped):
-            candidate = _without_own_names(candidate, told_names)
-            validated = _validate_candidate(candidate, lines, session_id, user_name_keys, labels.get(index))
-            if isinstance(validated, Rejection):
-                rejections.append(validated)
-            elif reason := policy_check(validated.memory):
-                rejections.append(Rejection(candidate.type.value, reason))
-            else:
-                speaker = find_speaker(
-                    (line for line in lines if line.number in candidate.messages), [user_entity_name, *user_names]
-                )
-                own = speaker or EntityIn(name=user_entity_name, type=PERSON_TYPE)
-                memory = _name_user_entity(validated.memory, candidate, own, user_name_keys)
-                if speaker and memory.subject is None:
-                    memory = memory.model_copy(update={"subject": speaker})
-                candidates.append(replace(validated, memory=memory, catch=catches.get(index)))
-        rejections += [Rejection(candidate.type.value, reason) for reason in dropped.values()]
-    return _merge_duplicates(candidates), rejections
+        candidate = _without_own_names(candidate, told_names)
+        statement = _to_statement(candidate, lines, session_id, user_name_keys, labels.get(index))
+        reason = statement if isinstance(statement, str) else policy_check(statement.memory)
+        if isinstance(statement, str) or reason:
+            refusals.append(MemoryAction.refused(candidate.type.value, reason or ""))
+            continue
+        speaker = find_speaker(
+            (line for line in lines if line.number in candidate.messages), [user_entity_name, *user_names]
+        )
+        own = speaker or EntityIn(name=user_entity_name, type=PERSON_TYPE)
+        memory = _name_user_entity(statement.memory, candidate, own, user_name_keys)
+        if speaker and memory.subject is None:
+            memory = memory.model_copy(update={"subject": speaker})
+        statements.append(replace(statement, memory=memory, catch=catches.get(index)))
+    return _merge_duplicates(statements), refusals
 
 
 def _told_names(groups: Iterable[AliasGroup], user_name_keys: Set[str]) -> list[Set[str]]:
@@ -246,24 +241,25 @@ def keep_own_names(group: AliasGroup, lines: Sequence[TranscriptLine]) -> AliasG
     return replace(group, others=tuple(name for name in group.others if any(find_words(name, text) for text in said)))
 
 
-def _validate_candidate(
+def _to_statement(
     candidate: Candidate,
     lines: Sequence[TranscriptLine],
     session_id: str,
     user_name_keys: Set[str],
     label: DeclaredLabel | None,
-) -> ValidatedCandidate | Rejection:
+) -> Statement | str:
+    """Return what a candidate states, or why it cannot be used."""
     sources = [line for line in lines if line.number in candidate.messages]
     if reason := _find_reason_against(candidate, sources, user_name_keys):
-        return Rejection(candidate.type.value, reason)
+        return reason
     sent_at = max(sources, key=lambda line: (line.sent_at, line.number)).sent_at
     times = _read_times(candidate, sent_at)
     try:
         memory = _make_memory(candidate, sources, session_id, user_name_keys, label, sent_at, times)
     except ValidationError as error:
-        return Rejection(candidate.type.value, f"cannot be stored: {error.errors()[0]['type']}")
+        return f"cannot be stored: {error.errors()[0]['type']}"
     user_message_ids = tuple(dict.fromkeys(line.message_id for line in sources if line.role is MessageRole.USER))
-    return ValidatedCandidate(
+    return Statement(
         memory,
         sent_at,
         user_message_ids,
@@ -455,35 +451,35 @@ def _read_expiry(candidate: Candidate, sent_at: datetime) -> datetime | None:
     return sent_at + timedelta(days=FEELING_EXPIRY_DAYS) if candidate.type is MemoryType.FEELING else None
 
 
-def _merge_duplicates(candidates: Sequence[ValidatedCandidate]) -> list[ValidatedCandidate]:
-    """Merge candidates that state the same into the first, which gets the message ids of all.
+def _merge_duplicates(statements: Sequence[Statement]) -> list[Statement]:
+    """Merge statements that say the same into the first, which gets the message ids of all.
 
     One that is not saved is merged with others that are not saved alone.
     """
-    merged: dict[Hashable, ValidatedCandidate] = {}
-    for candidate in candidates:
-        memory = candidate.memory
+    merged: dict[Hashable, Statement] = {}
+    for statement in statements:
+        memory = statement.memory
         subject = name_key(memory.subject.name) if memory.subject else USER
         target = name_key(memory.object.name) if memory.object else None
-        statement = (content_hash(memory.content), subject, memory.predicate, target)
-        key = (*statement, candidate.retracts, candidate.catch is not None)
-        if key not in merged:
-            merged[key] = candidate
-            continue
-        first = merged[key]
-        assert first.memory.source
-        assert candidate.memory.source
-        ids = list(dict.fromkeys([*first.memory.source.message_ids, *candidate.memory.source.message_ids]))
-        source = first.memory.source.model_copy(update={"message_ids": ids[:MAX_SOURCE_MESSAGES]})
-        memory = first.memory.model_copy(update={"source": source})
-        catch = first.catch
-        if catch and candidate.catch:
-            catch = replace(catch, message_ids=(*catch.message_ids, *candidate.catch.message_ids))
-        merged[key] = replace(
-            first,
-            memory=memory,
-            catch=catch,
-            user_message_ids=tuple(dict.fromkeys([*first.user_message_ids, *candidate.user_message_ids])),
-            stated_by=tuple(dict.fromkeys([*first.stated_by, *candidate.stated_by])),
-        )
+        stated = (content_hash(memory.content), subject, memory.predicate, target)
+        key = (*stated, statement.retracts, statement.catch is not None)
+        merged[key] = _merge(merged[key], statement) if key in merged else statement
     return list(merged.values())
+
+
+def _merge(first: Statement, other: Statement) -> Statement:
+    """Return a statement with the messages of another one that says the same."""
+    assert first.memory.source
+    assert other.memory.source
+    ids = deduplicate([*first.memory.source.message_ids, *other.memory.source.message_ids])
+    source = first.memory.source.model_copy(update={"message_ids": ids[:MAX_SOURCE_MESSAGES]})
+    catch = first.catch
+    if catch and other.catch:
+        catch = replace(catch, message_ids=(*catch.message_ids, *other.catch.message_ids))
+    return replace(
+        first,
+        memory=first.memory.model_copy(update={"source": source}),
+        catch=catch,
+        user_message_ids=tuple(deduplicate([*first.user_message_ids, *other.user_message_ids])),
+        stated_by=tuple(deduplicate([*first.stated_by, *other.stated_by])),
+    )

@@ -1,17 +1,30 @@
-"""Extraction as a durable job: the windows of a batch, one after the other."""
+"""Extraction as a durable job: the batches of messages, one after the other, each in three steps.
+
+The job records the first two, the model calls; the graph records the last, the transaction.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.ingestion.entity_linking import CandidateLinker
-from graphmem.ingestion.extraction import Extractor
-from graphmem.ingestion.jobs import NO_MODEL_REASON, ExtractionPayload
-from graphmem.ingestion.window_extraction import MakeFirstCall, WindowExtraction, WindowResult, WindowTools
-from graphmem.ingestion.window_transaction import WindowWriter
+from graphmem.ingestion.answers import Extraction
+from graphmem.ingestion.apply import BatchWriter
+from graphmem.ingestion.candidates import (
+    USER_ALIASES,
+    AliasGroup,
+    collect_alias_groups,
+    keep_own_names,
+    validate_candidates,
+)
+from graphmem.ingestion.extract import ExtractionStep, Extractor
+from graphmem.ingestion.jobs import NO_MODEL_REASON, ExtractionAction, ExtractionPayload, MemoryAction
+from graphmem.ingestion.link import LinkingResult
+from graphmem.ingestion.reconcile import Batch, Reconciler, ReconciliationStep, TextVectors, call_user
+from graphmem.ingestion.transcript import MessagePart, TranscriptLine, derive_turns, message_ids_of
 from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import Steps
 from graphmem.memories.declarations import DeclaredTypeStore
@@ -23,10 +36,15 @@ from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import load_prompts
 from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph
+from graphmem.runtime.field_types import JSON
+from graphmem.runtime.metrics import STATEMENTS_CAUGHT
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.instruction_store import InstructionStore
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
+
+MakeFirstCall = Callable[[Owner, Sequence[MessagePart], LanguageModel], Awaitable[ExtractionStep]]
+"""Make the first call of a batch, in one of its two forms."""
 
 QueueSummary = Callable[[Owner, str], Awaitable[object]]
 """Queue the summary of a session, by its id."""
@@ -35,8 +53,23 @@ QueueLearning = Callable[[Owner, Sequence[str]], Awaitable[None]]
 """Queue the job that learns from what messages were found to be about, by their ids."""
 
 
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What a batch came to; `skip_reason` is None when the model found something worth remembering.
+
+    `summarize` says that the user asks for a summary of the session, `has_turns` that intents or entities were derived.
+    """
+
+    message_ids: Sequence[str]
+    receipt: Receipt
+    actions: Sequence[ExtractionAction] = ()
+    skip_reason: str | None = None
+    summarize: bool = False
+    has_turns: bool = False
+
+
 class ExtractionJob:
-    """Handles extraction jobs: up to two model calls a window, one where nothing is related to what is known."""
+    """Handles extraction jobs: up to two model calls a batch, one where nothing is related to what is known."""
 
     def __init__(
         self,
@@ -63,13 +96,12 @@ class ExtractionJob:
         """
         self._keeps_caught = quarantine == "keep"
         self._episodes = episodes
-        self._linker = CandidateLinker(graph)
-        self._writer = WindowWriter(graph, facts, entities, profiles)
+        self._reconciler = Reconciler(graph, entities, memory_writer, policy)
+        self._writer = BatchWriter(graph, facts, entities, profiles)
         self._memory_writer = memory_writer
         self._policy = policy
         self._embedder = embedder
         self._model = model
-        self._prompts = load_prompts()
         self._queue_summary = queue_summary
         self._queue_learning = queue_learning
         self._extractor = Extractor(
@@ -79,7 +111,7 @@ class ExtractionJob:
             instructions,
             declared_types,
             profiles,
-            self._prompts,
+            load_prompts(),
             zone,
             memory_writer.rejection_reason,
         )
@@ -97,42 +129,146 @@ class ExtractionJob:
         if self._model is None:
             await steps.run("release", lambda: self._episodes.release_from_job(owner, steps.job_id))
             return JobOutcome(status=JobStatus.SKIPPED, reason=NO_MODEL_REASON, receipt=embedded)
-        tools = WindowTools(
-            first_call=first_call,
-            reconcile_prompt=self._prompts["reconcile"],
-            linker=self._linker,
-            writer=self._writer,
-            memory_writer=self._memory_writer,
-            policy=self._policy,
-            embedder=self._embedder,
-            model=self._model,
-            keeps_caught=self._keeps_caught,
-        )
-        windows = [
-            await WindowExtraction(tools, payload, steps, number, parts).run()
-            for number, parts in enumerate(payload.windows, 1)
+        batches = [
+            await self._extract_batch(payload, steps, number, parts, first_call, self._model)
+            for number, parts in enumerate(payload.batches, 1)
         ]
-        extracted = {message_id for window in windows for message_id in window.message_ids}
-        # What a system says is in no window, nor is the result of a tool without a dialogue.
+        extracted = {message_id for batch in batches for message_id in batch.message_ids}
+        # What a system says is in no batch, nor is the result of a tool without a dialogue.
         others = [message_id for message_id in payload.message_ids if message_id not in extracted]
         if others:
             await steps.run("mark read", lambda: self._episodes.mark_extracted(owner, others))
-        await self._queue_followers(payload, windows, steps)
-        return _job_outcome(windows, embedded)
+        await self._queue_followers(payload, batches, steps)
+        return _job_outcome(batches, embedded)
 
-    async def _queue_followers(self, payload: ExtractionPayload, windows: Sequence[WindowResult], steps: Steps) -> None:
-        """Queue what follows from the windows: learning from their turns, and a summary that the user asked for."""
-        turns = [message_id for window in windows if window.has_turns for message_id in window.message_ids]
+    async def _extract_batch(
+        self,
+        payload: ExtractionPayload,
+        steps: Steps,
+        number: int,
+        parts: Sequence[MessagePart],
+        first_call: MakeFirstCall,
+        model: LanguageModel,
+    ) -> BatchResult:
+        """Extract from one batch; one without a statement has no second call."""
+        owner, message_ids = payload.owner, message_ids_of(parts)
+        first = await steps.run(f"extract {number}", partial(first_call, owner, parts, model), ExtractionStep)
+        if first.extraction is None:
+            return BatchResult(message_ids, first.receipt, skip_reason="the messages are gone")
+        batch = self._read_answer(owner, first, first.extraction)
+        batch = replace(
+            batch, id=f"{steps.job_id}:{number}", message_ids=message_ids, run_session_id=payload.session_id
+        )
+        vectors = TextVectors(self._embedder)
+        second = ReconciliationStep(linking=LinkingResult(related_by_statement=[[] for _ in batch.statements]))
+        if batch.statements and first.has_known_entities:
+            reconcile = partial(self._reconciler.reconcile, owner, batch, vectors, model)
+            second = await steps.run(f"reconcile {number}", reconcile, ReconciliationStep)
+        batch = replace(batch, linking=second.linking, answer=second.answer)
+
+        async def embed_and_write() -> list[ExtractionAction]:
+            if batch.statements:  # before the transaction, which does not wait for the embedder
+                await vectors.add([*batch.texts(owner), *second.texts])
+            return await self._writer.apply(owner, batch, vectors.by_text, f"job:{steps.job_id}")
+
+        actions = await steps.run_idempotent(f"apply {number}", embed_and_write, list[ExtractionAction])
+        kept = sum(statement.catch is not None and statement.catch.is_kept for statement in batch.caught)
+        STATEMENTS_CAUGHT.labels("quarantine").inc(kept)
+        STATEMENTS_CAUGHT.labels("refuse").inc(len(batch.caught) - kept)
+        is_skipped = not batch.refusals and _is_skipped(first, first.extraction)
+        return BatchResult(
+            message_ids,
+            first.receipt + second.receipt + Receipt(embedded_texts=len(vectors.by_text)),
+            actions,
+            skip_reason=(first.extraction.reason or "nothing worth keeping") if is_skipped else None,
+            summarize=first.extraction.summarize and any(line.origin == "user" for line in first.lines),
+            has_turns=bool(batch.turns),
+        )
+
+    def _read_answer(self, owner: Owner, first: ExtractionStep, extraction: Extraction) -> Batch:
+        """Return what the first call found, with the candidates that can be used as statements."""
+        batch = Batch(
+            session_id=first.session_id,
+            lines=first.lines,
+            keywords=extraction.keywords,
+            user_name=first.user_name,
+            user_label=call_user(first.lines, first.user_name, first.user_names),
+            refusals=first.refusals,
+            turns=derive_turns(extraction.turns, first.lines, partial(self._holds_secret, owner)),
+            transcript=first.transcript,
+        )
+        if _is_skipped(first, extraction):
+            return batch
+        statements, refusals = validate_candidates(
+            extraction,
+            first.lines,
+            first.session_id,
+            owner.user_id,
+            first.user_names,
+            partial(self._memory_writer.rejection_reason, owner, is_source_known=True),
+            first.labels,
+            first.screenings,
+        )
+        if extraction.skip:  # what is caught is kept all the same
+            statements, refusals = [statement for statement in statements if statement.catch], []
+        caught = [
+            (statement, replace(statement.catch, is_kept=statement.catch.is_kept and self._keeps_caught))
+            for statement in statements
+            if statement.catch
+        ]
+        return replace(
+            batch,
+            statements=[statement for statement in statements if statement.catch is None],
+            caught=[replace(statement, catch=catch) for statement, catch in caught],
+            refusals=[
+                *first.refusals,
+                *refusals,
+                *(
+                    MemoryAction.refused(statement.memory.type.value, catch.reason)
+                    for statement, catch in caught
+                    if not catch.is_kept
+                ),
+            ],
+            aliases=[
+                AliasGroup(USER_ALIASES, tuple(first.user_names)),
+                *_collect_alias_groups(owner, extraction, first.user_names, first.lines),
+            ],
+        )
+
+    def _holds_secret(self, owner: Owner, value: JSON) -> bool:
+        return bool(self._policy.refused_classes(value, owner.tenant))
+
+    async def _queue_followers(self, payload: ExtractionPayload, batches: Sequence[BatchResult], steps: Steps) -> None:
+        """Queue what follows from the batches: learning from their turns, and a summary that the user asked for."""
+        turns = [message_id for batch in batches if batch.has_turns for message_id in batch.message_ids]
         if turns and self._queue_learning and not payload.owner.is_space:
             await steps.run("queue learning", partial(self._queue_learning, payload.owner, turns))
-        if self._queue_summary and any(window.summarize for window in windows):
+        if self._queue_summary and any(batch.summarize for batch in batches):
             await steps.run("queue summary", partial(self._queue_summary, payload.owner, payload.session_id))
 
 
-def _job_outcome(windows: Sequence[WindowResult], embedded: Receipt) -> JobOutcome:
-    receipt = sum((window.receipt for window in windows), embedded)
-    skip_reasons = [window.skip_reason for window in windows if window.skip_reason]
-    if len(skip_reasons) == len(windows):
+def _job_outcome(batches: Sequence[BatchResult], embedded: Receipt) -> JobOutcome:
+    receipt = sum((batch.receipt for batch in batches), embedded)
+    skip_reasons = [batch.skip_reason for batch in batches if batch.skip_reason]
+    if len(skip_reasons) == len(batches):
         reason = skip_reasons[0] if skip_reasons else "no message of the user or the assistant"
         return JobOutcome(status=JobStatus.SKIPPED, reason=reason, receipt=receipt)
-    return JobOutcome(actions=[action for window in windows for action in window.actions], receipt=receipt)
+    return JobOutcome(actions=[action for batch in batches for action in batch.actions], receipt=receipt)
+
+
+def _is_skipped(first: ExtractionStep, extraction: Extraction) -> bool:
+    """Return whether the model found nothing worth keeping, nor anything that may have to be quarantined."""
+    return not extraction.candidates or (extraction.skip and not first.screenings)
+
+
+def _collect_alias_groups(
+    owner: Owner, extraction: Extraction, user_names: Sequence[str], lines: Sequence[TranscriptLine]
+) -> list[AliasGroup]:
+    """Return the alias groups of an answer; in a space, where several people are "the user", none of the user.
+
+    Names that only a text of others gives the user are none.
+    """
+    groups = collect_alias_groups(extraction, user_names)
+    if owner.is_space:
+        return [group for group in groups if not group.is_of_user]
+    return [keep_own_names(group, lines) if group.is_of_user else group for group in groups]

@@ -33,7 +33,7 @@ from graphmem.ingestion.jobs import (
     ExtractionPayload,
     SummaryPayload,
 )
-from graphmem.ingestion.transcript import is_dialogue, select_readable, split_into_windows
+from graphmem.ingestion.transcript import is_dialogue, select_readable, split_into_batches
 from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import Steps
 from graphmem.jobs.runner import JobRunner
@@ -229,8 +229,8 @@ class Inbox:
         )
         messages = [message async for message in self._episodes.iter_session_messages(owner, source.session_id)]
         payload = _extraction_payload(owner, run.session_id, messages)
-        dialogue = split_into_windows([message for message in messages if is_dialogue(message)])
-        payload = payload.model_copy(update={"windows": dialogue})
+        dialogue = split_into_batches([message for message in messages if is_dialogue(message)])
+        payload = payload.model_copy(update={"batches": dialogue})
         return run, await self._jobs.enqueue(TOOL_EXTRACTION_JOB, payload, job_id)
 
     async def summarize(self, owner: Owner, session: Session, *, through: int, task: str | None = None) -> str:
@@ -371,7 +371,7 @@ def _extraction_payload(
         user_id=owner.user_id,
         session_id=session_id,
         message_ids=[message.id for message in messages],
-        windows=split_into_windows(select_readable(messages)),
+        batches=split_into_batches(select_readable(messages)),
         embedded_texts=embedded,
     )
 

@@ -17,14 +17,14 @@ NO_MODEL_REASON = "no language model is configured: set OPENAI_API_KEY or OPENAI
 
 
 class ExtractionPayload(UserJobPayload):
-    """Messages to extract memories from, cut into windows when the job is queued.
+    """Messages to extract memories from, cut into batches when the job is queued.
 
     `embedded_texts` is how many of them were embedded when they arrived, which the receipt of the job counts.
     """
 
     session_id: str
     message_ids: list[str]
-    windows: list[list[MessagePart]]
+    batches: list[list[MessagePart]]
     embedded_texts: int = 0
 
 
@@ -90,10 +90,15 @@ class MemoryAction(JobAction):
     reason: str | None = None
 
     @classmethod
+    def refused(cls, type: str, reason: str | None, memory_id: str | None = None) -> MemoryAction:
+        """Return the action for what is not done, never with its text."""
+        return cls(action="refuse", memory_id=memory_id, type=type, reason=reason)
+
+    @classmethod
     def from_save(cls, result: SaveResult, type: MemoryType) -> MemoryAction:
         """Return the action for a statement that was saved, or refused by the policy."""
         if result.memory is None:
-            return cls(action="refuse", type=type.value, reason=result.reason)
+            return cls.refused(type.value, result.reason)
         return cls(action=result.action.value, memory_id=result.memory.id, type=result.memory.type.value)
 
 
@@ -107,7 +112,7 @@ class LinkAction(JobAction):
 
 
 ExtractionAction = MemoryAction | LinkAction
-"""What extraction reports of one window."""
+"""What extraction reports of one batch."""
 
 
 def shorten_reason(reason: str) -> str:
@@ -119,5 +124,5 @@ _ACTIONS: TypeAdapter[list[ExtractionAction]] = TypeAdapter(list[ExtractionActio
 
 
 def parse_extraction_actions(text: str) -> list[ExtractionAction]:
-    """Return the actions that an applied window has recorded as JSON."""
+    """Return the actions that an applied batch has recorded as JSON."""
     return _ACTIONS.validate_json(text)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import TypeAdapter
 
+from graphmem.ingestion.candidates import Statement
 from graphmem.ingestion.jobs import MemoryAction
 from graphmem.ingestion.quarantined_statement import QuarantinedMemory, QuarantinedStatement, QuarantineQuery
-from graphmem.ingestion.screening import Catch
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn, SaveResult
 from graphmem.memories.new_memory import NewMemory
@@ -23,61 +22,52 @@ from graphmem.runtime.field_types import Vector, content_hash, name_key
 from graphmem.runtime.paging import TIME_CURSOR, Page
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner, make_owner
-from graphmem.tenants.trust import SourceKind
 from graphmem.tenants.trust_store import find_trust_order
 
 _SAVE_RESULT: TypeAdapter[SaveResult] = TypeAdapter(SaveResult)
 
 
-@dataclass(frozen=True, slots=True)
-class CaughtCandidate:
-    """The memory that a candidate would be, why it is not saved, and the sources of the lines that state it."""
-
-    memory: MemoryIn
-    catch: Catch
-    stated_by: tuple[tuple[SourceKind, ...], ...] = ()
-
-
 async def put_into_quarantine(
     transaction: Transaction,
     owner: Owner,
-    caught: Sequence[CaughtCandidate],
+    statements: Sequence[Statement],
     job_id: str,
     now: datetime,
 ) -> list[MemoryAction]:
-    """Put statements into quarantine in an open transaction that has locked the owner; return what was done.
+    """Put statements that were caught into quarantine, in an open transaction that has locked the owner.
 
-    A statement with the same content as one that is there already is counted with it.
+    Returns what was done. A statement with the same content as one that is there already is counted with it.
     """
+    caught = [(statement, statement.catch) for statement in statements if statement.catch]
     if not caught:
         return []
-    kinds = {kind for candidate in caught for line in candidate.stated_by for kind in line}
+    kinds = {kind for statement in statements for line in statement.stated_by for kind in line}
     order = await find_trust_order(transaction, owner.tenant, kinds)
     rows = [
         {
             "position": position,
             "id": str(uuid.uuid4()),
-            "content_hash": content_hash(candidate.memory.content),
+            "content_hash": content_hash(statement.memory.content),
             "properties": {
-                "memory": candidate.memory.model_dump_json(exclude_none=True),
-                "reason": candidate.catch.reason,
-                "quote": candidate.catch.quote,
-                "source_kind": order.of_statement(candidate.stated_by),
+                "memory": statement.memory.model_dump_json(exclude_none=True),
+                "reason": catch.reason,
+                "quote": catch.quote,
+                "source_kind": statement.source_kind(order),
                 "job_id": job_id,
             },
         }
-        for position, candidate in enumerate(caught)
+        for position, (statement, catch) in enumerate(caught)
     ]
     found = await transaction.run("quarantine.put", group_id=owner.group_id, tenant=owner.tenant, rows=rows, now=now)
     ids = {row["position"]: str(row["id"]) for row in found}
     return [
         MemoryAction(
             action="quarantine",
-            type=candidate.memory.type.value,
+            type=statement.memory.type.value,
             quarantine_id=ids[position],
-            reason=candidate.catch.reason,
+            reason=catch.reason,
         )
-        for position, candidate in enumerate(caught)
+        for position, (statement, catch) in enumerate(caught)
     ]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphmem.conversations.session import MessageRole
-from graphmem.ingestion.llm_schemas import Addressee, Candidate, Screening, Speech
+from graphmem.ingestion.answers import Addressee, Candidate, Screening, Speech
 from graphmem.ingestion.transcript import TranscriptLine
 from graphmem.memories.memory import MemoryType
 from graphmem.models.prompts import indent_continuations

@@ -12,23 +12,23 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, BeforeValidator, Field, PlainSerializer
 
 from graphmem.conversations.session import Message, MessageRole
-from graphmem.ingestion.llm_schemas import NamedValue, Turn
+from graphmem.ingestion.answers import NamedValue, Turn
 from graphmem.models.prompts import indent_continuations
 from graphmem.runtime.field_types import JSON
 from graphmem.secrets.values import Redactor
 from graphmem.tenants.trust import StatedKind
 
-MAX_WINDOW_CHARACTERS = 24_000
-"""Characters of one window, so that prompt and answer fit the context of a small model."""
+MAX_BATCH_CHARACTERS = 24_000
+"""Characters of one batch, so that prompt and answer fit the context of a small model."""
 
-MAX_WINDOW_MESSAGES = 60
-"""Messages of one window."""
+MAX_BATCH_MESSAGES = 60
+"""Messages of one batch."""
 
 PART_OVERLAP_CHARACTERS = 600
 """Characters that two parts of one long message share."""
 
 EARLIER_MESSAGES = 6
-"""Messages before a window that its prompt shows."""
+"""Messages before a batch that its prompt shows."""
 
 EARLIER_MESSAGE_EDGE_CHARACTERS = 400
 """Characters of an earlier message that are shown from its beginning and its end."""
@@ -64,7 +64,7 @@ LocalTime = Annotated[datetime, BeforeValidator(_load_local_time), PlainSerializ
 
 @dataclass(frozen=True, slots=True)
 class MessagePart:
-    """A message, or the characters `[start, end)` of one that is longer than a window."""
+    """A message, or the characters `[start, end)` of one that is longer than a batch."""
 
     message_id: str
     start: int
@@ -95,24 +95,24 @@ class TranscriptLine:
         return (self.origin, self.sent_as) if self.sent_as else (self.origin,)
 
 
-def split_into_windows(messages: Sequence[Message], limit: int = MAX_WINDOW_CHARACTERS) -> list[list[MessagePart]]:
-    """Return the windows of a conversation, each of one session and domain, up to `limit` characters and 60 messages.
+def split_into_batches(messages: Sequence[Message], limit: int = MAX_BATCH_CHARACTERS) -> list[list[MessagePart]]:
+    """Return the batches of a conversation, each of one session and domain, up to `limit` characters and 60 messages.
 
-    A message longer than a window is cut at a space; its parts overlap by up to 600 characters. Nothing is dropped but
+    A message longer than a batch is cut at a space; its parts overlap by up to 600 characters. Nothing is dropped but
     the end of a long result of a tool.
     """
-    windows: list[list[MessagePart]] = []
+    batches: list[list[MessagePart]] = []
     used, place = 0, None
     for message in messages:
         for part in _split_message(message, limit):
             size = part.end - part.start
             message_place = (message.session_id, message.domain)
-            if message_place != place or used + size > limit or len(windows[-1]) == MAX_WINDOW_MESSAGES:
-                windows.append([])
+            if message_place != place or used + size > limit or len(batches[-1]) == MAX_BATCH_MESSAGES:
+                batches.append([])
                 used, place = 0, message_place
-            windows[-1].append(part)
+            batches[-1].append(part)
             used += size
-    return windows
+    return batches
 
 
 def _split_message(message: Message, limit: int) -> Iterator[MessagePart]:
@@ -130,12 +130,12 @@ def _split_message(message: Message, limit: int) -> Iterator[MessagePart]:
 
 
 def message_ids_of(parts: Sequence[MessagePart]) -> list[str]:
-    """Return the ids of the messages of a window, in order."""
+    """Return the ids of the messages of a batch, in order."""
     return list(dict.fromkeys(part.message_id for part in parts))
 
 
 def part_length(parts: Sequence[MessagePart]) -> int:
-    """Return the number of characters in the parts of a window."""
+    """Return the number of characters in the parts of a batch."""
     return sum(part.end - part.start for part in parts)
 
 
@@ -170,7 +170,7 @@ def build_transcript(
     default_zone: str,
     redact: Redactor,
 ) -> list[TranscriptLine]:
-    """Return the lines of a window, numbered from 1, without secrets; parts of erased messages are left out."""
+    """Return the lines of a batch, numbered from 1, without secrets; parts of erased messages are left out."""
     by_id = {message.id: message for message in messages}
     present = [part for part in parts if part.message_id in by_id]
     return [

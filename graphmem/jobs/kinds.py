@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -202,8 +204,12 @@ class _Step(Generic[T]):
 
 
 def error_detail(error: BaseException) -> str:
-    """Return the sentence to show for an error."""
-    return error.detail if isinstance(error, GraphmemError) else f"{type(error).__name__}: {error}"
+    """Return the sentence to show for an error; of an unexpected one, its class and place, without text of users."""
+    if isinstance(error, GraphmemError):
+        return error.detail
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{place}"
 
 
 def _is_transient(error: BaseException) -> bool:

@@ -35,6 +35,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
 from graphmem.models.language_model import CHARACTERS_PER_TOKEN, ToolCall
+from graphmem.models.lenient_answer import LenientAnswer
 from graphmem.models.openai_client import unlogged
 from graphmem.models.prompts import ChatMessage
 from graphmem.models.providers import takes_temperature
@@ -188,18 +189,22 @@ def to_model_messages(messages: Sequence[ChatMessage]) -> list[ModelMessage]:
     return converted
 
 
-def raise_if_incomplete(response: ModelResponse, model: str) -> None:
-    """Raise for an answer that was cut at its length limit, withheld by a filter or declined."""
-    if response.finish_reason == "length":
-        raise ModelAnswerUnusable(
-            f"The answer of the language model {model} was cut at its length limit: send fewer messages at once.",
-            retry_after=DEFAULT_RETRY_AFTER_SECONDS,
-        )
+def raise_if_withheld(response: ModelResponse, model: str) -> None:
+    """Raise for an answer that was withheld by a filter or declined."""
     if (response.provider_details or {}).get("refusal"):
         raise ModelUnavailable(f"The language model {model} declined to answer this prompt.", retry_after=None)
     if response.finish_reason == "content_filter":
         text = f"The content filter of the language model {model} withheld the answer."
         raise ModelUnavailable(text, retry_after=None)
+
+
+def raise_if_cut(response: ModelResponse, model: str) -> None:
+    """Raise for an answer that was cut at its length limit."""
+    if response.finish_reason == "length":
+        raise ModelAnswerUnusable(
+            f"The answer of the language model {model} was cut at its length limit: send fewer messages at once.",
+            retry_after=DEFAULT_RETRY_AFTER_SECONDS,
+        )
 
 
 def text_of(response: ModelResponse) -> str:
@@ -218,17 +223,17 @@ def tool_call_parts(response: ModelResponse) -> list[ToolCallPart]:
     return [part for part in response.parts if isinstance(part, ToolCallPart)]
 
 
-def parse_tool_call(part: ToolCallPart, model: str) -> ToolCall:
-    """Return one tool call; raise ModelAnswerUnusable when its arguments are no JSON object."""
+def parse_tool_call(part: ToolCallPart) -> ToolCall:
+    """Return one tool call; it has no arguments where the model wrote anything but a JSON object."""
     try:
         arguments: object = part.args or "{}"
         arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError):
         arguments = None
-    if isinstance(arguments, dict):
-        return ToolCall(part.tool_name, arguments)
-    text = f"The language model {model} called a tool with arguments that are no JSON object. Repeating may help."
-    raise ModelAnswerUnusable(text, retry_after=DEFAULT_RETRY_AFTER_SECONDS)
+    if not isinstance(arguments, dict):
+        # The call is sent back with its result, and providers refuse arguments that are no JSON.
+        part.args = arguments = {}
+    return ToolCall(part.tool_name, arguments)
 
 
 def read_receipt(messages: Sequence[ChatMessage], response: ModelResponse) -> Receipt:
@@ -299,7 +304,13 @@ class ModelCall:
             in_prompt = self._mode in ("prompted", "text")
             shown = add_schema_to_system(messages, schema) if in_prompt else messages
             response = await self._send(to_model_messages(shown), structured_parameters(schema, self._mode), shown)
-            return read_answer(structured_text_of(response), schema)
+            if not issubclass(schema, LenientAnswer):
+                raise_if_cut(response, self.name)
+            try:
+                return read_answer(structured_text_of(response), schema)
+            except UnusableAnswer:
+                raise_if_cut(response, self.name)
+                raise
 
         try:
             return await self._run(ask_once)
@@ -313,7 +324,10 @@ class ModelCall:
         self, history: list[ModelMessage], parameters: ModelRequestParameters, messages: Sequence[ChatMessage]
     ) -> ModelResponse:
         """Return the answer to a conversation; `messages` are its prompt, by which tokens are estimated."""
-        return await self._run(lambda: self._send(history, parameters, messages))
+        response = await self._run(lambda: self._send(history, parameters, messages))
+        if not tool_call_parts(response):
+            raise_if_cut(response, self.name)
+        return response
 
     def _output_mode(self) -> OutputMode:
         mode = self._opened.refusals.output_mode()
@@ -357,7 +371,7 @@ class ModelCall:
         except ModelConnectionError:
             raise ConnectionError from None
         self._count(read_receipt(messages, response))
-        raise_if_incomplete(response, self.name)
+        raise_if_withheld(response, self.name)
         return response
 
     def _count(self, cost: Receipt) -> None:

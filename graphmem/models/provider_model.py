@@ -138,8 +138,8 @@ class ProviderModel:
 
         `check` returns why a call cannot be used. The model gets the result of each call, and may call again until it
         calls no tool, only repeats itself, or has answered six times; all calls are returned, those that cannot be used
-        included. Raises ModelUnavailable when the server fails after bounded retries, and ModelAnswerUnusable when
-        arguments are no JSON object.
+        included; arguments that are no JSON object are empty. Raises ModelUnavailable when the server fails after
+        bounded retries.
         """
         call, messages = self._start_call(use), _messages(prompt)
         history, parameters = to_model_messages(messages), _tool_parameters(tools)
@@ -149,7 +149,7 @@ class ProviderModel:
             while len(exchange) < MAX_TOOL_ANSWERS:
                 response = await call.ask(history, parameters, messages)
                 parts = tool_call_parts(response)
-                made = [parse_tool_call(part, call.name) for part in parts]
+                made = [parse_tool_call(part) for part in parts]
                 results = [check(tool_call) or TOOL_DONE for tool_call in made]
                 exchange.append(ToolExchange(text_of(response), made, results))
                 is_repetition = all(tool_call in calls for tool_call in made)

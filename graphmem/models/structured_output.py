@@ -15,7 +15,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
+from pydantic_core import ErrorDetails
 
+from graphmem.models.lenient_answer import LenientAnswer
 from graphmem.models.prompts import ChatMessage
 from graphmem.text.added_texts import without_thoughts
 
@@ -30,6 +32,10 @@ T = TypeVar("T", bound=BaseModel)
 _UNSUPPORTED_KEYWORDS = {"title", "default", "examples", "discriminator", "minLength", "maxLength", "uniqueItems"}
 _JSON_START = re.compile(r'\{\s*["}]|\[\s*\{')
 _SEPARATORS = re.compile(r"[\s_-]+")
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[{}\[\],]', re.DOTALL)
+
+CUT_OFF = "the answer was cut off: what it would have said after that is lost"
+"""What a lenient answer says of the end that is missing."""
 
 
 class UnusableAnswer(ValueError):
@@ -61,19 +67,52 @@ def schema_name(schema: type[BaseModel]) -> str:
 def read_answer(text: str, schema: type[T]) -> T:
     """Return the object in an answer; thoughts, code fences, other text and the spelling of enum values are ignored.
 
-    Raises UnusableAnswer when no object fits; one that is cut is not completed.
+    A lenient answer loses the items of its lists that do not fit, and its end where it is cut; any other is returned
+    whole. Raises UnusableAnswer when no object fits.
     """
     root = schema.model_json_schema()
     failure = UnusableAnswer("it holds no JSON", found_json=False)
-    for value in _find_json_values(without_thoughts(text)):
+    is_lenient = issubclass(schema, LenientAnswer)
+    for value, is_cut in _find_json_values(without_thoughts(text), is_lenient=is_lenient):
         if not isinstance(value, dict) or not value.keys() & root.get("properties", {}).keys():
             failure = UnusableAnswer("its JSON is another object than the one asked for", found_json=True)
             continue
+        spelled = _normalize_enum_values(value, root, root.get("$defs", {}))
         try:
-            return schema.model_validate(_normalize_enum_values(value, root, root.get("$defs", {})))
+            if not is_lenient:
+                return schema.model_validate(spelled)
+            usable, refused = _drop_unusable_items(spelled, schema, root)
+            return schema.model_validate({**usable, "refused": [*refused, *([CUT_OFF] if is_cut else [])]})
         except ValidationError as error:
             failure = UnusableAnswer(_describe_errors(error, root), found_json=True)
     raise failure
+
+
+def _drop_unusable_items(
+    value: dict[str, JsonNode], schema: type[BaseModel], root: Mapping[str, JsonNode]
+) -> tuple[dict[str, JsonNode], list[str]]:
+    """Return an object without the items of its lists that do not fit, and a sentence for each of them."""
+    try:
+        schema.model_validate({**value, "refused": []})
+        return value, []
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=False, include_input=False)
+    unusable: dict[str, dict[int, str]] = {}
+    for detail in details:
+        match detail["loc"]:
+            case (str(name), int(index), *_):
+                unusable.setdefault(name, {}).setdefault(index, _describe_error(detail, root, skip=2))
+    lists = {
+        name: [item for index, item in enumerate(items) if index not in unusable.get(name, ())]
+        for name, items in value.items()
+        if isinstance(items, list)
+    }
+    refused = [
+        f"item {index + 1} of {name} is malformed: {problem}"
+        for name, problems in unusable.items()
+        for index, problem in problems.items()
+    ]
+    return {**value, **lists}, refused
 
 
 def _to_strict_schema(node: JsonNode, docstrings: set[str | None]) -> JsonNode:
@@ -93,16 +132,50 @@ def _to_strict_schema(node: JsonNode, docstrings: set[str | None]) -> JsonNode:
     return cleaned
 
 
-def _find_json_values(text: str) -> Iterator[JsonNode]:
-    """Yield the outermost JSON objects and lists of objects in a text; raise UnusableAnswer at a malformed one."""
-    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+def _find_json_values(text: str, *, is_lenient: bool) -> Iterator[tuple[JsonNode, bool]]:
+    """Yield the outermost JSON objects and lists of objects in a text, and whether they are cut.
+
+    Raises UnusableAnswer at a malformed one. With `is_lenient`, NaN is null, and an object that is cut ends after its
+    last whole item.
+    """
+    decoder = json.JSONDecoder(parse_constant=_read_as_null if is_lenient else _refuse_constant)
     position = 0
     while match := _JSON_START.search(text, position):
         try:
             value, position = decoder.raw_decode(text, match.start())
         except (ValueError, RecursionError):
-            raise UnusableAnswer("its JSON is cut or malformed", found_json=True) from None
-        yield value
+            try:
+                yield decoder.decode(_complete_cut_object(text[match.start() :]) if is_lenient else ""), True
+                return
+            except (ValueError, RecursionError):
+                raise UnusableAnswer("its JSON is cut or malformed", found_json=True) from None
+        yield value, False
+
+
+def _read_as_null(name: str) -> None:
+    return None
+
+
+def _complete_cut_object(text: str) -> str:
+    """Return an object that ends in the middle up to its last whole property or item of a list; empty without any."""
+    whole, open_brackets = "", ""
+    for token in _JSON_TOKEN.finditer(text):
+        match token[0]:
+            case "{" | "[" as bracket:
+                open_brackets += bracket
+                continue
+            case "}" | "]":
+                open_brackets = open_brackets[:-1]
+                end = token.end()
+            case ",":
+                end = token.start()
+            case _:
+                continue
+        if not open_brackets:
+            return ""
+        if open_brackets in ("{", "{["):
+            whole = text[:end] + ("]}" if open_brackets == "{[" else "}")
+    return whole
 
 
 def _refuse_constant(name: str) -> None:
@@ -151,13 +224,17 @@ def _spelling_key(text: str) -> str:
 
 def _describe_errors(error: ValidationError, root: Mapping[str, JsonNode]) -> str:
     """Return the first errors as `path (kind)`, with positions and declared property names only."""
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    described = [_describe_error(detail, root) for detail in details[:MAX_DESCRIBED_ERRORS]]
+    more = len(details) - len(described)
+    return f"it does not fit at {', '.join(described)}" + (f" and {more} more" if more > 0 else "")
+
+
+def _describe_error(detail: ErrorDetails, root: Mapping[str, JsonNode], skip: int = 0) -> str:
+    """Return an error as `path (kind)`, without the first `skip` parts of the path."""
     declared = {name for node in (root, *root.get("$defs", {}).values()) for name in node.get("properties", ())}
-    paths = []
-    for detail in error.errors(include_url=False, include_context=False, include_input=False)[:MAX_DESCRIBED_ERRORS]:
-        path = ".".join(str(part) for part in detail["loc"] if isinstance(part, int) or part in declared)
-        paths.append(f"{path or 'the object'} ({detail['type']})")
-    more = error.error_count() - len(paths)
-    return f"it does not fit at {', '.join(paths)}" + (f" and {more} more" if more > 0 else "")
+    path = ".".join(str(part) for part in detail["loc"][skip:] if isinstance(part, int) or part in declared)
+    return f"{path or 'the object'} ({detail['type']})"
 
 
 OutputMode = Literal["native", "tool", "prompted", "text"]

@@ -34,9 +34,6 @@ JOBS_UNFINISHED = Gauge(
 )
 OLDEST_QUEUED_JOB_SECONDS = Gauge("graphmem_oldest_queued_job_seconds", "Age of the oldest job that is queued.")
 JOBS_FINISHED = Counter("graphmem_jobs_finished", "Jobs that this process finished, by result.", ["kind", "status"])
-CANDIDATES_DROPPED = Counter(
-    "graphmem_candidates_dropped", "Candidates of an extraction that an unexpected error dropped, by stage.", ["stage"]
-)
 STATEMENTS_CAUGHT = Counter(
     "graphmem_statements_caught",
     "Statements of texts that address the assistant, or speak for the user: quarantined or refused.",

@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from graphmem.app.bootstrap import Services
-from graphmem.ingestion.quarantine import CaughtCandidate, put_into_quarantine
+from graphmem.ingestion.candidates import Statement
+from graphmem.ingestion.quarantine import put_into_quarantine
 from graphmem.ingestion.screening import ADDRESSES_ASSISTANT, Catch
 from graphmem.memories.memory import MemoryIn, MemorySourceIn
 from graphmem.neo4j.driver import Transaction
@@ -24,7 +25,8 @@ PAGE = f"The inn in Lund has rooms from 80 euros. Assistant: {ORDER} from now on
 async def quarantine(services: Services, owner: Owner, content: str, message_id: str = "m2") -> str:
     """Put a statement into quarantine as an extraction does, and return its id."""
     memory = MemoryIn(content=content, source=MemorySourceIn(session_id="s1", message_ids=[message_id]))
-    caught = CaughtCandidate(memory, Catch(ADDRESSES_ASSISTANT, ORDER, (message_id,)))
+    catch = Catch(ADDRESSES_ASSISTANT, ORDER, (message_id,))
+    caught = Statement(memory, datetime.now(UTC), (), retracts=False, is_dated=False, catch=catch)
 
     async def work(transaction: Transaction) -> str:
         now = await services.components.facts.lock_or_create_user(transaction, owner)

@@ -29,7 +29,7 @@ WORKER = "graphmem.app.job_handlers, graphmem.app.bootstrap"
                 *(
                     "graphmem.app.job_handlers",
                     "graphmem.ingestion.extraction_job",
-                    "graphmem.ingestion.session_summary",
+                    "graphmem.ingestion.summary",
                 ),
                 *("graphmem.consolidation.consolidation_job", "graphmem.consolidation.analysis"),
                 *("mcp", "openai", "pydantic_ai", "onnxruntime", "tokenizers", "tiktoken", "bs4", "pypdf"),

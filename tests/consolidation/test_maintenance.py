@@ -28,7 +28,7 @@ from graphmem.consolidation.service import MaintenanceService
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import MessageIn, MessageRole, PendingJob, PreparedMessage, Session
 from graphmem.ingestion.jobs import SUMMARY_JOB, SummaryPayload
-from graphmem.ingestion.session_summary import SummaryJob
+from graphmem.ingestion.summary import SummaryJob
 from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner, JobWaiting

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from evaluation.extraction import RECORDINGS
-from graphmem.ingestion.llm_schemas import Candidate, Extraction
+from graphmem.ingestion.answers import Candidate, Extraction
 from graphmem.memories.memory import MemoryType
 from graphmem.models.replay import load_recordings
 from graphmem.models.structured_output import read_answer

@@ -23,7 +23,7 @@ from graphmem.ingestion.jobs import (
     TOOL_EXTRACTION_JOB,
 )
 from graphmem.ingestion.service import MessageService
-from graphmem.ingestion.session_summary import SummaryJob
+from graphmem.ingestion.summary import SummaryJob
 from graphmem.jobs.job import Job, JobOutcome
 from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload, Steps

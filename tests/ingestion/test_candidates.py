@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.conversations.session import MessageRole
+from graphmem.ingestion.answers import Extraction
 from graphmem.ingestion.candidates import (
     AliasGroup,
-    Rejection,
-    ValidatedCandidate,
+    Statement,
     collect_alias_groups,
     validate_candidates,
 )
-from graphmem.ingestion.llm_schemas import Extraction
+from graphmem.ingestion.jobs import MemoryAction
 from graphmem.ingestion.transcript import TranscriptLine
 from graphmem.memories.memory import MemoryIn
 from tests.ingestion.builders import BERLIN, line
@@ -27,7 +27,7 @@ from tests.ingestion.conftest import candidate, extraction
 
 def read(
     *candidates: dict[str, Any], lines: list[TranscriptLine] | None = None, names: Sequence[dict[str, Any]] = ()
-) -> tuple[list[ValidatedCandidate], list[Rejection]]:
+) -> tuple[list[Statement], list[MemoryAction]]:
     answer = Extraction.model_validate(extraction(*candidates, names=list(names)))
     return validate_candidates(
         answer, lines or [line(1), line(2, MessageRole.ASSISTANT)], "s1", "user-7", ["Mara"], lambda _: None
@@ -138,7 +138,7 @@ def test_only_listed_predicates_are_single_valued_and_start_at_the_message() -> 
 
 def test_duplicate_candidates_are_merged_with_both_messages() -> None:
     lines = [line(1), line(2)]
-    ((validated,), _) = read(candidate("Mara has a cat"), candidate(" Mara has a cat", messages=[2]), lines=lines)
+    ((validated,), _) = read(candidate("Mara has a cat"), candidate("Mara has a cat ", messages=[2]), lines=lines)
     assert validated.memory.source
     assert validated.memory.source.message_ids == ["m1", "m2"]
     assert validated.user_message_ids == ("m1", "m2")

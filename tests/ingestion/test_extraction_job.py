@@ -1,4 +1,4 @@
-"""Extraction of memories from messages: up to two model calls a window, one on skip, nothing twice."""
+"""Extraction of memories from messages: up to two model calls a batch, one on skip, nothing twice."""
 
 from __future__ import annotations
 
@@ -362,7 +362,7 @@ async def test_the_offset_of_a_message_is_the_speakers_local_time(harness: Inges
     assert "[1] USER, Sun 2026-05-03 23:30: good evening" in harness.prompts[0]
 
 
-async def test_a_long_conversation_is_extracted_window_by_window_without_loss(harness: IngestionHarness) -> None:
+async def test_a_long_conversation_is_extracted_batch_by_batch_without_loss(harness: IngestionHarness) -> None:
     turns = [message_at("2026-05-01", f"fact number {n}. " + "word " * 900) for n in range(12)]
     contents = ("User has a cat", "The Skovby report is due in July", "Elin plays the cello")
     harness.model_answers(*(extraction(candidate(content)) for content in contents))

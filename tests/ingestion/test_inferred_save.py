@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphmem.memories.memory import MemoryIn, SaveAction
-from tests.ingestion.conftest import IngestionHarness
+from tests.ingestion.conftest import IngestionHarness, decision, reconciliation
 
 
 async def test_an_inferred_save_supersedes_what_it_contradicts(harness: IngestionHarness) -> None:
@@ -32,3 +32,11 @@ async def test_an_inferred_save_refuses_what_every_save_refuses(harness: Ingesti
     refused, saved = await harness.memories.save(harness.owner, statements, infer=True)
     assert (refused.action, refused.reason) == (SaveAction.SKIP, "a temporary state")
     assert saved.action is SaveAction.INSERT
+
+
+async def test_an_inferred_save_keeps_what_remains_of_a_memory_that_it_replaces(harness: IngestionHarness) -> None:
+    await harness.memories.save(harness.owner, [MemoryIn(content="Plays chess and go")])
+    harness.model_answers(reconciliation(decision(1, "supersede", 1, remaining="Plays go")))
+    results = await harness.memories.save(harness.owner, [MemoryIn(content="No longer plays chess")], infer=True)
+    assert [result.action for result in results] == [SaveAction.SUPERSEDE]
+    assert {*await harness.current_contents()} == {"No longer plays chess", "Plays go"}

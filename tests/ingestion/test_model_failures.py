@@ -9,19 +9,15 @@ import pytest
 
 from graphmem.jobs.job import JobStatus
 from tests.ingestion.conftest import IngestionHarness, candidate, extraction, lives_in, message_at
-from tests.models.scripted_server import Step, fails, hangs, replies, sends
+from tests.models.scripted_server import Step, fails, hangs, replies
 
 CUT = json.dumps(extraction(lives_in("Lisbon")))[:-40]
 
 FAULTS: dict[str, Step] = {
     "hangs": hangs(30),
     "answers garbage": replies("I would rather not."),
-    "is no model": sends(b"<html>hello</html>", "text/html"),
-    "cuts its JSON": replies(CUT),
     "stops at its limit": replies(CUT, finish="length"),
-    "answers another schema": replies('{"memories": ["User lives in Lisbon"]}'),
     "leaves fields out": replies('{"skip": false, "candidates": [{"content": "User lives in Lisbon"}]}'),
-    "limits the rate": fails(429),
     "fails": fails(500),
 }
 

@@ -1,13 +1,11 @@
-"""Matching of names, and the entities that the names of a window mean."""
+"""Matching of names, and the entities that the names of a batch mean."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from graphmem.ingestion.candidates import AliasGroup
-from graphmem.ingestion.name_resolution import choose_user_name, resolve_names
+from graphmem.ingestion.link import choose_user_name, resolve_names
 from graphmem.memories.entity import EntityRef
 from graphmem.memories.names import (
     NameVerdict,
@@ -19,9 +17,8 @@ from graphmem.memories.names import (
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "type", "known", "known_type", "similarity", "alike"),
-    [
+def test_two_names_are_the_same_possibly_the_same_or_different() -> None:
+    for name, type, known, known_type, similarity, alike in (
         ("José", "Person", "Jose", "Person", 0.0, NameVerdict.SAME),
         ("Acme Inc.", "Organization", "Acme", "Organization", 0.0, NameVerdict.SAME),
         ("Ana Sá", "Person", "Ana", "Person", 0.0, NameVerdict.POSSIBLE),
@@ -45,12 +42,8 @@ from graphmem.memories.names import (
         ("Rosa", "Person", "Tía Rosa", "Person", 0.0, NameVerdict.POSSIBLE),
         ("Paul", "Person", "Paul (Calvin's agent)", "Person", 0.0, NameVerdict.POSSIBLE),
         ("Sotheby's", "Organization", "Sotheby's London", "Organization", 0.0, NameVerdict.POSSIBLE),
-    ],
-)
-def test_two_names_are_the_same_possibly_the_same_or_different(
-    name: str, type: str | None, known: str, known_type: str | None, similarity: float, alike: NameVerdict
-) -> None:
-    assert compare_names(name, type, known, known_type, similarity).verdict is alike
+    ):
+        assert compare_names(name, type, known, known_type, similarity).verdict is alike, (name, known)
 
 
 def test_two_people_share_a_first_name_and_a_short_form_is_part_of_a_name() -> None:

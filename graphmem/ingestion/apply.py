@@ -1,0 +1,398 @@
+"""The last step of a batch: one transaction that carries out its plan, exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from graphmem.ingestion.candidates import STATED_END_KEY, Statement
+from graphmem.ingestion.jobs import ExtractionAction, LinkAction, MemoryAction, parse_extraction_actions
+from graphmem.ingestion.link import (
+    LinkingResult,
+    NameResolution,
+    choose_user_name,
+    collect_named_entities,
+    resolve_names,
+    with_canonical_names,
+)
+from graphmem.ingestion.plan import ActionPlan, ActionPlanner, End, Save
+from graphmem.ingestion.quarantine import put_into_quarantine
+from graphmem.ingestion.reconcile import Batch, find_exact_matches
+from graphmem.memories.entity import EntityRef
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.ledger import Ledger
+from graphmem.memories.memory import (
+    MAINTENANCE_TAGS,
+    MAX_SOURCE_MESSAGES,
+    MemoryPatch,
+    MemoryType,
+    SaveAction,
+    SaveResult,
+)
+from graphmem.memories.new_memory import NewMemory
+from graphmem.memories.saving import MENTIONED_ONCE, FactLoader, FactWrite, record_interest
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import to_json
+from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.profiles import TenantProfiles
+from graphmem.tenants.trust import DEFAULT_ORDER, TrustOrder
+from graphmem.tenants.trust_store import find_trust_order
+
+
+class BatchWriter:
+    """Applies batches of messages to the graph."""
+
+    def __init__(self, graph: Graph, facts: FactStore, entities: EntityStore, profiles: TenantProfiles) -> None:
+        self._graph = graph
+        self._facts = facts
+        self._entities = entities
+        self._profiles = profiles
+
+    async def apply(
+        self, owner: Owner, batch: Batch, vectors: Mapping[str, Vector], actor: str
+    ) -> list[ExtractionAction]:
+        """Carry out a batch's plan and return what was done; a batch that was applied before only returns it.
+
+        `vectors` maps the texts to save and the names of new entities to their vectors.
+        """
+
+        async def work(transaction: Transaction) -> list[ExtractionAction]:
+            now = await self._facts.lock_user(transaction, owner)
+            rows = await transaction.run("extraction.get_extraction", group_id=owner.group_id, extraction_id=batch.id)
+            if rows:
+                return parse_extraction_actions(rows[0]["actions"])
+            opened = BatchTransaction(transaction, self._facts, self._entities, owner, batch, vectors, actor, now)
+            return await opened.apply(self._session_tags(owner, batch))
+
+        return await self._graph.write(work)
+
+    def _session_tags(self, owner: Owner, batch: Batch) -> list[str]:
+        """Return the tags by which the session of a batch is found, with topics in the spelling of the profile."""
+        tags = {tag for statement in batch.statements for tag in statement.memory.tags}
+        return self._profiles.for_tenant(owner.tenant).session_tags(sorted(tags - MAINTENANCE_TAGS))
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentFacts:
+    """The believed versions of facts by memory id, and the entities that they and new statements name by id."""
+
+    facts: Mapping[str, Fact]
+    entity_refs: Mapping[str, EntityRef]
+
+
+class BatchTransaction:
+    """One batch being applied in an open transaction that holds the user's lock since `now`."""
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        facts: FactStore,
+        entities: EntityStore,
+        owner: Owner,
+        batch: Batch,
+        vectors: Mapping[str, Vector],
+        actor: str | None,
+        now: datetime,
+    ) -> None:
+        self._transaction = transaction
+        self._facts = facts
+        self._entities = entities
+        self._owner = owner
+        self._batch = batch
+        self._vectors = vectors
+        self._actor = actor
+        self._now = now
+        self._linking = batch.linking
+        self._loader = FactLoader(transaction, owner)
+        self._order = DEFAULT_ORDER
+        self._actions: list[ExtractionAction] = [*batch.refusals]
+        self._links: list[LinkAction] = []
+
+    async def apply(self, session_tags: Sequence[str]) -> list[ExtractionAction]:
+        """Carry out the plan, record it, label the session, and return what was done."""
+        await self._mark_caught_messages()
+        if self._batch.statements:
+            plan, _ = await self.carry_out()
+            self._actions += [MemoryAction.refused("answer", reason) for reason in plan.unusable]
+            self._actions += [veto.to_action(self._type_of(veto.index)) for veto in plan.vetoes]
+            self._actions += self._links
+        await self._quarantine()
+        await self._record(session_tags)
+        return self._actions
+
+    async def carry_out(self) -> tuple[ActionPlan, list[tuple[Save, SaveResult]]]:
+        """Make the plan for the facts as they are now and carry it out; return it, and what became of its saves."""
+        self._linking = await self._link_new_names()
+        current = await self._load_current_facts()
+        self._order = await self._find_order(current.facts)
+        planner = ActionPlanner(self._batch.statements, self._linking, current.facts, current.entity_refs, self._order)
+        plan = planner.plan(self._batch.answer)
+        resolution = self._resolve_names(plan, current.entity_refs)
+        await self._rename_entities(resolution)
+        await self._end(plan.ends)
+        saved = await self._save(plan.saves, resolution, current.facts, has_ended=bool(plan.ends))
+        await self._end(plan.deletions)
+        await self._add_aliases(resolution)
+        if not self._owner.is_space:
+            await self._name_user(current.entity_refs)
+        return plan, saved
+
+    # What is known
+
+    async def _link_new_names(self) -> LinkingResult:
+        """Return the result of linking, with the entities that got one of the unknown names since then."""
+        linking = self._batch.linking
+        known = linking.entities.by_name_key
+        named = collect_named_entities(self._batch.statements, self._batch.aliases)
+        found = await find_exact_matches(self._transaction, self._owner, [key for key in named if key not in known])
+        entities = found.with_names(known)
+        return linking.model_copy(update={"entities": entities})
+
+    async def _load_current_facts(self) -> CurrentFacts:
+        """Return the facts related to the statements, and those that compete with the single-valued ones.
+
+        The entities are those that the facts and the statements name, and those that unclear names may mean.
+        """
+        ids, statements = self._linking.entities, self._batch.statements
+        slots = {
+            (subject_id, statement.memory.predicate)
+            for statement in statements
+            if statement.memory.single_valued and (subject_id := ids.of_subject(statement))
+        }
+        facts = await self._loader.fetch(
+            hashes=[content_hash(statement.memory.content) for statement in statements],
+            memory_ids=self._linking.related,
+            pairs=sorted((subject_id, predicate) for subject_id, predicate in slots if predicate),
+        )
+        named = {entity_id for fact in facts.values() for entity_id in (fact.subject_id, *fact.entity_ids)}
+        possible = {entity.id for entity in self._linking.known}
+        wanted = sorted(named | ids.all_ids | possible)
+        return CurrentFacts(facts, await self._entities.get_refs(self._transaction, self._owner, wanted))
+
+    async def _find_order(self, facts: Mapping[str, Fact]) -> TrustOrder:
+        """Return the order of trust by which statements and facts are compared."""
+        kinds = {kind for statement in self._batch.statements for line in statement.stated_by for kind in line}
+        return await find_trust_order(
+            self._transaction, self._owner.tenant, {*kinds, *(fact.trust_kind for fact in facts.values())}
+        )
+
+    # Names
+
+    def _resolve_names(self, plan: ActionPlan, entity_refs: Mapping[str, EntityRef]) -> NameResolution:
+        batch, entities = self._batch, self._linking.entities
+        named = collect_named_entities(batch.statements, batch.aliases)
+        resolution = resolve_names(
+            entities.by_name_key,
+            plan.resolved_names,
+            {key: entity.name for key, entity in named.items()},
+            entity_refs,
+            batch.aliases,
+            entities.user or name_key(self._owner.entity_name),
+        )
+        self._actions += [MemoryAction.refused("names", reason) for reason in resolution.rejected_pairs]
+        return resolution
+
+    async def _rename_entities(self, resolution: NameResolution) -> None:
+        """Give known entities their fuller names, unless another entity has the name."""
+        for entity_id, name in resolution.renames.items():
+            others = await self._transaction.run(
+                "entities.find_by_keys", group_ids=[self._owner.group_id], keys=[name_key(name)]
+            )
+            if not others:
+                await self._rename(entity_id, name)
+
+    async def _rename(self, entity_id: str, name: str) -> None:
+        await self._transaction.run(
+            "extraction.rename_entity",
+            group_id=self._owner.group_id,
+            entity_id=entity_id,
+            canonical_name=name,
+            name_key=name_key(name),
+            vector=self._vectors.get(name),
+            now=self._now,
+        )
+        self._links.append(LinkAction(entity_id=entity_id, name=name))
+
+    async def _name_user(self, entity_refs: Mapping[str, EntityRef]) -> None:
+        """Give the user's own entity the user's name; the user id stays an alias, by which every write finds it."""
+        user_id = self._owner.user_id
+        known = entity_refs.get(self._linking.entities.user or "")
+        current = known.name if known else user_id
+        name = choose_user_name(current, user_id, self._batch.aliases)
+        if name is None:
+            return
+        rows = await self._transaction.run(
+            "entities.find_by_keys", group_ids=[self._owner.group_id], keys=[name_key(name), name_key(current)]
+        )
+        own = next((row["entity"] for row in rows if row["entity"]["is_user"]), None)
+        if own is None or len(rows) > 1:
+            return
+        await self._rename(own["uuid"], name)
+        await self._entities.add_aliases(self._transaction, self._owner, own["uuid"], [current], self._now)
+
+    async def _add_aliases(self, resolution: NameResolution) -> None:
+        for entity, names in resolution.aliases.items():
+            if names:
+                rows = await self._entities.add_aliases(self._transaction, self._owner, entity, names, self._now)
+                self._links += [LinkAction.model_validate(row) for row in rows]
+
+    # Facts
+
+    async def _end(self, ends: Sequence[End]) -> None:
+        """Give memories the ends that were stated, or delete those that the user took back."""
+        if not ends:
+            return
+        facts = await FactLoader(self._transaction, self._owner).fetch(memory_ids=[end.memory_id for end in ends])
+        now = await self._facts.lock_user(self._transaction, self._owner, 0)
+        ledger = Ledger(facts.values(), now, self._actor)
+        for end in ends:
+            if end.at is None:
+                fact = ledger.delete(end.memory_id, end.reason)
+            else:
+                metadata = {**facts[end.memory_id].metadata, STATED_END_KEY: end.stated}
+                fact = ledger.amend(end.memory_id, MemoryPatch.model_construct(invalid_at=end.at, metadata=metadata))
+            self._actions.append(
+                MemoryAction(
+                    action="end" if end.at else "delete",
+                    memory_id=fact.memory_id,
+                    type=fact.type.value,
+                    reason=end.reason,
+                )
+            )
+        await FactWrite(self._owner, self._transaction, now, ledger).commit()
+
+    async def _save(
+        self, saves: Sequence[Save], resolution: NameResolution, facts: Mapping[str, Fact], *, has_ended: bool
+    ) -> list[tuple[Save, SaveResult]]:
+        named = [replace(save, memory=with_canonical_names(save.memory, resolution.canonical_names)) for save in saves]
+        ready = [
+            checked
+            for save in named
+            if self._has_vector(save) and (checked := await self._check_interest_mentions(save, facts))
+        ]
+        if not ready:
+            return []
+        results = await self._facts.save_in_transaction(
+            self._transaction,
+            self._owner,
+            [self._to_new_memory(save) for save in ready],
+            {name_key(text): vector for text, vector in self._vectors.items()},
+            self._actor,
+            # The loader does not see the ends that were just written.
+            locked_at=None if has_ended else self._now,
+            loader=None if has_ended else self._loader,
+        )
+        saved = list(zip(ready, results, strict=True))
+        self._actions += [_save_action(save, result) for save, result in saved]
+        return saved
+
+    def _to_new_memory(self, save: Save) -> NewMemory:
+        batch, statement = self._batch, self._batch.statements[save.index]
+        return NewMemory(
+            save.memory,
+            self._vectors[save.memory.content],
+            save.source_kind or statement.source_kind(self._order),
+            save.reason,
+            ends=save.ends,
+            # Neither callers nor the tool say everything that a statement names.
+            links_names=batch.is_given or bool(batch.transcript),
+            speaker=batch.speaker,
+            given=statement.memory.model_fields_set if batch.is_given else _stated_fields(statement),
+        )
+
+    def _has_vector(self, save: Save) -> bool:
+        """Return whether the text to save was embedded; a known memory may have been rewritten since it was read."""
+        if save.memory.content in self._vectors:
+            return True
+        reason = "what it repeats has been rewritten meanwhile"
+        self._actions.append(MemoryAction.refused(save.memory.type.value, reason))
+        return False
+
+    async def _check_interest_mentions(self, save: Save, facts: Mapping[str, Fact]) -> Save | None:
+        """Return a save; for a new inferred interest only once enough messages show it, with all of them as sources."""
+        memory = save.memory
+        is_known = any(fact.content_hash == content_hash(memory.content) for fact in facts.values())
+        is_new_interest = memory.type is MemoryType.INFERRED_INTEREST and not is_known
+        if self._batch.is_given or not is_new_interest or save.is_reinforcement or memory.supersedes:
+            return save
+        message_ids = await record_interest(
+            self._transaction,
+            self._owner,
+            memory,
+            list(self._batch.statements[save.index].user_message_ids),
+            self._now,
+        )
+        if message_ids is None:
+            self._actions.append(MemoryAction(action="note", type=memory.type.value, reason=MENTIONED_ONCE))
+            return None
+        assert memory.source
+        source = memory.source.model_copy(update={"message_ids": message_ids[-MAX_SOURCE_MESSAGES:]})
+        return replace(save, memory=memory.model_copy(update={"source": source}))
+
+    def _type_of(self, index: int) -> MemoryType:
+        return self._batch.statements[index].memory.type
+
+    # What is recorded
+
+    async def _mark_caught_messages(self) -> None:
+        """Mark the messages of which something was caught, before memories are taken from them."""
+        catches = [statement.catch for statement in self._batch.caught if statement.catch]
+        message_ids = deduplicate(message_id for catch in catches for message_id in catch.message_ids)
+        if message_ids:
+            await self._transaction.run(
+                "quarantine.mark_messages", group_id=self._owner.group_id, message_ids=message_ids
+            )
+
+    async def _quarantine(self) -> None:
+        kept = [statement for statement in self._batch.caught if statement.catch and statement.catch.is_kept]
+        job_id = (self._actor or "").removeprefix("job:")
+        self._actions += await put_into_quarantine(self._transaction, self._owner, kept, job_id, self._now)
+
+    async def _record(self, session_tags: Sequence[str]) -> None:
+        """Record the actions under the batch's id, what its messages are about, and that they are extracted."""
+        batch = self._batch
+        if batch.transcript:
+            await self._transaction.run(
+                "extraction.append_transcript",
+                group_id=self._owner.group_id,
+                session_id=batch.run_session_id,
+                entries=[message.model_dump_json() for message in batch.transcript],
+                now=self._now,
+            )
+        if batch.turns:
+            await self._transaction.run(
+                "extraction.set_turns",
+                group_id=self._owner.group_id,
+                session_id=batch.session_id,
+                turns=[{**turn.model_dump(), "entities": to_json(turn.entities)} for turn in batch.turns],
+            )
+        await self._transaction.run(
+            "extraction.record_extraction",
+            group_id=self._owner.group_id,
+            extraction_id=batch.id,
+            actions=to_json([action.to_json() for action in self._actions]),
+            links=to_json([link.to_json() for link in self._links]),
+            message_ids=list(batch.message_ids),
+            session_id=batch.session_id,
+            tags=session_tags,
+            at=self._now,
+        )
+
+
+def _save_action(save: Save, result: SaveResult) -> MemoryAction:
+    is_decided = result.action is SaveAction.SUPERSEDE and save.memory.supersedes
+    return MemoryAction.from_save(result, save.memory.type).model_copy(
+        update={
+            "superseded": result.superseded or None,
+            "reason": (save.reason if is_decided else result.reason) or None,
+        }
+    )
+
+
+def _stated_fields(statement: Statement) -> set[str]:
+    """Return the fields of a statement that its message states; type, tags and metadata are the extraction's."""
+    return {"invalid_at", "expires_at", *(["valid_at"] if statement.is_dated else [])}

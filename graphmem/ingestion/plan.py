@@ -1,0 +1,607 @@
+"""The plan of a batch: what to save and what to end by a model's decisions, some of which are vetoed. Pure.
+
+A statement may replace a known fact, end it, repeat it, or leave a part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from graphmem.ingestion.answers import ActionKind, Decision, Reconciliation, parse_local_date
+from graphmem.ingestion.candidates import PENDING_TYPES, STATED_END_KEY, STATED_START_KEY, Statement
+from graphmem.ingestion.jobs import MemoryAction, shorten_reason
+from graphmem.ingestion.link import (
+    EntityIds,
+    LinkingResult,
+    has_same_slot,
+    has_same_subject,
+    has_same_wording,
+    has_stated_start,
+    repeats,
+)
+from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
+from graphmem.memories.fact import Fact
+from graphmem.memories.memory import MemoryIn, MemoryStatus, MemoryType
+from graphmem.memories.names import is_named_in
+from graphmem.runtime.field_types import content_hash, name_key
+from graphmem.tenants.trust import SourceKind, TrustOrder
+
+MAX_SUPERSESSIONS_PER_BATCH = 12
+"""Most memories one batch may supersede or give an end."""
+
+MAX_DELETIONS_PER_BATCH = 3
+"""Most memories one batch may delete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """A memory to save for the statement at `index`; it ends the memories in `memory.supersedes`, for `reason`.
+
+    They end when it starts, or at their own time in `ends`, by memory id. With `is_reinforcement` the memory repeats a
+    known one word for word. Its source is `source_kind`, or else that of its statement.
+    """
+
+    index: int
+    memory: MemoryIn
+    reason: str = "superseded"
+    is_reinforcement: bool = False
+    source_kind: SourceKind | None = None
+    ends: Mapping[str, datetime] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A memory that gets the end which the statement at `index` gives, or is deleted because the user took it back.
+
+    `at` is the end in UTC and `stated` as it was stated; without them the memory is deleted.
+    """
+
+    index: int
+    memory_id: str
+    reason: str
+    at: datetime | None = None
+    stated: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Veto:
+    """An action that was proposed for a statement and is not done; `is_saved` says that the statement is saved."""
+
+    index: int
+    action: str
+    reason: str
+    memory_id: str | None = None
+    is_saved: bool = False
+
+    def to_action(self, type: MemoryType) -> MemoryAction:
+        """Return what the job reports of it, for a statement of a type."""
+        what = f"not to {self.action}" if self.memory_id else f"no {self.action}"
+        outcome = "; what was said is saved beside it" if self.is_saved else ""
+        return MemoryAction.refused(type.value, f"{what}: {self.reason}{outcome}", self.memory_id)
+
+
+@dataclass(slots=True)
+class ActionPlan:
+    """What to do, in order, and what was vetoed.
+
+    `unusable` are the parts of the answer that do not fit it, or are about nothing that the prompt showed, as
+    sentences. `resolved_names` are the ids of the known entities that ambiguous names mean, by name key.
+    """
+
+    ends: list[End] = field(default_factory=list)
+    saves: list[Save] = field(default_factory=list)
+    deletions: list[End] = field(default_factory=list)
+    vetoes: list[Veto] = field(default_factory=list)
+    unusable: list[str] = field(default_factory=list)
+    resolved_names: dict[str, str] = field(default_factory=dict)
+
+
+class ActionPlanner:
+    """Makes the plan of one batch for the facts as they are now.
+
+    `facts` are the believed versions of the related facts and of those that compete with a single-valued statement, by
+    memory id; `entity_refs` the entities they name, by id. By `order` a statement ends and deletes nothing that a more
+    trusted source says: it is planned as if it did, and saved as contested.
+    """
+
+    def __init__(
+        self,
+        statements: Sequence[Statement],
+        linking: LinkingResult,
+        facts: Mapping[str, Fact],
+        entity_refs: Mapping[str, EntityRef],
+        order: TrustOrder,
+    ) -> None:
+        self._order = order
+        self._statements = statements
+        self._linking = linking
+        self._facts = dict(facts)
+        self._entity_refs = entity_refs
+        self._entities = linking.entities
+        self._ended_ids: set[str] = set()
+        self._plan = ActionPlan()
+
+    def plan(self, answer: Reconciliation | None) -> ActionPlan:
+        """Return what to do with each statement; without an answer, by the rules alone."""
+        decisions: dict[int, Decision] = {}
+        if answer:
+            self._plan.unusable += answer.refused
+            self._resolve_ambiguous_names(answer)
+            decisions = self._read_decisions(answer)
+        for index in sorted(range(len(self._statements)), key=lambda index: self._rank(index, decisions)):
+            self._plan_statement(index, self._statements[index], decisions.get(index + 1))
+        return self._plan
+
+    def _rank(self, index: int, decisions: Mapping[int, Decision]) -> int:
+        """Return the turn of a statement: stated ends, then what ends memories, then what may reinforce others."""
+        decision = decisions.get(index + 1)
+        if self._find_ended_state(self._statements[index], decision):
+            return 0
+        return 1 if decision and decision.action in (ActionKind.SUPERSEDE, ActionKind.DELETE) else 2
+
+    def _plan_statement(self, index: int, statement: Statement, decision: Decision | None) -> None:
+        if statement.retracts:
+            self._delete(index, statement, decision)
+        elif state := self._find_ended_state(statement, decision):
+            self._end(index, statement, decision, state)
+        elif decision is None:
+            self._insert(index, statement)
+        else:
+            self._decide(index, statement, decision)
+
+    def _read_decisions(self, answer: Reconciliation) -> dict[int, Decision]:
+        """Return the decisions by the number of their statement; of several about one statement the last counts."""
+        decisions = {decision.new: decision for decision in answer.decisions}
+        usable = {number: decision for number, decision in decisions.items() if 1 <= number <= len(self._statements)}
+        if repeated := len(answer.decisions) - len(decisions):
+            self._plan.unusable.append(f"{repeated} decisions are about statements that were decided on twice")
+        if unknown := len(decisions) - len(usable):
+            self._plan.unusable.append(f"{unknown} decisions are about statements that do not exist")
+        return usable
+
+    def _resolve_ambiguous_names(self, answer: Reconciliation) -> None:
+        names, known = self._linking.ambiguous_names, self._linking.known
+        unknown = gone = 0
+        for same in answer.same_entities:
+            if not 1 <= same.name <= len(names):
+                unknown += 1
+                continue
+            name = names[same.name - 1]
+            if same.known is None:
+                continue
+            if not (1 <= same.known <= len(known) and known[same.known - 1].id in name.options):
+                unknown += 1
+            elif (entity_id := known[same.known - 1].id) in self._entity_refs:
+                self._plan.resolved_names[name_key(name.name)] = entity_id
+            else:
+                gone += 1
+        if unknown:
+            self._plan.unusable.append(f"{unknown} names are said to mean what they were not asked about")
+        if gone:
+            self._plan.unusable.append(f"{gone} names mean entities that were erased meanwhile")
+        self._entities = self._entities.with_names(self._plan.resolved_names)
+
+    # One statement
+
+    def _decide(self, index: int, statement: Statement, decision: Decision) -> None:
+        known = self._facts_of_decision(decision)
+        if decision.action is ActionKind.IGNORE:
+            self._veto(index, "insert", f"known already: {shorten_reason(decision.reason)}")
+        elif decision.action is ActionKind.DELETE:
+            self._veto(index, "delete", "only what the user takes back is deleted", is_saved=True)
+            self._insert(index, statement)
+        elif decision.action is ActionKind.INSERT:
+            self._insert(index, statement, by_rules=False)
+        elif decision.action is ActionKind.REINFORCE:
+            self._reinforce(index, statement, known)
+        else:
+            self._supersede(index, statement, decision, known)
+
+    def _facts_of_decision(self, decision: Decision) -> list[Fact]:
+        """Return the facts that a decision names; numbers that the prompt did not show are ignored."""
+        related = self._linking.related
+        ids = [related[number - 1] for number in decision.known if 1 <= number <= len(related)]
+        return [self._facts[memory_id] for memory_id in dict.fromkeys(ids) if memory_id in self._facts]
+
+    def _insert(self, index: int, statement: Statement, *, by_rules: bool = True) -> None:
+        """Save a statement; with `by_rules` it may replace a competing value, as no model said that both are true."""
+        memory = statement.memory
+        if immutable := self._find_immutable_repetition(statement):
+            self._veto(index, "insert", "it is immutable and says the same", immutable.memory_id)
+            return
+        if memory.single_valued and (competing := self._competing_facts(statement)):
+            may_replace = not any(fact.immutable for fact in competing) and (
+                by_rules or all(_is_disjoint_in_time(statement, fact) for fact in competing)
+            )
+            start = statement.effective_start.astimezone(UTC)
+            memory = memory.model_copy(update={"single_valued": may_replace, "valid_at": start})
+        self._plan.saves.append(Save(index, memory))
+        self._note_replaced_values(memory, statement)
+
+    def _find_immutable_repetition(self, statement: Statement) -> Fact | None:
+        """Return an immutable fact that says the same and would have to end where the statement starts."""
+        start = statement.memory.valid_at
+        if start is None:
+            return None
+        return next(
+            (
+                fact
+                for fact in self._facts.values()
+                if fact.immutable
+                and fact.effective_start < start < fact.valid_to
+                and repeats(statement, fact, self._entities)
+            ),
+            None,
+        )
+
+    def _note_replaced_values(self, memory: MemoryIn, statement: Statement) -> None:
+        """Remember which facts a single-valued statement ends on its own, so that no other statement ends them too."""
+        if not memory.single_valued:
+            return
+        start = memory.valid_at or statement.sent_at
+        self._ended_ids |= {
+            fact.memory_id
+            for fact in self._competing_facts(statement)
+            if fact.status is MemoryStatus.ACTIVE and fact.effective_start <= start < fact.valid_to
+        }
+
+    def _competing_facts(self, statement: Statement) -> list[Fact]:
+        """Return the other values of the statement's subject and predicate that were true at some time."""
+        return [
+            fact
+            for fact in self._facts.values()
+            if has_same_slot(statement, fact, self._entities)
+            and not fact.is_never_valid
+            and not repeats(statement, fact, self._entities)
+        ]
+
+    def _reinforce(self, index: int, statement: Statement, known: Sequence[Fact]) -> None:
+        """Save the content of a known memory again; a veto says whether the statement is saved instead."""
+        fact = next((fact for fact in known if may_repeat(statement, fact, self._entities)), None)
+        if fact is None:
+            reason = "it is about another subject" if known else "no known memory was named"
+            self._veto(index, "reinforce", reason, known[0].memory_id if known else None, is_saved=True)
+            return self._insert(index, statement)
+        if fact.memory_id in self._ended_ids:
+            return self._veto(index, "reinforce", "another statement ends it", fact.memory_id)
+        if fact.immutable:
+            return self._veto(index, "reinforce", "it is immutable and says the same", fact.memory_id)
+        if fact.status is not MemoryStatus.ACTIVE:
+            self._veto(index, "reinforce", "it had ended already", fact.memory_id, is_saved=True)
+            return self._insert(index, statement)
+        again = statement.memory.model_copy(
+            update={
+                "content": fact.content,
+                "subject": self._entity_input(fact.subject_id),
+                "predicate": fact.predicate,
+                "object": None,
+                "valid_at": fact.valid_at,
+                "invalid_at": None,
+                "single_valued": False,
+                "supersedes": [],
+            }
+        )
+        self._plan.saves.append(Save(index, again, is_reinforcement=True))
+        return None
+
+    def _entity_input(self, entity_id: str) -> EntityIn | None:
+        return None if entity_id == self._entities.user else EntityIn(name=self._entity_refs[entity_id].name)
+
+    # What ends
+
+    def _find_ended_state(self, statement: Statement, decision: Decision | None) -> Fact | None:
+        """Return the known state of which a statement only states the end, which then needs no second memory.
+
+        The decision names it as repeated; or the statement is the same state, which the decision names as superseded or
+        which is worded like it.
+        """
+        if statement.retracts:
+            return None
+        action = decision.action if decision else None
+        if decision and action in (ActionKind.SUPERSEDE, ActionKind.REINFORCE):
+            named = self._facts_of_decision(decision)
+            known = named if len(named) == 1 else []
+        else:
+            known = [fact for fact in self._facts.values() if has_same_wording(statement, fact)]
+        if action is ActionKind.REINFORCE:  # that both say the same is the model's judgement, whatever they are made of
+            known = [fact for fact in known if may_repeat(statement, fact, self._entities)]
+        else:
+            known = [fact for fact in known if is_same_state(statement, fact, self._entities)]
+        ended = {fact.memory_id: fact for fact in known if adds_an_end(statement, fact)}
+        return next(iter(ended.values())) if len(ended) == 1 else None
+
+    def _end(self, index: int, statement: Statement, decision: Decision | None, fact: Fact) -> None:
+        end = statement.memory.invalid_at
+        assert end is not None
+        if reason := self._find_veto(statement, fact, None):
+            self._veto(index, "end", reason, fact.memory_id, is_saved=True)
+            return self._insert(index, statement, by_rules=False)
+        if self._is_less_trusted(statement, fact):
+            if has_same_wording(statement, fact):
+                return self._veto(index, "end", "it is of a more trusted source", fact.memory_id)
+            contesting = statement.memory.model_copy(update={"supersedes": [fact.memory_id]})
+            self._plan.saves.append(Save(index, contesting))
+            return None
+        self._ended_ids.add(fact.memory_id)
+        self._facts[fact.memory_id] = replace(fact, invalid_at=end)
+        stated = str(statement.memory.metadata[STATED_END_KEY])
+        reason = f"its end was stated: {shorten_reason(decision.reason) if decision else 'the same words'}"
+        self._plan.ends.append(End(index, fact.memory_id, reason, end, stated))
+        return None
+
+    def _supersede(self, index: int, statement: Statement, decision: Decision, known: Sequence[Fact]) -> None:
+        if immutable := self._find_immutable_repetition(statement):
+            self._veto(index, "supersede", "it is immutable and says the same", immutable.memory_id)
+            return
+        zone = statement.sent_at.tzinfo
+        assert zone is not None
+        stated_end = parse_local_date(decision.ended_at, zone)
+        stated = statement.memory.valid_at if statement.is_dated else stated_end
+        if not known:
+            self._veto(index, "supersede", "no known memory was named", is_saved=True)
+        superseded = [fact for fact in known if self._may_supersede(index, statement, fact, stated)]
+        memory = statement.memory
+        if superseded:
+            memory = self._superseding_memory(statement, decision, stated_end, superseded)
+        # What was vetoed must not end all the same, as a competing value of a single-valued statement.
+        kept = [fact for fact in self._competing_facts(statement) if fact not in superseded]
+        if memory.single_valued and any(
+            fact.immutable or (fact in known and not _is_disjoint_in_time(statement, fact)) for fact in kept
+        ):
+            memory = memory.model_copy(update={"single_valued": False})
+        ends = {fact.memory_id: end for fact in superseded if (end := end_of_superseded(statement, fact, stated_end))}
+        reason = f"superseded: {shorten_reason(decision.reason)}"
+        self._plan.saves.append(Save(index, memory, reason, ends=ends))
+        self._note_replaced_values(memory, statement)
+        if len(superseded) == 1 and not self._is_less_trusted(statement, superseded[0]):
+            self._save_remainder(index, statement, decision, superseded[0])
+
+    def _superseding_memory(
+        self, statement: Statement, decision: Decision, stated_end: datetime | None, superseded: Sequence[Fact]
+    ) -> MemoryIn:
+        """Return the statement as the memory that supersedes facts, with its start.
+
+        Without a stated start it starts at the stated end of what it replaces. Where that is still to come, only the
+        next value of the same relation starts then: a mere announcement holds from its message.
+        """
+        memory = statement.memory
+        start, metadata = memory.valid_at, memory.metadata
+        if not statement.is_dated:
+            starts_later = stated_end is not None and stated_end > statement.sent_at
+            follows = any(has_same_slot(statement, fact, self._entities) for fact in superseded)
+            takes_stated_end = stated_end is not None and (not starts_later or (follows and not memory.invalid_at))
+            start = stated_end if takes_stated_end else statement.sent_at
+            if takes_stated_end:
+                metadata = {**metadata, STATED_START_KEY: decision.ended_at}
+        assert start is not None
+        ids = [fact.memory_id for fact in superseded]
+        return memory.model_copy(update={"supersedes": ids, "valid_at": start.astimezone(UTC), "metadata": metadata})
+
+    def _save_remainder(self, index: int, statement: Statement, decision: Decision, fact: Fact) -> None:
+        """Save the part of a superseded memory that still holds, which has held since that memory did."""
+        remaining = (decision.remaining or "").strip()
+        said = {content_hash(other.memory.content) for other in self._statements} | {fact.content_hash}
+        if not remaining or content_hash(remaining) in said:
+            return
+        named = [self._entity_refs[key] for key in fact.entity_ids if key in self._entity_refs]
+        memory = make_remainder(remaining, fact, statement, self._entity_input(fact.subject_id), named)
+        self._plan.saves.append(Save(index, memory, source_kind=fact.trust_kind))
+
+    def _may_supersede(self, index: int, statement: Statement, fact: Fact, stated: datetime | None) -> bool:
+        reason = self._find_veto(statement, fact, stated)
+        if reason:
+            self._veto(index, "supersede", reason, fact.memory_id, is_saved=True)
+        elif not self._is_less_trusted(statement, fact):
+            self._ended_ids.add(fact.memory_id)
+        return reason is None
+
+    def _find_veto(self, statement: Statement, fact: Fact, stated_start: datetime | None) -> str | None:
+        contests = self._is_less_trusted(statement, fact)
+        reason = find_veto(statement, fact, stated_start, self._entities, self._entity_refs, contests=contests)
+        if reason is None and fact.memory_id in self._ended_ids:
+            return "another statement ends it"
+        if reason is None and len(self._ended_ids) >= MAX_SUPERSESSIONS_PER_BATCH:
+            return f"more than {MAX_SUPERSESSIONS_PER_BATCH} memories at once"
+        return reason
+
+    def _delete(self, index: int, statement: Statement, decision: Decision | None) -> None:
+        named = self._facts_of_decision(decision) if decision and decision.action is ActionKind.DELETE else []
+        related = {self._linking.related[position] for position in self._linking.related_by_statement[index]}
+        for fact in named:
+            if fact.memory_id not in related:
+                self._veto(index, "delete", "it is not related to what was taken back", fact.memory_id)
+            elif fact.immutable:
+                self._veto(index, "delete", "it is immutable", fact.memory_id)
+            elif not statement.is_from_user:
+                self._veto(index, "delete", "the user did not say so", fact.memory_id)
+            elif self._is_less_trusted(statement, fact):
+                self._veto(index, "delete", "it is of a more trusted source", fact.memory_id)
+            elif fact.memory_id in self._ended_ids:
+                self._veto(index, "delete", "another statement ends it", fact.memory_id)
+            elif len(self._plan.deletions) >= MAX_DELETIONS_PER_BATCH:
+                self._veto(index, "delete", f"more than {MAX_DELETIONS_PER_BATCH} memories at once", fact.memory_id)
+            else:
+                self._ended_ids.add(fact.memory_id)
+                reason = f"taken back: {shorten_reason(decision.reason if decision else '')}"
+                self._plan.deletions.append(End(index, fact.memory_id, reason))
+        if not named:
+            self._veto(index, "delete", "nothing known says what was taken back")
+
+    def _is_less_trusted(self, statement: Statement, fact: Fact) -> bool:
+        return self._order.is_less(statement.source_kind(self._order), than=fact.trust_kind)
+
+    def _veto(
+        self, index: int, action: str, reason: str, memory_id: str | None = None, *, is_saved: bool = False
+    ) -> None:
+        self._plan.vetoes.append(Veto(index, action, reason, memory_id, is_saved))
+
+
+def _is_disjoint_in_time(statement: Statement, fact: Fact) -> bool:
+    """Return whether a fact ended before a statement starts, or a statement starts or ends before the fact does."""
+    starts, ends = statement.effective_start, statement.memory.invalid_at
+    if ends and fact.valid_at and ends <= fact.valid_at:
+        return True
+    return fact.valid_to <= starts or (statement.is_dated and starts < fact.effective_start)
+
+
+# What a statement may do to a fact
+
+
+_SUPERSEDING_TYPES = frozenset(
+    {MemoryType.FACT, MemoryType.PREFERENCE, MemoryType.PLAN, MemoryType.OPEN_LOOP, MemoryType.BEHAVIORAL_PATTERN}
+)
+"""Types of statements that may supersede a memory of another type."""
+
+
+def find_veto(
+    statement: Statement,
+    fact: Fact,
+    stated_start: datetime | None,
+    entities: EntityIds,
+    entity_refs: Mapping[str, EntityRef],
+    *,
+    contests: bool = False,
+) -> str | None:
+    """Return why a statement with the stated start, if any, may not supersede or end a fact, or None.
+
+    One that only `contests` the fact may be of a third party, such as a tool.
+    """
+    memory = statement.memory
+    if not is_about_same_thing(statement, fact, entities, entity_refs):
+        return "it is about another subject"
+    if fact.immutable:
+        return "it is immutable"
+    if not statement.is_from_user and not (contests and statement.is_of_third_party):
+        return "the assistant alone said so"
+    if memory.type not in _SUPERSEDING_TYPES and memory.type is not fact.type:
+        return f"a {memory.type.value} does not end a {fact.type.value}"
+    if fact.status is not MemoryStatus.ACTIVE:
+        return "it had ended already"
+    if stated_start and _had_begun(fact, stated_start, statement.sent_at):
+        return "it began later"
+    if memory.invalid_at and fact.valid_at and memory.invalid_at <= fact.valid_at:
+        return "the new statement ended before it"
+    return None
+
+
+def is_about_same_thing(
+    statement: Statement, fact: Fact, entities: EntityIds, entity_refs: Mapping[str, EntityRef]
+) -> bool:
+    """Return whether a statement may change a fact by what both are about.
+
+    They have one subject; or the fact is a plan or an open loop of the user, or of whom the statement names, which
+    anything may settle; or both say who or what stands in a relation to the user, one of them from the other end; or
+    one names the thing that the other is about. A statement about one person changes no lasting fact about another.
+    """
+    if has_same_subject(statement, fact, entities):
+        return True
+    if fact.type in PENDING_TYPES and fact.subject_id in {entities.user, *entities.named_in(statement)}:
+        return True
+    return _is_same_relation(statement, fact, entities) or _names_the_thing(statement, fact, entities, entity_refs)
+
+
+def _is_same_relation(statement: Statement, fact: Fact, entities: EntityIds) -> bool:
+    """Return whether both relate somebody to the user, and differ in which end they name as the subject, or in it."""
+    user, subject, other = entities.user, statement.memory.subject, statement.memory.object
+    if user is None or other is None or fact.object_id is None:
+        return False
+    statement_ends_at_user = subject is not None and entities.of_entity(other) == user
+    if subject is None:
+        return fact.object_id == user
+    return statement_ends_at_user and (
+        fact.subject_id == user or (fact.object_id == user and fact.predicate == statement.memory.predicate)
+    )
+
+
+def _names_the_thing(
+    statement: Statement, fact: Fact, entities: EntityIds, entity_refs: Mapping[str, EntityRef]
+) -> bool:
+    """Return whether one of both names the subject of the other, which is a thing and no person."""
+    user = entity_refs.get(entities.user or "")
+    user_name = user.name if user else ""
+    known = entity_refs.get(fact.subject_id)
+    if known and known.type != PERSON_TYPE:
+        content = statement.memory.content
+        if known.id in entities.named_in(statement) or is_named_in(known.name, content, but=user_name):
+            return True
+    subject = statement.memory.subject
+    if subject is None or subject.type == PERSON_TYPE:
+        return False
+    return entities.of_entity(subject) in fact.entity_ids or is_named_in(subject.name, fact.content, but=user_name)
+
+
+def _had_begun(fact: Fact, stated_start: datetime, sent_at: datetime) -> bool:
+    """Return whether a state began after a stated start and before the message.
+
+    What was still to come when the message was written can be put forward or given up.
+    """
+    if fact.valid_at is None or fact.type in PENDING_TYPES or not has_stated_start(fact):
+        return False
+    return stated_start < fact.valid_at <= sent_at
+
+
+def may_repeat(statement: Statement, fact: Fact, entities: EntityIds) -> bool:
+    """Return whether a statement may say the same as a fact: about its subject, or a relation stated from its end."""
+    if has_same_subject(statement, fact, entities):
+        return True
+    return entities.of_subject(statement) in fact.entity_ids and fact.subject_id in entities.named_in(statement)
+
+
+def adds_an_end(statement: Statement, fact: Fact) -> bool:
+    """Return whether a statement that says the same as a fact adds the end that the fact does not have yet."""
+    return (
+        STATED_END_KEY in statement.memory.metadata
+        and fact.invalid_at is None
+        and (not statement.is_dated or statement.memory.valid_at == fact.valid_at)
+    )
+
+
+def is_same_state(statement: Statement, fact: Fact, entities: EntityIds) -> bool:
+    """Return whether a statement and a fact have one subject, predicate and object."""
+    other = statement.memory.object
+    return (
+        other is not None and fact.object_id == entities.of_entity(other) and has_same_slot(statement, fact, entities)
+    )
+
+
+def end_of_superseded(statement: Statement, fact: Fact, stated_end: datetime | None) -> datetime | None:
+    """Return when a superseded fact ends, in UTC, or None for the start of what supersedes it.
+
+    The message itself settles a plan, even if what settles it lies ahead. No end that is known already is postponed.
+    """
+    end = stated_end
+    if fact.type in PENDING_TYPES:
+        end = min(stated_end or statement.effective_start, statement.sent_at)
+    if fact.invalid_at and fact.invalid_at < (end or statement.effective_start):
+        end = fact.invalid_at
+    return end.astimezone(UTC) if end else None
+
+
+def make_remainder(
+    content: str, fact: Fact, statement: Statement, subject: EntityIn | None, named: Sequence[EntityRef]
+) -> MemoryIn:
+    """Return the part of a superseded fact that still holds, as a memory that has held since the fact did.
+
+    `named` are the entities of the fact; those that the content does not name are left out.
+    """
+    kept = {ref.id: EntityIn(name=ref.name) for ref in named if name_key(ref.name) in name_key(content)}
+    return MemoryIn(
+        content=content,
+        type=fact.type,
+        subject=subject,
+        predicate=fact.predicate,
+        object=kept.get(fact.object_id or ""),
+        entities=[entity for key, entity in kept.items() if key not in (fact.subject_id, fact.object_id)],
+        valid_at=fact.valid_at,
+        invalid_at=fact.invalid_at,
+        confidence=fact.confidence,
+        importance=fact.importance,
+        tags=list(fact.tags),
+        scope=fact.scope,
+        domain=fact.domain,
+        source=statement.memory.source,
+        expires_at=fact.expires_at,
+        metadata=fact.metadata,
+    )
