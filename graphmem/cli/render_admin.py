@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from graphmem.tenants.access import ApiKey
     from graphmem.tenants.spaces import Space
     from graphmem.user_data.models import ErasureResult, FolderImport, ImportResult
-    from graphmem.user_data.offline_import import OfflineImport
 
 
 def name_value_pairs(values: Mapping[str, object]) -> Table:
@@ -225,14 +224,6 @@ def folder_import(result: FolderImport) -> list[Renderable]:
             add_row(failed, file.file, file.reason)
         shown.append(failed)
     return shown
-
-
-def offline_import(result: OfflineImport) -> Table:
-    """Return what an offline import stored, and how long each phase took."""
-    seconds = {f"{phase}, seconds": value for phase, value in result.seconds.items()}
-    return name_value_pairs(
-        {"users": result.users, **result.imported, **seconds, "facts a second": result.facts_per_second}
-    )
 
 
 def erasure_result(result: ErasureResult) -> Table:

@@ -171,7 +171,7 @@ async def set_types(
 ) -> None:
     """Declare types of memories and entities, in place of those declared before."""
     from graphmem.cli.command import read_input
-    from graphmem.user_data.formats import parse_structured_text
+    from graphmem.user_data.foreign import parse_structured_text
 
     text = await asyncio.to_thread(read_input, file)
     await _set_types(output, tenant, parse_structured_text(text.encode()))

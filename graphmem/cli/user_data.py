@@ -20,12 +20,12 @@ from graphmem.cli.command import (
     command,
     confirm_erasure,
     exit_with_error,
-    read_input,
+    read_bytes,
     read_settings,
     show_erasure,
     write_atomically,
 )
-from graphmem.cli.progress import progress_bar, start_progress
+from graphmem.cli.progress import progress_bar
 from graphmem.cli.startup import open_operations, open_services
 from graphmem.client.waiting import failed_jobs, wait_for_job
 from graphmem.runtime.errors import InvalidInput
@@ -125,49 +125,36 @@ async def import_(
     ] = "",
     source_database: Annotated[str, typer.Option(help="With --from-neo4j: its database.")] = "neo4j",
     space: Space = None,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Make a new embedded database of exports with Neo4j's own import tool.")
-    ] = False,
 ) -> None:
     """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log.
 
     Without a user, each export of a folder is imported for the user whose it is. An export of 64 MB or more is checked,
     then imported part by part: run the command again to go on after an interruption. Memories are extracted from the
     messages of a chat log in this process, as with `graphmem ingest`.
-
-    With --offline, an export or a folder of exports becomes the database of a data folder that has none. It is complete
-    or not there: after an interruption, run the command again from the start.
     """
     from graphmem.tenants.owners import make_owner
-    from graphmem.user_data.export_reader import is_large_export
+    from graphmem.user_data.export_reader import is_export_file
     from graphmem.user_data.models import ImportFormat
 
     path = Path(file)
-    if offline:
-        if user is not None or space is not None or from_neo4j or format not in ("auto", "graphmem"):
-            raise InvalidInput(
-                "--offline imports exports of graphmem for the users whose they are: give no other option."
-            )
-        await _import_offline(output, tenant, path)
-        return
     if user is None:
         if not await asyncio.to_thread(path.is_dir):
             raise InvalidInput("Say with --user whose memory it is, or give a folder of exports.")
         await _import_folder(output, tenant, path)
         return
     owner = make_owner(tenant, user)
-    if not from_neo4j and format in ("auto", "graphmem") and await asyncio.to_thread(is_large_export, path):
-        await _import_large_export(output, owner, space, path)
+    if not from_neo4j and format in ("auto", "graphmem") and await asyncio.to_thread(is_export_file, path):
+        await _import_export(output, owner, space, path)
     elif from_neo4j:
-        from graphmem.search.graphiti import read_graph
+        from graphmem.user_data.graphiti import read_graph
 
         document = await read_graph(from_neo4j, source_user, source_password, source_database, group)
         await _import_document(output, owner, space, ImportFormat.GRAPHITI, document)
     else:
-        from graphmem.user_data.formats import parse_document
+        from graphmem.user_data.foreign import parse_document
 
-        text = await asyncio.to_thread(read_input, file)
-        await _import_document(output, owner, space, *parse_document(text.encode(), ImportFormat(format)))
+        raw = await asyncio.to_thread(read_bytes, file)
+        await _import_document(output, owner, space, *parse_document(raw, ImportFormat(format)))
 
 
 async def _import_folder(output: Output, tenant: str, folder: Path) -> None:
@@ -176,14 +163,14 @@ async def _import_folder(output: Output, tenant: str, folder: Path) -> None:
 
     async with open_services(output) as services:
         with progress_bar(output, "Importing", unit="users") as on_progress:
-            imported = await services.file_imports.import_folder(tenant, folder, progress=on_progress)
+            imported = await services.export_imports.import_folder(tenant, folder, progress=on_progress)
     output.show(imported, *render_admin.folder_import(imported))
     if imported.failed:
         exit_with_error(f"{len(imported.failed)} files were not imported.")
 
 
-async def _import_large_export(output: Output, owner: Owner, space: str | None, path: Path) -> None:
-    """Check an export, then import it part by part."""
+async def _import_export(output: Output, owner: Owner, space: str | None, path: Path) -> None:
+    """Import an export in JSON; check a large one first, then import it part by part."""
     from graphmem.cli import render_admin
     from graphmem.tenants.spaces import SpaceRole
 
@@ -193,7 +180,7 @@ async def _import_large_export(output: Output, owner: Owner, space: str | None, 
             progress_bar(output, "Importing") as on_progress,
         ):
             place = await services.rights.find_place(owner, None, space, SpaceRole.WRITER)
-            result = await services.file_imports.import_file(place, path, on_read=on_read, progress=on_progress)
+            result = await services.export_imports.import_file(place, path, on_read=on_read, progress=on_progress)
     output.show(result, render_admin.import_result(result))
 
 
@@ -218,22 +205,6 @@ async def _import_document(
         output.note(f"not imported: {'.'.join(map(str, entry.loc))}: {entry.reason}")
     if failed_jobs(jobs):
         exit_with_error("Extraction failed for some of the messages: run the same command again to retry.")
-
-
-async def _import_offline(output: Output, tenant: str, path: Path) -> None:
-    """Make a new database of an export or of a folder of exports, and say how long each phase took."""
-    from graphmem.cli import render_admin
-    from graphmem.user_data.offline_import import OfflineProgress, import_offline
-
-    with (
-        start_progress(output) as start,
-        progress_bar(output, "Reading", unit="users") as on_written,
-        progress_bar(output, "Importing", unit="percent of 4 phases") as on_imported,
-        progress_bar(output, "Indexing", unit="percent of all indexes") as on_populated,
-    ):
-        progress = OfflineProgress(on_written, on_imported, on_populated, start)
-        imported = await import_offline(read_settings(), tenant, path, progress)
-    output.show(imported, render_admin.offline_import(imported))
 
 
 @command(app, "backup")
