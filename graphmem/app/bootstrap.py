@@ -237,7 +237,10 @@ class Services:
         components, settings = self.components, self.settings
         graph, policy, clock = components.graph, components.policy, components.clock
         self.keys = KeyService(
-            KeyStore(components.home, graph), clock, settings.api_key, max_failures_per_minute=settings.max_unknown_keys
+            KeyStore(components.home, graph),
+            clock,
+            settings.admin_key,
+            max_failures_per_minute=settings.max_unknown_keys,
         )
         self.rights = retrieval.rights
         self.spaces = SpaceService(SpaceStore(graph, components.home), policy, clock)

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from graphmem.memories.end_reasons import MERGED_REASON, REVERTED_REASON
 from graphmem.memories.fact import Fact
+from graphmem.memories.ledger import MERGED_REASON, REVERTED_REASON
 from graphmem.memories.memory import Memory
 from graphmem.runtime.field_types import Id, deduplicate
 from graphmem.runtime.paging import PageQuery

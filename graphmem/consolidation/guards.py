@@ -92,7 +92,7 @@ class GuardContext:
     facts_by_entity: Mapping[str, Sequence[Fact]] = field(default_factory=dict)
     similarly_named: Mapping[str, Sequence[Entity]] = field(default_factory=dict)
     other_relationships: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    current: Mapping[str, str] = field(default_factory=dict)
+    current: Mapping[tuple[str, str], str] = field(default_factory=dict)
     contradicted: frozenset[str] = frozenset()
     curated: bool = False
     find_secrets: SecretFinder = lambda _: ()
@@ -269,7 +269,7 @@ def _check_merged_text(proposal: Merge, context: GuardContext, verification: Ver
         return reason
     if misattributed := find_misattributed_numbers(sources.values(), proposal.content):
         return f"the merged text attributes {', '.join(misattributed[:5])} to something else"
-    other = context.current.get(f"{content_hash(proposal.content)}:{subject}")
+    other = context.current.get((content_hash(proposal.content), subject))
     if other is not None and other not in proposal.memory_ids:
         return f"{other} states the same already: add it to memory_ids"
     return None

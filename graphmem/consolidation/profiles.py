@@ -16,14 +16,13 @@ from graphmem.consolidation.statements import user_names
 from graphmem.memories.decay import DECAY_RATES
 from graphmem.memories.entity import Entity
 from graphmem.memories.entity_profile import ProfileSentence, number_sentences
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_from_row
+from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.fact_store import FactStore
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryType, Scope
 from graphmem.memories.saving import FactLoader, FactWrite
 from graphmem.memories.snapshot import ElementKind
 from graphmem.memories.snapshot_store import ChangeRecorder
-from graphmem.memories.versioning import Ledger
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import PromptTemplate, indent_continuations

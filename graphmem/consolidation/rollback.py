@@ -19,13 +19,12 @@ from graphmem.consolidation.models import (
 from graphmem.consolidation.rollback_plan import ElementKey, RollbackPlan
 from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.memories import snapshot_store
-from graphmem.memories.fact_mapping import fact_from_image, fact_from_row
+from graphmem.memories.fact import fact_from_row
 from graphmem.memories.fact_store import FactStore
-from graphmem.memories.rivals import describe_rival, find_rival
+from graphmem.memories.ledger import Ledger, describe_rival, find_rival
 from graphmem.memories.saving import FactLoader
-from graphmem.memories.snapshot import ElementImage, ElementKind
+from graphmem.memories.snapshot import ElementImage, ElementKind, fact_from_image
 from graphmem.memories.snapshot_store import ChangeRecorder
-from graphmem.memories.versioning import Ledger
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import Conflict, Gone
 from graphmem.runtime.times import MICROSECOND, Clock

@@ -15,8 +15,7 @@ from graphmem.ingestion.name_resolution import (
 )
 from graphmem.ingestion.supersession import RelatedFact, collect_named_entities, select_related_facts
 from graphmem.memories.entity import PERSON_TYPE, EntityIn
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_from_row
+from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, NAME_TEXT_FIELDS
 from graphmem.runtime.field_types import Vector, content_hash, name_key

@@ -48,6 +48,17 @@ class DbosTables:
             for name, columns in TEXT_COLUMNS.items()
         }
 
+    def find_latest(self, connection: sa.Connection, partition_prefix: str, limit: int) -> list[str]:
+        """Return the ids of the latest jobs whose partition begins with a text, the newest first."""
+        jobs = self._status.c
+        found = (
+            sa.select(jobs.workflow_uuid)
+            .where(jobs.queue_partition_key.startswith(partition_prefix, autoescape=True))
+            .order_by(jobs.created_at.desc())
+            .limit(limit)
+        )
+        return [*connection.scalars(found)]
+
     def move_to_end(self, connection: sa.Connection, job_id: str, queue: str, partition: str) -> None:
         """Make a queued job the last of its partition.
 

@@ -80,6 +80,14 @@ class Job(BaseModel):
         return self.status.is_final or self.waits_until is not None
 
 
+class JobListQuery(BaseModel):
+    """Which jobs to list."""
+
+    user_id: str | None = Field(None, description="Only jobs of this user.")
+    space: str | None = Field(None, description="Only jobs of this space.")
+    limit: int = Field(50, ge=1, le=200, description="How many, the newest first.")
+
+
 class RetryQuery(BaseModel):
     """Where a job that is retried starts."""
 

@@ -217,6 +217,12 @@ class JobRunner:
         """Return jobs, the newest first."""
         return await self._calls.run(self._store.list, partition, kind.name if kind else None, limit)
 
+    async def list_for_tenant(self, tenant: str, owner: Owner | None, limit: int) -> list[Job]:
+        """Return the jobs of a tenant, of one owner or of all, the newest first."""
+        if owner is not None:
+            return await self.list(owner.group_id, limit=limit)
+        return await self._calls.run(self._store.list_latest, Owner(tenant, "").group_id, limit)
+
     async def forget(self, partition: str) -> int:
         """Erase every job of a partition with its text, and return how many there were.
 

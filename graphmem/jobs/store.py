@@ -422,6 +422,13 @@ class JobStore:
                 break
         return jobs[:limit]
 
+    def list_latest(self, partition_prefix: str, limit: int) -> list[Job]:
+        """Return the jobs whose partition begins with a text, the newest first."""
+        with self.translate_errors():
+            with self.engine.connect() as connection:
+                ids = self.tables.find_latest(connection, partition_prefix, limit)
+            return [*map(job_from_status, self.client.list_workflows(workflow_ids=ids, sort_desc=True))] if ids else []
+
     def count_unfinished(self) -> dict[str, tuple[int, int]]:
         """Return by DBOS's status how many jobs are unfinished, and when the oldest was created, in ms since 1970."""
         with self.translate_errors(), self.engine.connect() as connection:

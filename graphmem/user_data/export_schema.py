@@ -48,7 +48,7 @@ from graphmem.conversations.session import (
     TimeZoneName,
 )
 from graphmem.memories.entity import Entity, parse_entity_type
-from graphmem.memories.fact_mapping import FACT_FIELDS
+from graphmem.memories.fact import FACT_FIELDS
 from graphmem.memories.memory import MAX_CONTENT_LENGTH, Predicate
 from graphmem.models.embedding_models import VectorState
 from graphmem.neo4j.schema import LISTS_OF_GRAPHITI, LinkType, RecordLabel
@@ -217,7 +217,6 @@ _FACT: Mapping[str, Any] = {
     "scope": _described(Literal["profile", "domain", "episodic"], "Global memories are not exported."),
     "decay_rate": _described(Annotated[float, Field(ge=0, allow_inf_nan=False)], "Per day."),
     "search_text": StorableText | None,
-    "source_kind": StorableText,
     "claimed_invalid_at": _described(MarkedTime | None, "The end its writer gave, which a revert restores."),
     "created_at": _described(MarkedTime, "Since when this version is believed."),
     "expired_at": _described(MarkedTime | None, "Until when it was believed; absent: it still is."),

@@ -11,9 +11,8 @@ from datetime import datetime, timedelta
 from itertools import chain, islice
 from typing import Any, TypeVar
 
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_from_row, fact_to_properties
-from graphmem.memories.rivals import describe_rival, find_rival
+from graphmem.memories.fact import Fact, dedup_key, fact_from_row, fact_to_properties
+from graphmem.memories.ledger import describe_rival, find_rival
 from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.schema import LinkType, RecordLabel
 from graphmem.runtime.errors import Conflict, InvalidInput
@@ -513,7 +512,9 @@ def _find_known_memory(plan: ImportPlan, owner: Owner, existing: ExistingData, f
         first = FirstVersion(fact.content_hash, subject_id, object_id, fact.created_at)
         if first in existing.first_versions:
             return existing.first_versions[first]
-    return existing.current_statements.get(f"{fact.content_hash}:{subject_id}") if fact.active_hash else None
+    if not fact.active_hash:
+        return None
+    return existing.current_statements.get(dedup_key(fact.content_hash, subject_id, fact.predicate, object_id))
 
 
 def _choose_id(owner: Owner, existing: ExistingData, id: str) -> str:

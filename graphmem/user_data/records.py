@@ -29,6 +29,7 @@ from pydantic import (
 from graphmem.memories.entity import EntityRef
 from graphmem.memories.fact import Fact, ImportProvenance
 from graphmem.memories.fact_store import FactStore
+from graphmem.memories.ledger import FIXED_ASSOCIATIONS_REASON
 from graphmem.memories.memory import (
     DEFAULT_PREDICATES,
     MAX_ASSOCIATIONS,
@@ -38,7 +39,6 @@ from graphmem.memories.memory import (
     Scope,
 )
 from graphmem.memories.service import MemoryService
-from graphmem.memories.versioning import FIXED_ASSOCIATIONS_REASON
 from graphmem.runtime.errors import Conflict, Forbidden, InvalidInput, NotFound
 from graphmem.runtime.field_types import Id, NonBlankText, StorableText, UnitInterval, name_key
 from graphmem.runtime.progress import ProgressCounter

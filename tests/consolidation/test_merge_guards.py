@@ -14,8 +14,8 @@ from graphmem.consolidation.guards import refusal_reason
 from graphmem.consolidation.merging import merge_facts
 from graphmem.consolidation.models import parse_proposals
 from graphmem.memories.fact import Fact
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import Scope
-from graphmem.memories.versioning import Ledger
 from tests.consolidation.merge_pairs import RESTATED, RIGHT, WRONG
 from tests.consolidation.test_guards import NOW, check, entity, fact, make_context
 from tests.consolidation.verifications import quoting

@@ -41,7 +41,7 @@ KEY = "key-" + uuid.uuid4().hex
 @asynccontextmanager
 async def serving(settings: Settings, embedder: Embedder) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the API with its first key."""
-    settings = settings.model_copy(update={"api_key": SecretStr(KEY)})
+    settings = settings.model_copy(update={"admin_key": SecretStr(KEY)})
     async with (
         Services.open(settings, worker=False, embedder=embedder) as services,
         serve_app(create_app(services, settings)) as address,

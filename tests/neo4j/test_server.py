@@ -24,7 +24,7 @@ from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded.home import Neo4jHome, ServerInfo
 from graphmem.neo4j.embedded.server import EmbeddedNeo4j, find_server, stop_server
-from graphmem.neo4j.migrations import check_invariants, load_migrations, migrate
+from graphmem.neo4j.migrations import check_invariants, load_migrations, migrate, newest_version
 from graphmem.runtime.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
 from graphmem.runtime.files import cypher_root, wait_until
 from graphmem.runtime.progress import StartProgress
@@ -36,23 +36,6 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(480), pytest.mark.usefixt
 CACHE = Settings().cache_dir
 ROOT = Path(graphmem.__file__).parents[1]
 FIRST_MODEL = EmbeddingModel(name="model", dimension=3, embedder="openai")
-
-DATA_OF_FIRST_RELEASE = """
-CREATE (:User {group_id: 'acme:mara', tenant: 'acme', user_id: 'mara', write_version: 1})
-CREATE (s:Session {group_id: 'acme:mara', session_id: 's', message_count: 1})
-CREATE (m:Episodic {group_id: 'acme:mara', uuid: 'e1', message_id: 'm1', session_id: 's', position: 1,
-  content: 'Bob and I sailed', content_embedding: [0.1, 0.2, 0.3], entity_edges: ['f1']})
-CREATE (s)-[:HAS_EPISODE {group_id: 'acme:mara'}]->(m)
-CREATE (a:Entity {group_id: 'acme:mara', uuid: 'n1', name: 'mara', name_key: 'mara', alias_keys: []})
-CREATE (b:Entity {group_id: 'acme:mara', uuid: 'n2', name: 'Bob', name_key: 'bob', aliases: ['Bobby'],
-  alias_keys: ['bobby'], mentioned_in: ['memory']})
-CREATE (o:Entity {group_id: 'acme:mara', uuid: 'n3', name: 'Oslo', name_key: 'oslo', alias_keys: []})
-CREATE (a)-[:RELATES_TO {group_id: 'acme:mara', uuid: 'f1', memory_id: 'memory', version: 1, fact: 'sailed to Oslo',
-  name: 'SAILED_TO', entity_ids: ['n1', 'n2', 'n3'], message_ids: ['m1'], episodes: ['e1'], content_hash: 'h',
-  active_hash: 'h:n1', fact_embedding: [0.1, 0.2, 0.3], retired: false, created_at: datetime('2026-01-01T00:00Z'),
-  valid_from: datetime('0001-01-01T00:00Z'), valid_to: datetime('9999-12-31T00:00Z'),
-  known_from: datetime('2026-01-01T00:00Z'), known_to: datetime('9999-12-31T00:00Z')}]->(o)
-"""
 
 
 async def start_user_process(data_dir: Path) -> Process:
@@ -202,23 +185,22 @@ async def check_backup_while_in_use(data_dir: Path, file: Path, restored: Path) 
 
 
 async def check_upgrade(info: ServerInfo) -> None:
-    """Migrate a database of the first release with its data."""
+    """Migrate a database and its data to a later version, whose migration changes data in batches of its own."""
     graph = Graph(info.uri, info.user, info.password)
-    first = info.home / "first release"
-    await asyncio.to_thread(copy_first_migration, first)
-    assert await migrate(graph, FIRST_MODEL, first) == [1]
-    await graph.write(lambda transaction: transaction.run_text(DATA_OF_FIRST_RELEASE))
-    assert await migrate(graph, FIRST_MODEL) == [migration.version for migration in load_migrations()[1:]]
+    assert await migrate(graph, FIRST_MODEL) == [migration.version for migration in load_migrations()]
+    version = newest_version(load_migrations()) + 1
+    later = await asyncio.to_thread(copy_migrations, info.home / "later version")
+    (later / f"V{version:04}__longer_words.cypher").write_text(
+        "MATCH (n:Item) WHERE n.long IS NULL\nCALL (n) {\n  SET n.long = n.word + '!'\n} IN TRANSACTIONS OF 1 ROWS;\n"
+    )
+    assert await migrate(graph, FIRST_MODEL, later) == [version]
+    assert await run(info, "MATCH (n:Item) RETURN n.long") == [["yes!"]]
     assert [result async for result in check_invariants(graph) if result.count] == []
-    found = await graph.fetch("entities.find_by_keys", group_ids=["acme:mara"], keys=["bobby"])
-    assert [row["entity"]["name"] for row in found] == ["Bob"], "an entity is found by the alias that it had"
-    assert "mentioned_in" not in found[0]["entity"]
     await graph.close()
 
 
-def copy_first_migration(folder: Path) -> None:
-    folder.mkdir()
-    shutil.copy(cypher_root() / "migrations" / "V0001__baseline.cypher", folder)
+def copy_migrations(folder: Path) -> Path:
+    return shutil.copytree(cypher_root() / "migrations", folder)
 
 
 async def check_detached_restart_and_password(data_dir: Path) -> None:

@@ -27,9 +27,9 @@ from graphmem.runtime.settings import Settings
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner
 from tests.api.test_quarantine import QUARANTINE, quarantine
-from tests.api.test_webhooks import WEBHOOKS, Receiver, create, receiver
 from tests.placement.conftest import SECOND
 from tests.placement.test_moves import consolidate, export, finished, list_ids, move, save
+from tests.webhooks.test_webhooks import WEBHOOKS, Receiver, create, receiver
 
 __all__ = ["receiver"]  # a fixture
 
