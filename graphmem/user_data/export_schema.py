@@ -436,7 +436,7 @@ class _PropertiesOf:
         return core_schema.typed_dict_schema(
             fields,
             extra_behavior="forbid",
-            strict=True,
+            config={"strict": True},
             ref=f"{__name__}.{name}:{self._label}",
             metadata={"pydantic_js_updates": {"title": name, "additionalProperties": False}},
         )
