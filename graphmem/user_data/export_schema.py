@@ -198,6 +198,19 @@ FACT_MARKS: Mapping[str, Any] = {
 }
 """Properties of maintenance and consolidation, for which a fact has no fields."""
 
+_SOURCES_OF_1_0: Mapping[object, str] = {
+    "api": "user",
+    "extraction": "user",
+    "summary": "consolidation",
+    **dict.fromkeys(("records", "graphmem", "graphiti", "mem0", "chat"), "import"),
+}
+"""The kinds of sources by the words that exports of schema version 1.0 have for them."""
+
+
+def _to_source_kind(value: object) -> object:
+    return _SOURCES_OF_1_0.get(value, value) if isinstance(value, str) else value
+
+
 _FACT_LISTS_OF_IDS = (
     "message_ids", "episodes", "entity_ids", "supersedes", "contests", "associations", "derived_from"
 )  # fmt: skip
@@ -217,6 +230,7 @@ _FACT: Mapping[str, Any] = {
     "scope": _described(Literal["profile", "domain", "episodic"], "Global memories are not exported."),
     "decay_rate": _described(Annotated[float, Field(ge=0, allow_inf_nan=False)], "Per day."),
     "search_text": StorableText | None,
+    "source_kind": Annotated[SourceKind, BeforeValidator(_to_source_kind)],
     "claimed_invalid_at": _described(MarkedTime | None, "The end its writer gave, which a revert restores."),
     "created_at": _described(MarkedTime, "Since when this version is believed."),
     "expired_at": _described(MarkedTime | None, "Until when it was believed; absent: it still is."),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.memories.fact import FACT_FIELDS
+from graphmem.memories.fact import FACT_FIELDS, dedup_key
 from graphmem.neo4j.queries import load_queries
 from graphmem.neo4j.schema import LinkType, RecordLabel
 from graphmem.runtime.errors import InvalidInput
@@ -151,7 +151,7 @@ def test_an_entity_and_a_statement_that_the_user_has_are_not_written_again() -> 
         entities={"mara": ExistingNode("4:1", "own")},
         records={},
         memory_ids={"known"},
-        current_statements={"abc:own": "known"},
+        current_statements={dedup_key("abc", "own", "LIKES", None): "known"},
         taken_ids=set(),
     )
     export = make_export(memories=[make_version()])
