@@ -20,7 +20,6 @@ import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.models.embedder import Embedder, create_embedder, describe_model
-from graphmem.neo4j import availability
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded import home
 from graphmem.neo4j.embedded.home import Neo4jHome
@@ -37,13 +36,6 @@ QUIET_WORKERS = {"GRAPHMEM_WEBHOOK_DELIVERY": "false", "GRAPHMEM_NIGHTLY": "fals
 Only the tests of webhooks deliver, each change once, and no worker consolidates the users of other tests when the
 time of a schedule comes.
 """
-
-PROBE_SECONDS = availability.PROBE_SECONDS
-"""Seconds in which the database of a service must answer the question whether it is there."""
-
-PATIENT_PROBE_SECONDS = 60.0
-"""Seconds in which the database of a run must answer the question whether it is there."""
-
 
 # How long an example takes says nothing about what is tested: the machine may be busy.
 hypothesis.settings.register_profile(
@@ -92,8 +84,6 @@ def pytest_configure(config: pytest.Config) -> None:
     # Every client of a run trusts the same authorities: reading them takes longer than most requests.
     for library in (httpx, httpx2):
         library._transports.default.create_ssl_context = cache(library.create_ssl_context)
-    # A busy machine may take longer for an answer than a service waits; tests of outages set what they are about.
-    availability.PROBE_SECONDS = PATIENT_PROBE_SECONDS
     # The data of a run grows all the time, for which Neo4j would plan every query again every ten seconds.
     home._CONFIG_TEMPLATE += "dbms.cypher.min_replan_interval=1h\n"
     if hasattr(config, "workerinput") or "GRAPHMEM_TEST_NEO4J_URI" in os.environ or not is_docker_running():
@@ -219,12 +209,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Have the garbage collector pass over what lives as long as the run: all modules and tests."""
     gc.freeze()
-
-
-@pytest.fixture
-def short_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ask the database as a service does; other tests give it longer to answer."""
-    monkeypatch.setattr(availability, "PROBE_SECONDS", PROBE_SECONDS)
 
 
 @pytest.fixture(scope="session")

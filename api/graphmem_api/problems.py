@@ -12,7 +12,14 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from graphmem.runtime.errors import GraphmemError, InvalidInput, NotFound
-from graphmem.runtime.validation import PROBLEM_MEDIA_TYPE, problem_document, problem_headers, to_field_errors
+from graphmem.runtime.validation import (
+    MAX_REPORTED_ERRORS,
+    PROBLEM_MEDIA_TYPE,
+    count_errors,
+    problem_document,
+    problem_headers,
+    to_field_errors,
+)
 
 OPENAI_PREFIX, ANTHROPIC_PREFIX = "/openai", "/anthropic"
 """The paths below which errors have the shape of a provider's protocol, which its clients print."""
@@ -76,14 +83,16 @@ def _protocol_error(prefix: str, problem: Mapping[str, Any]) -> dict[str, Any]:
 def respond_to_error(request: Request, error: Exception) -> Response:
     """Return the problem document of an expected error; raise any other error again."""
     if isinstance(error, RequestValidationError):
+        details = error.errors()
         errors = [
             field_error
-            for detail in error.errors()
+            for detail in details[:MAX_REPORTED_ERRORS]
             for field_error in to_field_errors(
                 [{**detail, "loc": detail["loc"][1:]}], detail["loc"][:1], _model_of(request, detail["loc"][:1])
             )
         ]
-        error = InvalidInput("The request cannot be used: see the list of errors.", errors=errors)
+        more = count_errors(len(details))
+        error = InvalidInput(f"The request cannot be used: see the list of errors.{more}", errors=errors)
     if isinstance(error, GraphmemError):
         return make_problem_response(
             _path_of(request, hide_id=isinstance(error, NotFound)),

@@ -49,6 +49,9 @@ class AuthenticatedRoute(APIRoute):
     database_seconds: ClassVar[float] = 30.0
     """Seconds that the database may work for one request; one that does not answer at all is given up much sooner."""
 
+    max_fields: ClassVar[int] = 50_000
+    """Most fields of all objects of a body together; more would cost seconds before they are refused."""
+
     outage_seconds: ClassVar[float] = 0.0
     """Seconds for which a key that was valid is accepted while the database is unavailable."""
 
@@ -69,6 +72,7 @@ class AuthenticatedRoute(APIRoute):
                 max_bytes=sys.maxsize
                 if IN_PROCESS_CALLER in received.scope
                 else self.max_body_bytes(received.app.state.settings),
+                max_fields=sys.maxsize if IN_PROCESS_CALLER in received.scope else self.max_fields,
                 allow_unstorable_text=not self.is_write,
             )
             with limit_database_time(self.database_seconds), ExitStack() as counted:
@@ -188,6 +192,8 @@ class ImportRoute(WriteRoute):
 
     database_seconds = LONG_DATABASE_SECONDS
 
+    max_fields = sys.maxsize
+
     @staticmethod
     def max_body_bytes(settings: Settings) -> int:
         """Return the size limit of imports, in bytes."""
@@ -236,6 +242,7 @@ class ChatRoute(AuthenticatedRoute):
     """Passes a call on to a provider of models; the key may be where clients of providers send theirs."""
 
     permission = Permission.WRITE
+    max_fields = sys.maxsize  # bodies of others, of which graphmem reads a few fields
     outage_seconds = 3600.0  # the call goes on without memory
 
     def _admission_of(self, request: Request) -> Admission | None:

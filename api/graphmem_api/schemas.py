@@ -7,7 +7,6 @@ from typing import Literal
 from pydantic import AliasChoices, BaseModel, Field
 
 from graphmem.conversations.session import MessagesIn
-from graphmem.jobs.job import Job
 from graphmem.runtime.field_types import Id
 from graphmem.tenants.access import ApiKey
 
@@ -26,12 +25,6 @@ class KeyList(BaseModel):
     """API keys without their secrets."""
 
     items: list[ApiKey]
-
-
-class JobList(BaseModel):
-    """Background jobs, the newest first."""
-
-    items: list[Job]
 
 
 class HealthOut(BaseModel):

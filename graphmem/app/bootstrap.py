@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from graphmem.app.components import Components, RetrievalComponents, open_components, opening_patience
+from graphmem.app.components import Components, RetrievalComponents, open_components
 from graphmem.app.consolidation import ConsolidationComponents
 from graphmem.app.health import ReadinessCheck, StorageMeter, Sweep, attempt
 from graphmem.app.warm_up import WarmUp
@@ -296,8 +296,7 @@ class Services:
 
                     await jobs.start_worker(build_job_handlers(services, consolidation))
                 if not demo:
-                    async with opening_patience(components.graph, settings):
-                        await attempt(partial(everywhere, services.inbox.requeue_unread))
+                    await attempt(partial(everywhere, services.inbox.requeue_unread))
                 if worker and not demo:
                     sweep.start()
                     if settings.webhook_delivery:

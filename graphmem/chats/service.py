@@ -33,8 +33,8 @@ from graphmem.text.token_counts import count_tokens
 DEFAULT_CHAT_BUDGET = 1_000
 """Tokens of a context in a system prompt, unless the caller says otherwise."""
 
-CONTEXT_SECONDS = 5.0
-"""Seconds that a call waits for its context."""
+CONTEXT_SECONDS = 30.0
+"""Seconds that a call waits for its context: as long as a request; a database that is away fails sooner."""
 
 STORE_SECONDS = 30.0
 """Seconds that the database may work to store the turns of a call."""

@@ -181,10 +181,12 @@ async def list_jobs(
     client: AsyncClient,
     user: Annotated[str | None, typer.Option("--user", "-u", help="Of one user; absent: of all.")] = None,
     space: Annotated[str | None, typer.Option(help="Of one space.")] = None,
+    status: Annotated[str | None, typer.Option(help="Only queued, running, succeeded, skipped or failed ones.")] = None,
     limit: PageSize = 50,
+    cursor: Cursor = None,
 ) -> object:
     """List background jobs, the latest first."""
-    return await client.jobs(user, space=space, limit=limit)
+    return await client.jobs(user, space=space, status=status, limit=limit, cursor=cursor)
 
 
 @command(jobs_app, "retry", worker=True)

@@ -102,7 +102,7 @@ from graphmem.conversations.session import (
     TriggerIn,
 )
 from graphmem.ingestion.quarantined_statement import QuarantinedStatement, QuarantineQuery
-from graphmem.jobs.job import Job, JobListQuery, RetryQuery
+from graphmem.jobs.job import Job, JobListQuery, JobStatus, RetryQuery
 from graphmem.memories.declared_types import DeclaredTypes, DeclaredTypesIn
 from graphmem.memories.entity import Entity
 from graphmem.memories.listing import ListFilters
@@ -762,10 +762,20 @@ class AsyncClient:
         """Read the state of a background job."""
         return await self._get(Job, "/v1/jobs/{}", job_id)
 
-    async def jobs(self, user_id: str | None = None, *, space: str | None = None, limit: int = 50) -> list[Job]:
-        """List the jobs of a user, a space or all (admin), the newest first."""
-        given = without_none(user_id=user_id, space=space, limit=limit)
-        return await self._list(Job, "/v1/jobs", query=validate_arguments(JobListQuery, given))
+    async def jobs(
+        self,
+        user_id: str | None = None,
+        *,
+        space: str | None = None,
+        status: JobStatus | str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Job]:
+        """List the background jobs of a user or a space, or all of the tenant (admin), the newest first."""
+        given = without_none(user_id=user_id, space=space, status=status, limit=limit, cursor=cursor)
+        return await self._send(
+            get(make_path("/v1/jobs"), parse_model(Page[Job]), validate_arguments(JobListQuery, given))
+        )
 
     async def retry_job(self, job_id: str, *, fresh: bool = False) -> Job:
         """Queue a failed job again from the step that failed; raise Conflict when it has not failed.

@@ -19,8 +19,7 @@ from graphmem.consolidation.models import (
     ReviewedProposal,
     Verification,
 )
-from graphmem.consolidation.quote_checks import quotes_cover
-from graphmem.consolidation.statements import Restated, find_changed_numbers, find_difference
+from graphmem.consolidation.text_checks import find_changed_numbers, is_literally, quotes_cover
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact, fact_to_properties
@@ -141,12 +140,12 @@ class FactChanges:
         return len(earliest) == len(dated) or any(self._says_all(fact, proposal, verification) for fact in earliest)
 
     def _says_all(self, fact: Fact, proposal: Merge, verification: Verification | None) -> bool:
-        names, source = self._context.subject_phrases(fact), {fact.memory_id: fact.content}
         if verification is not None:
+            names = self._context.subject_phrases(fact)
             return quotes_cover(verification, fact.memory_id, proposal.content, names)
         if self._context.curated and proposal.verified:
-            return find_changed_numbers(source, proposal.content, Restated()) is None
-        return find_difference(source, proposal.content, names) is None
+            return find_changed_numbers({fact.memory_id: fact.content}, proposal.content) is None
+        return is_literally(fact.content, proposal.content)
 
     def _associate(self, proposal: Associate) -> None:
         for key in proposal.memory_ids:

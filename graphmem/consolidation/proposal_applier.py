@@ -28,12 +28,12 @@ from graphmem.consolidation.models import (
     RunStatus,
     UpdateEntity,
 )
-from graphmem.consolidation.names import name_tokens
 from graphmem.consolidation.run_store import fetch_entities, fetch_facts, fetch_facts_of_entity
 from graphmem.memories.entity import Entity
 from graphmem.memories.entity_mapping import entity_from_node
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
+from graphmem.memories.names import name_tokens
 from graphmem.memories.saving import FactLoader
 from graphmem.memories.snapshot import ElementChange, ElementImage
 from graphmem.memories.snapshot_store import ChangeRecorder

@@ -108,8 +108,10 @@ class RunRollback:
             raise Conflict("The run was a dry run: it changed nothing.")
         if run.status is RunStatus.ROLLED_BACK:
             raise Conflict(f"The run was rolled back already, by {run.undone_by}.")
-        has_ended = run.status is RunStatus.SUCCEEDED or (run.parts and run.status.is_final)
-        if not has_ended or not run.change_count:
+        if not run.status.is_final:
+            raise Conflict("The run has not ended: roll it back when it has.")
+        has_succeeded = run.status is RunStatus.SUCCEEDED or bool(run.parts)
+        if not has_succeeded or not run.change_count:
             raise Conflict(f"The run is {run.status.value} and changed nothing that could be rolled back.")
         if (run.finished_at or run.created_at) < self._clock() - timedelta(days=self._days):
             raise Gone(f"A run can be rolled back for {self._days} days, and this one is older.")

@@ -14,7 +14,6 @@ from graphmem.conversations.session import MessageRole
 from graphmem.ingestion.declared_candidates import DeclaredLabel
 from graphmem.ingestion.dropped_candidates import dropping_errors
 from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named, Screening, parse_local_date
-from graphmem.ingestion.name_matching import are_different_people, may_mean_same_person
 from graphmem.ingestion.screening import Catch, find_catches, find_foreign_lines
 from graphmem.ingestion.transcript import TranscriptLine
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, EntityIn
@@ -30,6 +29,7 @@ from graphmem.memories.memory import (
     Tag,
     parse_tag,
 )
+from graphmem.memories.names import are_different_people, may_mean_same_person
 from graphmem.runtime.field_types import content_hash, deduplicate, name_key
 from graphmem.tenants.trust import SourceKind, TrustOrder
 from graphmem.text.quoting import find_words

@@ -14,11 +14,11 @@ from graphmem.ingestion.candidates import (
     AliasGroup,
     ValidatedCandidate,
 )
-from graphmem.ingestion.name_matching import is_named_in
 from graphmem.ingestion.name_resolution import EntityIds
 from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import MemoryIn, MemoryStatus, MemoryType
+from graphmem.memories.names import is_named_in
 from graphmem.runtime.field_types import content_hash, name_key
 
 MAX_RELATED_PER_CANDIDATE = 8

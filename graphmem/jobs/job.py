@@ -10,6 +10,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.models.receipt import Receipt
+from graphmem.runtime.field_types import Id
+from graphmem.runtime.paging import PageQuery
+from graphmem.tenants.spaces import SpaceId
 
 
 class JobStatus(StrEnum):
@@ -80,12 +83,14 @@ class Job(BaseModel):
         return self.status.is_final or self.waits_until is not None
 
 
-class JobListQuery(BaseModel):
+class JobListQuery(PageQuery):
     """Which jobs to list."""
 
-    user_id: str | None = Field(None, description="Only jobs of this user.")
-    space: str | None = Field(None, description="Only jobs of this space.")
-    limit: int = Field(50, ge=1, le=200, description="How many, the newest first.")
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: Id | None = Field(None, description="Only the jobs of this user.")
+    space: SpaceId | None = Field(None, description="Only the jobs of this space.")
+    status: JobStatus | None = None
 
 
 class RetryQuery(BaseModel):

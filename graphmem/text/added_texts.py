@@ -1,4 +1,4 @@
-"""Tagged text that nobody said: contexts of graphmem, notes of coding agents, and a model's thoughts."""
+"""What is in tags around what was said: contexts of graphmem, notes of coding agents, and the thoughts of a model."""
 
 from __future__ import annotations
 
@@ -20,12 +20,6 @@ _TAGS = (
 _ADDED = re.compile(rf"<({'|'.join(_TAGS)})\b[^>]*>.*?</\1>", re.DOTALL)
 
 
-_THOUGHT_TAGS = "think|thinking|thought|thoughts|reasoning"
-_THOUGHTS = re.compile(rf"<({_THOUGHT_TAGS})>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_END_OF_THOUGHTS = re.compile(rf"</(?:{_THOUGHT_TAGS})>", re.IGNORECASE)
-"""Ends thoughts whose opening tag was part of the prompt, as in the chat templates of several models."""
-
-
 def fence_context(tag: str, text: str, attributes: str = "") -> str:
     """Return a context between tags; nothing in it can close them, or open those of a program that adds texts."""
     return f"<{tag}{attributes}>\n{escape_tags(text, _TAGS)}\n</{tag}>"
@@ -36,14 +30,33 @@ def without_added_texts(text: str) -> str:
     return _ADDED.sub("", text).strip()
 
 
-def without_thoughts(text: str) -> str:
-    """Return what a model says in an answer, without the thoughts that it wrote into it.
+_THOUGHT_TOKEN = re.compile(r"```|`[^`\n]*`|<(/?)(think|thinking|thought|reasoning)>", re.IGNORECASE)
 
-    Thoughts that were cut off before their closing tag reach to the end of the answer.
+
+def without_thoughts(text: str) -> str:
+    """Return what a model said, without the thoughts that some servers leave in its answers; code stays.
+
+    A text that begins with thoughts which are cut off says nothing. Some templates put the opening tag into the prompt,
+    so that thoughts end with a tag that was not opened.
     """
-    if "<" not in text:
-        return text
-    said = _THOUGHTS.sub("", text)
-    if ends := [*_END_OF_THOUGHTS.finditer(said)]:
-        said = said[ends[-1].end() :]
-    return said.strip() if said != text else text
+    said: list[str] = []
+    position, opened, is_code = 0, None, False
+    for token in _THOUGHT_TOKEN.finditer(text):
+        closes, tag = token.groups()
+        if opened is not None:
+            if closes and tag.lower() == opened[2].lower():
+                position, opened = token.end(), None
+        elif tag is None:
+            is_code = is_code is not (token[0] == "```")
+        elif is_code:
+            continue
+        elif closes:
+            said, position = [], token.end()
+        else:
+            said.append(text[position : token.start()])
+            opened = token
+    if opened is None:
+        said.append(text[position:])
+    elif any(map(str.strip, said)):
+        said.append(text[opened.start() :])  # the tag is spoken of
+    return "".join(said).strip()

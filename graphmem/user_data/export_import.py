@@ -68,9 +68,6 @@ from graphmem.user_data.models import FailedFile, FolderImport, ImportResult
 PART_ENTRIES = 1_000
 """Entries of a part, which one transaction may write while the next part is read."""
 
-PART_SECONDS = 120.0
-"""Seconds in which Neo4j must answer while it writes a part of a large import, which keeps it busy."""
-
 USERS_AT_ONCE = 4
 """Users of a folder that are imported at the same time: while Neo4j writes for some, others are read."""
 
@@ -233,12 +230,10 @@ class ExportImporter:
                 write = _PlannedWrite(transaction, owner, plan, now)
                 await (self._finish(write, outline) if part is None else write.create(part))
 
-            async with self._graph.patience(PART_SECONDS):
-                await self._graph.write(locked)
+            await self._graph.write(locked)
 
         with _translate_refusals():
-            async with self._graph.patience(PART_SECONDS):
-                plan = await self._graph.write(plan_all)
+            plan = await self._graph.write(plan_all)
             counter.add(plan.count_known(outline))
             async with aclosing(self._read_parts(owner, source, embedding, own_vector, plan)) as parts:
                 async for part in parts:

@@ -79,6 +79,7 @@ def test_every_route_of_the_contract_is_there() -> None:
         ("post", user + "/memories/{memory_id}/revert"),
         *(("get", user + "/entities/{entity_id}" + tail) for tail in ("", "/memories", "/graph")),
         ("post", "/v1/memories"),
+        ("get", "/v1/jobs"),
         ("get", "/v1/jobs/{job_id}"),
         ("post", "/v1/jobs/{job_id}/retry"),
         ("post", user + "/sessions"),

@@ -10,6 +10,7 @@ import socket
 import sqlite3
 import stat
 import sys
+import time
 from asyncio.subprocess import PIPE, Process
 from contextlib import closing, suppress
 from pathlib import Path
@@ -32,7 +33,7 @@ from graphmem.runtime.settings import Settings
 from graphmem.user_data.backup import create_backup, restore_backup
 from tests.neo4j import use_server
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(480), pytest.mark.usefixtures("short_probe")]
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(480)]
 CACHE = Settings().cache_dir
 ROOT = Path(graphmem.__file__).parents[1]
 FIRST_MODEL = EmbeddingModel(name="model", dimension=3, embedder="openai")
@@ -61,7 +62,7 @@ async def run(info: ServerInfo, query: str) -> list[list[object]]:
 
 
 async def test_server_is_shared_and_stops_with_its_last_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphmem.neo4j.embedded.server._HEALTH_CHECK_SECONDS", 0.5)
+    monkeypatch.setattr("graphmem.neo4j.embedded.server._CHECKS_OF_DATABASE", 1)
     users = [await start_user_process(tmp_path) for _ in range(2)]
     pids = [await server_pid(user) for user in users]
     assert pids[0] == pids[1], "two processes that start at once share one server"
@@ -104,7 +105,7 @@ async def check_restart_after_kill(data_dir: Path) -> None:
         await run(server.info, "CALL db.awaitIndexes(60)")
         for number in range(50):
             await run(server.info, f"CREATE (:Note {{word: 'echo{number}'}})")
-        graph = Graph(server.info.uri, server.info.user, server.info.password)
+        graph = Graph(server.info.uri, server.info.user, server.info.password, is_running=server.is_running)
         await check_frozen_server(graph, server.info.pid)
 
         os.kill(server.info.pid, signal.SIGKILL)
@@ -147,9 +148,10 @@ async def check_frozen_server(graph: Graph, pid: int) -> None:
     await graph.verify_connectivity()
     os.kill(pid, signal.SIGSTOP)
     try:
-        async with asyncio.timeout(60):
-            with pytest.raises(DatabaseUnavailable, match="does not answer"):
-                await graph.verify_connectivity()
+        started = time.monotonic()
+        with pytest.raises(DatabaseUnavailable, match="does not answer"):
+            await graph.verify_connectivity()
+        assert time.monotonic() - started < 10, "5 seconds on a machine that is not busy"
     finally:
         os.kill(pid, signal.SIGCONT)
     await wait_until_answering(graph)

@@ -9,10 +9,11 @@ from fastapi import APIRouter, Query
 from graphmem.app.bootstrap import Services
 from graphmem.jobs.job import Job, JobListQuery, RetryQuery
 from graphmem.runtime.errors import NotFound
+from graphmem.runtime.paging import Page
 from graphmem.tenants.access import ApiKey
-from graphmem.tenants.owners import Owner, make_owner
+from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import SpaceRole, require_role
-from graphmem_api import route_classes, schemas
+from graphmem_api import route_classes
 from graphmem_api.auth import Caller, require_access, require_admin
 from graphmem_api.dependencies import ServicesDep
 
@@ -24,19 +25,19 @@ JOB_PATH = JOBS_PATH + "/{job_id:segment}"
 
 
 @read_router.get(JOBS_PATH, summary="List jobs")
-async def page(caller: Caller, services: ServicesDep, query: Annotated[JobListQuery, Query()]) -> schemas.JobList:
-    """List the jobs of a user, a space or, with a key of role admin, the whole tenant, the newest first."""
+async def page(caller: Caller, services: ServicesDep, query: Annotated[JobListQuery, Query()]) -> Page[Job]:
+    """List the jobs of a user or a space, or all of the tenant (admin), the newest first."""
+    owner = None
     if query.space is not None:
-        if await services.spaces.find_role(caller, query.space) is None:
-            raise NotFound("There is no such space.")
         owner = Owner.of_space(caller.tenant, query.space)
+        if query.user_id is not None or await services.spaces.find_role(caller, query.space) is None:
+            raise NotFound("There is no such space.")
     elif query.user_id is not None:
         require_access(caller, query.user_id)
-        owner = make_owner(caller.tenant, query.user_id)
+        owner = Owner(caller.tenant, query.user_id)
     else:
-        require_admin(caller, "Listing the jobs of all users")
-        owner = None
-    return schemas.JobList(items=await services.jobs.list_for_tenant(caller.tenant, owner, query.limit))
+        require_admin(caller, "A list of all jobs")
+    return await services.jobs.list_page(caller.tenant, owner.group_id if owner else None, query)
 
 
 @read_router.get(JOB_PATH, summary="Read a job")
