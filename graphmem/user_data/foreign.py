@@ -176,6 +176,9 @@ def _json_types_loader() -> type[yaml.SafeLoader]:
 _LARGEST_SECONDS = 1e11
 """A number from which on a time is not in seconds since 1970, but in milliseconds, microseconds or nanoseconds."""
 
+_NUMBER = re.compile(r"-?\d{9,}(\.\d+)?")
+"""A time that is written as the text of a number; one with fewer digits may be a year or a date."""
+
 _DATETIME: TypeAdapter[datetime] = TypeAdapter(datetime)
 
 
@@ -183,22 +186,15 @@ def parse_time(value: object, *, days: int = 0) -> object:
     """Return a time of another system as one with an offset; return what is none unchanged, to be refused.
 
     A number counts seconds, milliseconds, microseconds or nanoseconds since 1970. A date means its first moment in UTC
-    and `days` more, and a time without an offset is in UTC. An empty text is the absence of a time.
+    and `days` more, and a time without an offset is in UTC. A number may be written as text, from nine digits on.
     """
-    if isinstance(value, str):
-        text = value.strip()
-        if not text:
-            return None
-        try:
-            return _from_number(float(text))
-        except (ValueError, OverflowError):
-            return _from_text(text, days)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            return _from_number(value)
-        except (ValueError, OverflowError):
-            return value
-    return value
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return value
+    is_number = not isinstance(value, str) or _NUMBER.fullmatch(value.strip()) is not None
+    try:
+        return _from_number(float(value)) if is_number else _from_text(value.strip(), days)
+    except (ValueError, OverflowError):
+        return value
 
 
 def _from_number(number: float) -> datetime:
@@ -208,17 +204,15 @@ def _from_number(number: float) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=number)
 
 
-def _from_text(text: str, days: int) -> object:
+def _from_text(text: str, days: int) -> datetime:
     try:
         day = date.fromisoformat(text)
-        return datetime.combine(day, time(), UTC) + timedelta(days=days)
-    except (ValueError, OverflowError):
-        pass
-    try:
+    except ValueError:
+        if text.isdigit():  # a year, which would be read as seconds
+            raise
         moment = _DATETIME.validate_python(text)
-    except ValidationError:
-        return text
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return datetime.combine(day, time(), UTC) + timedelta(days=days)
 
 
 ImportedTime = Annotated[Instant, BeforeValidator(parse_time)]

@@ -235,6 +235,7 @@ TIMES: list[tuple[Any, datetime]] = [
     ("2024-05-01T12:00:00", NOON),
     ("2024-05-01 12:00:00", NOON),
     ("2024-05-01", NOON - timedelta(hours=12)),
+    ("20240501", NOON - timedelta(hours=12)),
     (-1, datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)),
 ]
 
@@ -252,7 +253,9 @@ def test_times_are_read_in_every_format(written: Any, moment: datetime) -> None:
     assert (statement.provenance.created_at, statement.memory.valid_at) == (moment, moment)
 
 
-@pytest.mark.parametrize("written", [True, 1e40, "1e400", float("nan"), "soon", "2024-13-01", [1], {"$date": 1}])
+@pytest.mark.parametrize(
+    "written", [True, 1e40, "1e400", float("nan"), "soon", "2024", "2024-13-01", [1], {"$date": 1}]
+)
 def test_what_is_no_time_costs_its_message_only(written: Any) -> None:
     parsed = parse_chat_log([HI, {**HI, "timestamp": written}, HI])
     assert [len(batch.messages) for batch in parsed.batches] == [2]
