@@ -122,10 +122,6 @@ bench-writes: OPTIONS ?=
 bench-writes: $(VENV)/.installed-dev ## Measure writes, in turns with OPTIONS="--before FOLDER", a checkout of another commit
 	$(BIN)/python -m benches.bench_writes $(OPTIONS)
 
-bench-import: OPTIONS ?=
-bench-import: $(VENV)/.installed-dev ## Measure an offline import of 100,000 facts, each phase apart
-	$(BIN)/python -m benches.bench_import $(OPTIONS)
-
 bench-disk: OPTIONS ?=
 bench-disk: $(VENV)/.installed-dev ## Measure the disk that a fact takes, by file and index
 	$(BIN)/python -m benches.bench_disk $(OPTIONS)

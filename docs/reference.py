@@ -20,8 +20,8 @@ from graphmem.cli.app import app as command_line
 from graphmem.hooks.session import VARIABLES
 from graphmem.mcp.server import MemoryServer
 from graphmem.runtime.settings import Settings
-from graphmem.user_data.export_document import export_json_schema
-from graphmem.user_data.export_writer import records_json_schema
+from graphmem.user_data.export_schema import export_json_schema
+from graphmem.user_data.records import records_json_schema
 
 REFERENCE_FILE = Path(__file__).with_name("reference.md")
 SCHEMA_FILE = Path(__file__).with_name("export.schema.json")

@@ -11,7 +11,7 @@ import os
 import sys
 
 from graphmem import GraphMemory
-from graphmem.search.graphiti import read_graph
+from graphmem.user_data.graphiti import read_graph
 
 
 async def adopt(memory: GraphMemory, user_id: str, uri: str, user: str, password: str, group: str) -> dict[str, int]:

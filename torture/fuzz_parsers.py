@@ -21,7 +21,7 @@ from graphmem.text.names import fold_name, may_be_same_first_name
 from graphmem.text.normalising import fold
 from graphmem.text.time_expressions import find_time_ranges
 from graphmem.text.tokenising import detect_languages, tokenize
-from graphmem.user_data.formats import detect_format, parse_structured_text
+from graphmem.user_data.foreign import detect_format, parse_structured_text
 from torture.findings import Findings
 from torture.fuzz_requests import SETTINGS
 from torture.hostile_values import texts

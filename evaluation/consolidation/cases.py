@@ -20,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from evaluation.cases import fold_text
 from graphmem.conversations.session import TimeZoneName
 from graphmem.memories.memory import MemoryType, Scope
-from graphmem.user_data.formats import parse_yaml
+from graphmem.user_data.foreign import parse_yaml
 
 CASES = Path(__file__).with_name("cases")
 """The folder of the cases, one YAML file per language."""

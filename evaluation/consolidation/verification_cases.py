@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from graphmem.consolidation.models import MergeRelation
 from graphmem.memories.entity import PERSON_TYPE
-from graphmem.user_data.formats import parse_yaml
+from graphmem.user_data.foreign import parse_yaml
 
 VERIFICATION_CASES = Path(__file__).with_name("verification_cases.yaml")
 """The file of the cases."""

@@ -54,11 +54,10 @@ from graphmem.tenants.space_store import SpaceService, SpaceStore
 from graphmem.tenants.trust_store import TrustService, TrustStore
 from graphmem.tenants.users import PersonaStore, UserService, UserStore
 from graphmem.user_data.export import ExportService, ExportStore
-from graphmem.user_data.file_import import FileImporter
+from graphmem.user_data.export_import import ExportImporter
 from graphmem.user_data.forget import ForgetService, ForgetStore, UserData, load_receipt_key
-from graphmem.user_data.import_store import ImportStore
 from graphmem.user_data.importing import ImportService
-from graphmem.user_data.record_import import RecordImporter
+from graphmem.user_data.records import RecordImporter
 
 
 class Services:
@@ -189,11 +188,13 @@ class Services:
     def _wire_user_data(self) -> None:
         components, settings, clock = self.components, self.settings, self.components.clock
         self.exports = ExportService(ExportStore(components.graph), clock)
-        import_store = ImportStore(components.graph, components.facts)
-        self.file_imports = FileImporter(import_store, components.embedder)
+        self.export_imports = ExportImporter(
+            components.graph, components.facts, components.embedder, max_entries=settings.max_import_entries
+        )
         self.imports = ImportService(
-            import_store,
-            components.embedder,
+            components.graph,
+            components.facts,
+            self.export_imports,
             components.memory_writer,
             self.messages,
             self.declared_types,
@@ -225,6 +226,8 @@ class Services:
                 lookup=retrieval.lookup,
                 vectors=retrieval.vectors,
                 context_snapshots=self.contexts,
+                keys=KeyStore(self.components.home, graph),
+                webhooks=WebhookStore(graph),
             ),
             clock,
             partial(load_receipt_key, self.settings),

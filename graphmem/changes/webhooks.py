@@ -122,6 +122,11 @@ class WebhookStore:
         """Remove a webhook; return whether there was one."""
         return bool(await self._graph.execute("webhooks.remove", tenant=tenant, webhook_id=webhook_id))
 
+    async def forget_user(self, owner: Owner, now: datetime) -> int:
+        """Remove a user from the webhooks that name them, and disable those that name nobody else; return how many."""
+        rows = await self._graph.execute("webhooks.forget_user", tenant=owner.tenant, user_id=owner.user_id, now=now)
+        return len(rows)
+
     async def list_behind(self, webhook: StoredWebhook, changed_after: datetime, limit: int) -> list[PendingUser]:
         """Return users who were written since that time and since the webhook was last up to date with them."""
         rows = await self._graph.fetch(

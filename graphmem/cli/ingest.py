@@ -118,7 +118,7 @@ def _read_lines(text: str, session_id: str) -> Iterator[tuple[str, dict[str, Any
 
     from graphmem.conversations.session import MessageIn
     from graphmem.runtime.validation import describe_field_errors, field_errors
-    from graphmem.user_data.foreign_formats import derive_message_id
+    from graphmem.user_data.foreign import derive_message_id
 
     occurrences: Counter[str] = Counter()
     for number, line in enumerate(text.split("\n"), 1):

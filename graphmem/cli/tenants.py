@@ -128,7 +128,7 @@ async def set_types(
     """Declare types of memories and entities, in place of those declared before."""
     from graphmem.memories.declared_types import DeclaredTypesIn
     from graphmem.runtime.validation import validate_input
-    from graphmem.user_data.formats import parse_structured_text
+    from graphmem.user_data.foreign import parse_structured_text
 
     document: Any = parse_structured_text((await asyncio.to_thread(read_input, file)).encode())
     declared = validate_input(DeclaredTypesIn, document).model_dump(mode="json", exclude_unset=True)

@@ -22,7 +22,7 @@ from graphmem.cli.command import (
     Yes,
     command,
     exit_with_error,
-    read_input,
+    read_bytes,
     read_settings,
     write_atomically,
 )
@@ -35,7 +35,6 @@ from graphmem.cli.startup import (
     progress_bar,
     refuse_server,
     report_erasure,
-    start_progress,
 )
 from graphmem.client.waiting import failed_jobs, wait_for_job
 from graphmem.runtime.errors import ConfigurationError, InvalidInput, NotFound
@@ -159,32 +158,18 @@ async def import_(
     ] = "",
     source_database: Annotated[str, typer.Option(help="With --from-neo4j: its database.")] = "neo4j",
     space: Space = None,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Make a new embedded database of exports with Neo4j's own import tool.")
-    ] = False,
 ) -> None:
     """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log.
 
     Without a user, each export of a folder is imported for the user whose it is. An export of 64 MB or more is checked,
     then imported part by part: run the command again to go on after an interruption. Memories are extracted from the
     messages of a chat log in this process, as with `graphmem ingest`.
-
-    With --offline, an export or a folder of exports becomes the database of a data folder that has none. It is complete
-    or not there: after an interruption, run the command again from the start.
     """
     from graphmem.tenants.owners import make_owner
-    from graphmem.user_data.export_reader import is_large_export
+    from graphmem.user_data.export_reader import is_export_file
     from graphmem.user_data.models import ImportFormat
 
     path = Path(file)
-    if offline:
-        if user is not None or space is not None or from_neo4j or format not in ("auto", "graphmem"):
-            raise InvalidInput(
-                "--offline imports exports of graphmem for the users whose they are: give no other option."
-            )
-        _refuse_remote(output, tenant, "--offline imports")
-        await _import_offline(output, tenant, path)
-        return
     if user is None:
         if not await asyncio.to_thread(path.is_dir):
             raise InvalidInput("Say with --user whose memory it is, or give a folder of exports.")
@@ -195,36 +180,36 @@ async def import_(
     if find_target(output.flags, read_settings(), tenant).is_remote:
         if from_neo4j:
             _refuse_remote(output, tenant, "a live graph is imported")
-        text = await asyncio.to_thread(read_input, file)
+        raw = await asyncio.to_thread(read_bytes, file)
         async with open_operations(output, tenant) as client:
-            await _report_import(output, client, await client.import_(user, text, format=format, space=space))
+            await _report_import(output, client, await client.import_(user, raw, format=format, space=space))
         return
-    if not from_neo4j and format in ("auto", "graphmem") and await asyncio.to_thread(is_large_export, path):
-        await _import_large_export(output, owner, space, path)
+    if not from_neo4j and format in ("auto", "graphmem") and await asyncio.to_thread(is_export_file, path):
+        await _import_export(output, owner, space, path)
     elif from_neo4j:
-        from graphmem.search.graphiti import read_graph
+        from graphmem.user_data.graphiti import read_graph
 
         document = await read_graph(from_neo4j, source_user, source_password, source_database, group)
         await _import_document(output, owner, space, ImportFormat.GRAPHITI, document)
     else:
-        from graphmem.user_data.formats import parse_document
+        from graphmem.user_data.foreign import parse_document
 
-        text = await asyncio.to_thread(read_input, file)
-        await _import_document(output, owner, space, *parse_document(text.encode(), ImportFormat(format)))
+        raw = await asyncio.to_thread(read_bytes, file)
+        await _import_document(output, owner, space, *parse_document(raw, ImportFormat(format)))
 
 
 async def _import_folder(output: Output, tenant: str, folder: Path) -> None:
     """Import each export of a folder for the user whose it is; exit with an error when one was not imported."""
     async with open_services(output) as services:
         with progress_bar(output, "Importing", unit="users") as on_progress:
-            imported = await services.file_imports.import_folder(tenant, folder, progress=on_progress)
+            imported = await services.export_imports.import_folder(tenant, folder, progress=on_progress)
     output.show(imported, *views.folder_import(imported))
     if imported.failed:
         exit_with_error(f"{len(imported.failed)} files were not imported.")
 
 
-async def _import_large_export(output: Output, owner: Owner, space: str | None, path: Path) -> None:
-    """Check an export, then import it part by part."""
+async def _import_export(output: Output, owner: Owner, space: str | None, path: Path) -> None:
+    """Import an export in JSON; check a large one first, then import it part by part."""
     from graphmem.tenants.spaces import SpaceRole
 
     async with open_services(output) as services:
@@ -233,7 +218,7 @@ async def _import_large_export(output: Output, owner: Owner, space: str | None, 
             progress_bar(output, "Importing") as on_progress,
         ):
             place = await services.rights.find_place(owner, None, space, SpaceRole.WRITER)
-            result = await services.file_imports.import_file(place, path, on_read=on_read, progress=on_progress)
+            result = await services.export_imports.import_file(place, path, on_read=on_read, progress=on_progress)
     output.show(result, *views.import_result(result))
 
 
@@ -264,24 +249,6 @@ async def _report_import(output: Output, client: AsyncClient, result: ImportResu
         exit_with_error("Extraction failed for some of the messages: run the same command again to retry.")
     if result.refused and not any([*result.imported.values(), *result.unchanged.values()]):
         exit_with_error("Nothing was imported.")
-
-
-async def _import_offline(output: Output, tenant: str, path: Path) -> None:
-    """Make a new database of an export or of a folder of exports, and say how long each phase took."""
-    from graphmem.cli.tables import name_value_pairs
-    from graphmem.user_data.offline_import import OfflineProgress, import_offline
-
-    with (
-        start_progress(output) as start,
-        progress_bar(output, "Reading", unit="users") as on_written,
-        progress_bar(output, "Importing", unit="percent of 4 phases") as on_imported,
-        progress_bar(output, "Indexing", unit="percent of all indexes") as on_populated,
-    ):
-        progress = OfflineProgress(on_written, on_imported, on_populated, start)
-        imported = await import_offline(read_settings(), tenant, path, progress)
-    seconds = {f"{phase}, seconds": value for phase, value in imported.seconds.items()}
-    counts = {"users": imported.users, **imported.imported, **seconds, "facts a second": imported.facts_per_second}
-    output.show(imported, name_value_pairs(counts))
 
 
 @command(app, "backup")

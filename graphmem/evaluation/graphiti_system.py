@@ -32,7 +32,8 @@ from graphmem.evaluation.run_folder import AnswerContext, StoredSize
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.receipt import Receipt
 from graphmem.runtime.errors import GraphmemError
-from graphmem.search.graphiti import PLACEHOLDER_API_KEY, connect_graphiti, graphiti_environment, read_group
+from graphmem.search.graphiti import PLACEHOLDER_API_KEY, connect_graphiti, graphiti_environment
+from graphmem.user_data.graphiti import read_group
 
 if TYPE_CHECKING:
     from graphiti_core import Graphiti

@@ -1,4 +1,4 @@
-"""Graphiti (extra `graphiti`): its own search on graphmem's graph, and reading a graph that it wrote.
+"""Graphiti (extra `graphiti`): its own search on graphmem's graph.
 
 Graphiti rejects group ids with a colon, so its search is limited to a user by the entities that the user's facts start
 at. It may miss the words of the latest writes: no write waits for the full-text index that only Graphiti uses.
@@ -6,14 +6,13 @@ at. It may miss the words of the latest writes: no write waits for the full-text
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Set
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractContextManager, asynccontextmanager
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from graphmem.models.embedder import Embedder
-from graphmem.neo4j.driver import Graph, Transaction
-from graphmem.runtime.errors import ConfigurationError, NotFound
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.process import environment_defaults
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
@@ -23,64 +22,6 @@ if TYPE_CHECKING:
     from graphiti_core.driver.driver import GraphDriver
     from graphiti_core.llm_client.client import LLMClient
     from graphiti_core.search.search_filters import SearchFilters
-
-
-_ENTITY_PROPERTIES = frozenset({"uuid", "name", "group_id", "name_embedding", "summary", "created_at", "labels"})
-_FACT_PROPERTIES = frozenset(
-    {"uuid", "name", "fact", "fact_embedding", "group_id", "episodes", "created_at", "expired_at", "valid_at"}
-    | {"invalid_at", "reference_time", "source_node_uuid", "target_node_uuid", "source_uuid", "target_uuid"}
-)
-"""Properties that Graphiti gives every node and every edge; the others are attributes."""
-
-
-async def read_group(graph: Graph, group_id: str) -> dict[str, Any]:
-    """Return the nodes, edges and episodes of a group; nothing is written."""
-
-    async def work(transaction: Transaction) -> dict[str, Any]:
-        entities = await transaction.run("graphiti.list_entities", group_id=group_id)
-        facts = await transaction.run("graphiti.list_facts", group_id=group_id)
-        episodes = await transaction.run("graphiti.list_episodes", group_id=group_id)
-        return {
-            "nodes": [
-                {
-                    **_select(row["properties"], _ENTITY_PROPERTIES - {"name_embedding", "labels"}),
-                    "labels": row["labels"],
-                    "attributes": _attributes(row["properties"], _ENTITY_PROPERTIES),
-                }
-                for row in entities
-            ],
-            "edges": [
-                {
-                    **_select(row["properties"], _FACT_PROPERTIES - {"fact_embedding"}),
-                    "source_node_uuid": row["source"],
-                    "target_node_uuid": row["target"],
-                    "attributes": _attributes(row["properties"], _FACT_PROPERTIES),
-                }
-                for row in facts
-            ],
-            "episodes": [_to_json(row["properties"]) for row in episodes],
-        }
-
-    return await graph.read(work)
-
-
-def _select(properties: Mapping[str, Any], names: Set[str]) -> dict[str, Any]:
-    return {name: _to_json(value) for name, value in properties.items() if name in names and value is not None}
-
-
-def _attributes(properties: Mapping[str, Any], known: Set[str]) -> dict[str, Any]:
-    return {name: _to_json(value) for name, value in properties.items() if name not in known and value is not None}
-
-
-def _to_json(value: Any) -> Any:
-    """Return a value with times as text."""
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, dict):
-        return {key: _to_json(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_to_json(item) for item in value]
-    return value
 
 
 PLACEHOLDER_API_KEY = "unused"
@@ -138,23 +79,6 @@ async def connect_graphiti(
         yield graphiti
     finally:
         await graphiti.close()  # type: ignore[no-untyped-call]
-
-
-async def read_graph(uri: str, user: str, password: str, database: str, group_id: str) -> dict[str, Any]:
-    """Return a group of a live graph of Graphiti as a document of the import format `graphiti`.
-
-    The graph is only read. Raises DatabaseUnavailable, ConfigurationError for wrong credentials, and NotFound for a
-    group without facts.
-    """
-    graph = Graph(uri, user, password, database)
-    try:
-        await graph.verify_connectivity()
-        document = await read_group(graph, group_id)
-    finally:
-        await graph.close()
-    if not document["edges"]:
-        raise NotFound("The graph has no facts in this group: check --group and the address.")
-    return document
 
 
 async def build_user_filter(graph: Graph, owner: Owner, *, current: bool = True) -> SearchFilters:

@@ -63,6 +63,14 @@ class KeyStore:
             await self._graph.execute("spaces.remove_key", member=key_member(tenant, key_id))
         return revoked
 
+    async def forget_user(self, owner: Owner, now: datetime) -> int:
+        """Remove a user from the keys that name them, and revoke those that name nobody else; return how many."""
+        rows = await self._home.execute("keys.forget_user", tenant=owner.tenant, user_id=owner.user_id, now=now)
+        for row in rows:
+            if row["is_revoked"]:
+                await self._graph.execute("spaces.remove_key", member=key_member(owner.tenant, row["id"]))
+        return len(rows)
+
 
 def _key_from_row(row: Row) -> ApiKey:
     stored = row["key"]

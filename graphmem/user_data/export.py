@@ -1,16 +1,17 @@
-"""Exporting a user: everything is read from the graph, and written no faster than the caller takes it."""
+"""Exporting a user: everything is read from the graph and written entry by entry."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
 from typing import Any
 
-from pydantic import TypeAdapter
+import yaml
 
 from graphmem.memories.entity import EntityRef
 from graphmem.memories.fact import (
@@ -27,24 +28,21 @@ from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
-from graphmem.user_data.export_document import EmbeddingInfo, UserExport
-from graphmem.user_data.export_entries import (
-    RECORD_PROPERTIES,
-    EntityProperties,
+from graphmem.user_data.export_schema import (
+    ENTRY_TYPES,
+    EXPORT_SECTIONS,
+    REQUIRED_LISTS,
+    EmbeddingInfo,
     ExportedEntity,
     ExportedLink,
     ExportedRecord,
     ExportedVersion,
     ExportEntry,
-    FactProperties,
-    LinkProperties,
-    NodeProperties,
-    Properties,
-    UserProperties,
+    ExportHead,
+    Section,
 )
-from graphmem.user_data.export_writer import ExportWriter, RecordsWriter
 from graphmem.user_data.models import ExportFormat, ExportView
-from graphmem.user_data.records import record_from_fact
+from graphmem.user_data.records import RECORD_SCHEMA_VERSION, RECORDS_FORMAT, record_from_fact
 
 BATCH_SIZE = 500
 """Records read in one query. All records of a large user, with their vectors, would not fit into memory."""
@@ -70,8 +68,6 @@ _UNEXPORTED_PROPERTIES = frozenset(
     | {*SHADOW_PROPERTIES, VECTOR_PROPERTY, NEXT_VECTOR_PROPERTY}
 )
 """Properties that follow from the owner or from other properties, or that describe this database."""
-
-_RECORD: TypeAdapter[ExportedRecord] = TypeAdapter(ExportedRecord)
 
 
 class ExportStore:
@@ -111,10 +107,10 @@ class StoredUser:
         """Return the number of entities, versions and records."""
         return int(await self._transaction.fetch_value("export.count_entries", group_id=self._group_id))
 
-    async def get_properties(self) -> UserProperties:
+    async def get_properties(self) -> dict[str, Any]:
         """Return the properties of the user's own node."""
         rows = await self._transaction.run("export.get_user", group_id=self._group_id)
-        return UserProperties.model_validate(_exported(rows[0]["user"], UserProperties) if rows else {})
+        return _exported("User", rows[0]["user"]) if rows else {}
 
     async def entries(self) -> AsyncIterator[ExportEntry]:
         """Yield every entry as it is read, section by section in a stable order."""
@@ -122,14 +118,14 @@ class StoredUser:
             yield ExportedEntity(
                 key=row["node"]["uuid"],
                 labels=sorted(row["labels"]),
-                properties=EntityProperties.model_validate(_exported(row["node"], EntityProperties)),
+                properties=_exported("Entity", row["node"]),
             )
         async for row in self._transaction.stream("export.stream_facts", group_id=self._group_id):
             fact = with_lists(row["fact"], row["subject_id"], row["object_id"])
             yield ExportedVersion(
                 subject_id=row["subject_id"],
                 object_id=row["object_id"],
-                properties=FactProperties.model_validate(_exported(fact, FactProperties)),
+                properties=_exported("Fact", fact),
                 vector=row["vector"],
             )
         keys = await self._list_record_keys()
@@ -162,13 +158,10 @@ class StoredUser:
         for start in range(0, len(element_ids), BATCH_SIZE):
             part = element_ids[start : start + BATCH_SIZE]
             for row in await self._transaction.run("export.fetch_records", element_ids=part):
-                yield _RECORD.validate_python(
-                    {
-                        "key": keys[row["element_id"]],
-                        "labels": row["labels"],
-                        "properties": _exported(row["properties"], _properties_of_record(row["labels"])),
-                    }
-                )
+                [label] = row["labels"]
+                properties = _exported(label, row["properties"])
+                record = {"key": keys[row["element_id"]], "labels": [label], "properties": properties}
+                yield ENTRY_TYPES["records"].validate_python(record)
 
     async def _list_links(self, keys: Mapping[str, str]) -> list[ExportedLink]:
         rows = await self._transaction.run("export.list_links", group_id=self._group_id)
@@ -177,21 +170,105 @@ class StoredUser:
                 type=row["type"],
                 start=keys[row["start"]],
                 end=keys.get(row["end"], row["end_uuid"]),
-                properties=LinkProperties.model_validate(_exported(row["properties"], LinkProperties)),
+                properties=_exported("Link", row["properties"]),
             )
             for row in rows
         ]
         return sorted(links, key=lambda link: (link.type, link.start, link.end))
 
 
-def _exported(stored: Row, model: type[Properties]) -> dict[str, Any]:
-    """Return stored properties without those that are not exported, with the lists that are not stored: empty ones."""
+def _exported(label: str, stored: Row) -> dict[str, Any]:
+    """Return the stored properties that are exported, by name, with the lists that are not stored: empty ones."""
     given = {name: value for name, value in stored.items() if name not in _UNEXPORTED_PROPERTIES and value is not None}
-    return {**{name: [] for name in model.required_lists()}, **given}
+    return {**{name: [] for name in REQUIRED_LISTS[label]}, **given}
 
 
-def _properties_of_record(labels: Iterable[str]) -> type[NodeProperties]:
-    return next(RECORD_PROPERTIES[label] for label in labels if label in RECORD_PROPERTIES)
+class ExportWriter:
+    """Writes an export entry by entry, as JSON or as the equivalent YAML."""
+
+    def __init__(self, format: ExportFormat, head: ExportHead) -> None:
+        """Write what precedes the entries."""
+        self._json = format == "json"
+        text = head.model_dump_json()[:-1] if self._json else to_yaml(head.model_dump(mode="json"))
+        self._chunks = [text]
+        self._size = len(text)
+        self._remaining_sections = list(EXPORT_SECTIONS)
+        self._current_section: Section | None = None
+
+    def add(self, entry: ExportEntry) -> None:
+        """Write an entry; entries come in the order of `EXPORT_SECTIONS`."""
+        if entry.section != self._current_section:
+            self._begin_section(entry.section)
+        elif self._json:
+            self._write(",")
+        self._write(entry.model_dump_json() if self._json else to_yaml([entry.model_dump(mode="json")]))
+
+    def end(self) -> None:
+        """Write what follows the last entry."""
+        self._end_section(before=None)
+        self._write("}" if self._json else "")
+
+    def drain(self, at_least: int = 0) -> bytes:
+        """Return the UTF-8 text written since the last call; nothing if it has fewer than `at_least` characters."""
+        if self._size < at_least:
+            return b""
+        text = "".join(self._chunks)
+        self._chunks, self._size = [], 0
+        return text.encode()
+
+    def _write(self, piece: str) -> None:
+        self._chunks.append(piece)
+        self._size += len(piece)
+
+    def _begin_section(self, section: Section) -> None:
+        self._end_section(before=section)
+        self._write(f',"{section}":[' if self._json else f"{section}:\n")
+        self._current_section = section
+
+    def _end_section(self, before: Section | None) -> None:
+        """End the current section, and write those up to `before` as empty lists."""
+        if self._current_section and self._json:
+            self._write("]")
+        while self._remaining_sections:
+            section = self._remaining_sections.pop(0)
+            if section == before:
+                return
+            self._write(f',"{section}":[]' if self._json else f"{section}: []\n")
+
+
+def to_yaml(value: Any) -> str:
+    """Return a value of JSON types as YAML."""
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(value, Dumper=dumper, allow_unicode=True, sort_keys=False, width=10**6)
+    return text
+
+
+class RecordsWriter:
+    """Writes the records of a user as JSON, or as the equivalent YAML, both indented for editing."""
+
+    def __init__(self, format: ExportFormat, user_id: str) -> None:
+        self._json = format == "json"
+        self._is_empty = True
+        head = {"format": RECORDS_FORMAT, "schema_version": RECORD_SCHEMA_VERSION, "user_id": user_id}
+        self._head = json.dumps(head, ensure_ascii=False, indent=2)[:-2] if self._json else to_yaml(head)
+
+    def start(self) -> str:
+        """Return what precedes the records."""
+        return f'{self._head},\n  "records": [' if self._json else f"{self._head}records:"
+
+    def write(self, record: dict[str, Any]) -> str:
+        """Return the text of the next record."""
+        is_first, self._is_empty = self._is_empty, False
+        if self._json:
+            text = json.dumps(record, ensure_ascii=False, indent=2).replace("\n", "\n    ")
+            return f"{'' if is_first else ','}\n    {text}"
+        return ("\n" if is_first else "") + to_yaml([record])
+
+    def end(self) -> str:
+        """Return what follows the last record."""
+        if self._json:
+            return "]\n}\n" if self._is_empty else "\n  ]\n}\n"
+        return " []\n" if self._is_empty else ""
 
 
 PART_BYTES = 64 * 1024
@@ -267,7 +344,7 @@ class ExportService:
     async def _read(self, owner: Owner, format: ExportFormat, progress: ProgressCallback) -> AsyncGenerator[bytes]:
         async with self._store.open(owner) as stored:
             counter = ProgressCounter(progress, await stored.count_entries())
-            head = UserExport(user_id=owner.entity_name, embedding=stored.embedding, user=await stored.get_properties())
+            head = ExportHead(user_id=owner.entity_name, embedding=stored.embedding, user=await stored.get_properties())
             writer = ExportWriter(format, head)
             async for entry in stored.entries():
                 writer.add(entry)

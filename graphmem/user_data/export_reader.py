@@ -1,33 +1,37 @@
-"""Reading an export of any size from a file: one entry after the other, never the whole of it."""
+"""Reading an export in JSON of any size: one entry after the other, never the whole of it."""
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic_core import from_json
 
 from graphmem.runtime.errors import InvalidInput
-from graphmem.user_data.export_document import UserExport, begins_as_export, upcast_export
-from graphmem.user_data.export_entries import (
+from graphmem.user_data.export_schema import (
+    ENTRY_TYPES,
     EXPORT_SECTIONS,
-    ExportedEntity,
-    ExportedLink,
-    ExportedRecord,
-    ExportedVersion,
     ExportEntry,
-    Section,
+    ExportHead,
+    UserExport,
+    upcast_export,
 )
-from graphmem.user_data.formats import to_invalid_input
+from graphmem.user_data.foreign import to_invalid_input
 
 CHUNK_BYTES = 1 << 20
 """Bytes that are read from the file at once."""
 
 MAX_ENTRY_BYTES = 64 << 20
 """Bytes of the longest entry: what is longer is no entry, but a file that is not JSON."""
+
+LARGE_BYTES = 64_000_000
+"""Bytes from which on an export is imported in parts: some six thousand memories with their vectors."""
+
+_BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*"graphmem-export"')
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]|"', re.DOTALL)
 """A text, a bracket, or the beginning of a text whose end has not been read yet."""
@@ -37,24 +41,42 @@ _OPENING, _CLOSING = frozenset(b"{["), frozenset(b"}]")
 _OPENING_LIST, _QUOTE = b"["[0], b'"'[0]
 _SCALAR_END = re.compile(rb"[,}\]\s]")
 
-_ADAPTERS: dict[Section, TypeAdapter[Any]] = {
-    "entities": TypeAdapter(ExportedEntity),
-    "memories": TypeAdapter(ExportedVersion),
-    "records": TypeAdapter(ExportedRecord),
-    "links": TypeAdapter(ExportedLink),
-}
+
+class ExportSource(Protocol):
+    """What yields the entries of an export, section by section, and may do so several times."""
+
+    @property
+    def head(self) -> ExportHead:
+        """What precedes the entries."""
+
+    def entries(self) -> Iterator[tuple[int, ExportEntry]]:
+        """Yield every entry with its place in its section; raise InvalidInput for one that is not valid."""
 
 
-LARGE_BYTES = 64_000_000
-"""Bytes from which on an export is imported in parts: some six thousand memories with their vectors."""
+def begins_as_export(raw: bytes) -> bool:
+    """Return whether a text begins as an export in JSON does."""
+    return _BEGINNING.match(raw) is not None
 
 
-def is_large_export(path: Path) -> bool:
-    """Return whether a file is an export in JSON that is too large for one transaction."""
-    if not path.is_file() or path.stat().st_size < LARGE_BYTES:
+def is_export_file(path: Path) -> bool:
+    """Return whether a file begins as an export in JSON does."""
+    if not path.is_file():
         return False
     with path.open("rb") as file:
         return begins_as_export(file.read(200))
+
+
+def is_large(path: Path) -> bool:
+    """Return whether an export is too large for one transaction."""
+    return path.stat().st_size >= LARGE_BYTES
+
+
+def read_export(document: Any) -> UserExport:
+    """Return a value of any schema version as an export; raise InvalidInput that names the entries at fault."""
+    try:
+        return UserExport.model_validate(upcast_export(document))
+    except ValidationError as error:
+        raise to_invalid_input(error, (), "an export") from None
 
 
 class _FileBuffer:
@@ -79,6 +101,14 @@ class _FileBuffer:
         if self.peek() != expected:
             raise ValueError
         self._at += 1
+
+    def take_end(self) -> None:
+        """Raise ValueError unless nothing but space follows."""
+        try:
+            self.peek()
+        except ValueError:
+            return
+        raise ValueError
 
     def take_value(self) -> bytes:
         """Return the text of the next value."""
@@ -133,27 +163,28 @@ class _FileBuffer:
 
 
 class ExportReader:
-    """An export in a file in JSON, as `graphmem export` writes it; each iteration reads it from the start."""
+    """An export in JSON, as `graphmem export` writes it; each iteration reads it from the start."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, source: Path | bytes) -> None:
         """Read what precedes the entries; raise InvalidInput for another document, or one of an unknown version.
 
         `bytes_read` is how far the latest iteration has come.
         """
-        self._path = path
+        self._source = source
+        self._name = "The document" if isinstance(source, bytes) else str(source)
         self.bytes_read = 0
         head = {}
         for name, value in self._members(until_entries=True):
             head[name] = from_json(value)
         try:
-            self.head = UserExport.model_validate(upcast_export(head))
+            self.head = ExportHead.model_validate(upcast_export(head))
         except ValidationError as error:
             raise to_invalid_input(error, (), "an export") from None
 
     @property
     def size(self) -> int:
-        """The number of bytes of the file."""
-        return self._path.stat().st_size
+        """The number of bytes of the whole."""
+        return len(self._source) if isinstance(self._source, bytes) else self._source.stat().st_size
 
     def entries(self) -> Iterator[tuple[int, ExportEntry]]:
         """Yield every entry with its place in its section; raise InvalidInput for one that is not valid.
@@ -164,46 +195,53 @@ class ExportReader:
         for name, value in self._members(until_entries=False):
             if name != section and name not in remaining:
                 raise InvalidInput(
-                    f"The sections of {self._path} are in another order than those of an export: write it anew with "
+                    f"{self._name} has the member {name} out of the order of an export: write it again with "
                     "`graphmem export`."
                 )
             if name != section:
                 del remaining[: remaining.index(name) + 1]
             section, index = name, index + 1 if name == section else 0
             try:
-                yield index, _ADAPTERS[name].validate_json(value)
+                yield index, ENTRY_TYPES[name].validate_json(value)
             except ValidationError as error:
                 raise to_invalid_input(error, (section, index), "an export") from None
 
     def _members(self, *, until_entries: bool) -> Iterator[tuple[Any, bytes]]:
         """Yield what precedes the first entry by name, or else each entry with the name of its section."""
         try:
-            with self._path.open("rb") as file:
+            with self._open() as file:
                 for member in _read_members(_FileBuffer(file), until_entries=until_entries):
                     self.bytes_read = file.tell()
                     yield member
         except OSError as error:
-            raise InvalidInput(f"{self._path} cannot be read: {error.strerror}.") from error
+            raise InvalidInput(f"{self._name} cannot be read: {error.strerror}.") from error
         except ValueError as error:
             raise InvalidInput(
-                f"{self._path} is not a complete export in JSON: write it anew with `graphmem export`."
+                f"{self._name} is not a complete export in JSON: write it again with `graphmem export`."
             ) from error
+
+    def _open(self) -> BinaryIO:
+        return io.BytesIO(self._source) if isinstance(self._source, bytes) else self._source.open("rb")
 
 
 def _read_members(source: _FileBuffer, *, until_entries: bool) -> Iterator[tuple[Any, bytes]]:
     source.take(b"{")
+    is_after_head = False
     while True:
         name = str(from_json(source.take_value()))
         source.take(b":")
         if name in EXPORT_SECTIONS:
             if until_entries:
                 return
+            is_after_head = True
             yield from ((name, item) for item in _read_items(source))
-        elif until_entries:
-            yield name, source.take_value()
         else:
-            source.take_value()
+            value = source.take_value()
+            if until_entries or is_after_head:
+                yield name, value
         if source.peek() == b"}":
+            source.take(b"}")
+            source.take_end()
             return
         source.take(b",")
 

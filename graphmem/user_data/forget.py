@@ -212,6 +212,13 @@ class UserCache(Protocol):
         """Return how many entries there are of a user."""
 
 
+class UserBindings(Protocol):
+    """What a tenant has set up for some of its users, by their ids."""
+
+    async def forget_user(self, owner: Owner, now: datetime) -> int:
+        """Remove a user, also where nobody else is left; return from how many places."""
+
+
 @dataclass(frozen=True, slots=True)
 class UserData:
     """Every place that stores data of users; a new one is added here."""
@@ -248,6 +255,12 @@ class UserData:
 
     context_snapshots: UserCache
     """Cached parts of contexts."""
+
+    keys: UserBindings
+    """The users that API keys are bound to."""
+
+    webhooks: UserBindings
+    """The users whose changes webhooks receive."""
 
 
 class ForgetService:
@@ -299,6 +312,9 @@ class ForgetService:
         await self._data.context_snapshots.discard_user(owner)
         await erasure.add_erased("Job", await self._data.jobs.forget(owner.group_id))
         await erasure.erase()
+        for kind, bindings in (("ApiKey", self._data.keys), ("Webhook", self._data.webhooks)):
+            if count := await bindings.forget_user(owner, self._clock()):
+                await erasure.add_erased(kind, count)
         # A request that stored messages before the mark may have queued their job after the jobs were erased.
         await erasure.add_erased("Job", await self._data.jobs.forget(owner.group_id))
         progress = await erasure.end()

@@ -11,27 +11,27 @@ from typing import Any
 from graphmem.ingestion.service import MessageService
 from graphmem.jobs.job import Job
 from graphmem.memories.declarations import DeclaredTypeService
+from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import SaveAction, SaveResult
 from graphmem.memories.type_checks import UndeclaredType
 from graphmem.memories.writer import MemoryWriter
-from graphmem.models.embedder import Embedder
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import to_json
 from graphmem.runtime.errors import Forbidden, InvalidInput
+from graphmem.runtime.field_types import name_key
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import StatedKind
-from graphmem.user_data.export_document import (
-    UserExport,
-    parse_current_export,
-    parse_export,
-    rename_self_entity,
-)
-from graphmem.user_data.foreign_formats import ParsedGraph, parse_chat_log, parse_graphiti, parse_mem0
-from graphmem.user_data.formats import parse_document
-from graphmem.user_data.import_store import BATCH_SIZE, ImportStore
+from graphmem.user_data.export_import import ExportImporter
+from graphmem.user_data.export_reader import begins_as_export
+from graphmem.user_data.foreign import parse_chat_log, parse_document, parse_mem0
+from graphmem.user_data.graphiti import NodeDetails, ParsedGraph, parse_graphiti
 from graphmem.user_data.models import ImportedStatement, ImportFormat, ImportResult, ParsedStatements, RejectedEntry
-from graphmem.user_data.record_import import RecordImporter
-from graphmem.user_data.records import ParsedRecords, parse_records
+from graphmem.user_data.records import ParsedRecords, RecordImporter, parse_records
+
+DESCRIBED_AT_ONCE = 1_000
+"""Entities that are described in one query."""
 
 FUTURE_TIME_REASON = "a known time is in the future"
 """Why a statement with a later known time than now is rejected."""
@@ -42,8 +42,9 @@ class ImportService:
 
     def __init__(
         self,
-        store: ImportStore,
-        embedder: Embedder,
+        graph: Graph,
+        facts: FactStore,
+        exports: ExportImporter,
         memory_writer: MemoryWriter,
         messages: MessageService,
         declared_types: DeclaredTypeService,
@@ -53,8 +54,9 @@ class ImportService:
         max_entries: int,
         max_memories_per_save: int,
     ) -> None:
-        self._store = store
-        self._embedder = embedder
+        self._graph = graph
+        self._facts = facts
+        self._exports = exports
         self._memory_writer = memory_writer
         self._messages = messages
         self._declared_types = declared_types
@@ -78,10 +80,10 @@ class ImportService:
         `kind` is whose word the import is, None for one that may change anything. Raises Forbidden for an export of
         graphmem, which brings the word of every source, unless `kind` is the user.
         """
-        if source_format in (ImportFormat.AUTO, ImportFormat.GRAPHMEM):
-            export = await asyncio.to_thread(parse_current_export, raw)
-            if export is not None:
-                return await self._import_export(owner, export, kind, progress)
+        is_export = source_format is ImportFormat.AUTO and begins_as_export(raw)
+        if is_export or source_format is ImportFormat.GRAPHMEM:
+            _refuse_export_by(kind)
+            return await self._exports.import_document(owner, raw, progress=progress)
         source_format, document = await asyncio.to_thread(parse_document, raw, source_format)
         return await self.import_parsed(owner, source_format, document, actor=actor, kind=kind, progress=progress)
 
@@ -98,8 +100,8 @@ class ImportService:
         """Import the value of a document; raise InvalidInput for another format or too many entries."""
         match source_format:
             case ImportFormat.GRAPHMEM:
-                export = await asyncio.to_thread(parse_export, document)
-                return await self._import_export(owner, export, kind, progress)
+                _refuse_export_by(kind)
+                return await self._exports.import_value(owner, document, progress=progress)
             case ImportFormat.CHAT:
                 return await self._import_chat(owner, document, kind, progress)
             case ImportFormat.RECORDS:
@@ -111,38 +113,6 @@ class ImportService:
             case _:
                 graph = await asyncio.to_thread(parse_graphiti, document)
                 return await self._import_graph(owner, graph, actor, kind, progress)
-
-    async def _import_export(
-        self, owner: Owner, export: UserExport, kind: StatedKind | None, progress: ProgressCallback
-    ) -> ImportResult:
-        """Write an export as it is, the user's own entity under this user's id.
-
-        Vectors of another embedding model are computed again.
-        """
-        if kind not in (None, "user"):
-            raise Forbidden(
-                f"This key speaks as {kind}, and an export of graphmem brings the word of every source: import it with "
-                "another key."
-            )
-        self._check_count(export.entry_count)
-        if export.user_id != owner.entity_name:
-            [vector] = await self._embedder.embed([owner.entity_name])
-            export = rename_self_entity(export, owner.entity_name, vector)
-        embedding = await self._store.find_embedding()
-        vectors_remade = export.embedding != embedding
-        texts = export.embedded_texts if vectors_remade else []
-        counter = ProgressCounter(progress, export.entry_count + len(texts))
-        if vectors_remade:
-            export = export.with_vectors(embedding, await self._embed(texts, counter))
-        return await self._store.import_export(owner, export, vectors_remade=vectors_remade, progress=counter)
-
-    async def _embed(self, texts: Sequence[str], counter: ProgressCounter) -> list[list[float]]:
-        vectors: list[list[float]] = []
-        for start in range(0, len(texts), BATCH_SIZE):
-            part = texts[start : start + BATCH_SIZE]
-            vectors += await self._embedder.embed(list(part))
-            counter.add(len(part))
-        return vectors
 
     async def _import_statements(
         self,
@@ -179,15 +149,42 @@ class ImportService:
                 counter.add(len(batch.messages))
             result.imported["messages"], result.unchanged["messages"] = new, messages - new
         await self._save_statements(owner, ready, result, actor, kind, counter)
-        allowed = []
-        for details in graph.details:
-            if refused := self._memory_writer.refused_classes(owner, [details.summary, details.attributes]):
-                reason = f"holds a secret: {', '.join(refused)}"
-                result.refused.append(RejectedEntry(loc=list(details.path), id=details.id, reason=reason))
-            else:
-                allowed.append(details)
-        await self._store.set_entity_details(owner, allowed)
+        await self._describe_entities(owner, graph.details, result)
         return _sorted(result)
+
+    async def _describe_entities(self, owner: Owner, details: Sequence[NodeDetails], result: ImportResult) -> None:
+        """Set the summaries and the attributes of entities that have none, and list those that are not set."""
+        allowed: dict[str, NodeDetails] = {}
+        for entity in details:
+            if refused := self._memory_writer.refused_classes(owner, [entity.summary, entity.attributes]):
+                result.refused.append(_rejected_details(entity, f"holds a secret: {', '.join(refused)}"))
+            else:
+                allowed[entity.id] = entity
+        rows = [
+            {
+                "id": entity.id,
+                "name_key": name_key(entity.name),
+                "summary": entity.summary.strip(),
+                "attributes": to_json(entity.attributes),
+            }
+            for entity in allowed.values()
+        ]
+
+        async def work(transaction: Transaction) -> list[str]:
+            now = await self._facts.lock_user(transaction, owner)
+            kept: list[str] = []
+            for start in range(0, len(rows), DESCRIBED_AT_ONCE):
+                part = rows[start : start + DESCRIBED_AT_ONCE]
+                done = await transaction.run("import.set_entity_details", group_id=owner.group_id, rows=part, now=now)
+                kept += [row["id"] for row in done]
+            return kept
+
+        described = set(await self._graph.write(work)) if rows else set()
+        result.refused += [
+            _rejected_details(entity, "the entity is not stored, or has another summary or other attributes")
+            for entity in allowed.values()
+            if entity.id not in described
+        ]
 
     async def _import_records(
         self,
@@ -287,6 +284,18 @@ class ImportService:
 def _is_in_future(statement: ImportedStatement, now: datetime) -> bool:
     provenance = statement.provenance
     return any(time > now for time in (provenance.created_at, provenance.updated_at, provenance.expired_at) if time)
+
+
+def _refuse_export_by(kind: StatedKind | None) -> None:
+    if kind not in (None, "user"):
+        raise Forbidden(
+            f"This key speaks as {kind}, and an export of graphmem contains statements of every source: import it with "
+            "another key."
+        )
+
+
+def _rejected_details(entity: NodeDetails, reason: str) -> RejectedEntry:
+    return RejectedEntry(loc=list(entity.path), id=entity.id, reason=reason)
 
 
 def _sorted(result: ImportResult) -> ImportResult:

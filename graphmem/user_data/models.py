@@ -5,18 +5,37 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.memory import MemoryIn
+from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.field_types import Id, UnstorableValue, check_json_value
 from graphmem.runtime.validation import describe_field_errors, field_errors
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import PlaceQuery
+
+MAX_ID_LENGTH = 255
+"""Longest id, in characters."""
+
+ElementId = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH, pattern=r"^[!-~]([ -~]*[!-~])?$")]
+"""The id of a memory, a version or a node: printable ASCII, as webhooks send it in a header."""
+
+
+def _check_printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("must not contain control characters")
+    return text
+
+
+PrintableId = Annotated[Id, AfterValidator(_check_printable)]
+"""The id of a message or a session, which its callers choose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +56,82 @@ class RejectedEntry(BaseModel):
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadableLine:
+    """A line of JSONL that is not JSON, in the place of its value."""
+
+    number: int
+
+
+EntryT = TypeVar("EntryT", bound=BaseModel)
+
+DocumentPath = tuple[str | int, ...]
+
+MAX_REPORTED_ERRORS = 20
+"""Places that one refusal names at most."""
+
+
 @dataclass(slots=True)
-class ParsedStatements:
+class ParsedEntries:
+    """The entries of a document, validated one by one: one that is not valid costs no other, and is listed.
+
+    `what` names the form that they should have.
+    """
+
+    what: str
+    rejected: list[RejectedEntry] = field(default_factory=list)
+    _errors: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def parse(self, path: DocumentPath, model: type[EntryT], value: object) -> EntryT | None:
+        """Return an entry, as JSON has it, as a model, or reject it and return None."""
+        try:
+            if isinstance(value, UnreadableLine):
+                raise UnstorableValue((), f"line {value.number} is not JSON")
+            check_json_value(value)
+        except UnstorableValue as error:
+            self._reject_malformed(path, _find_id(value), [{"loc": [*path, *error.path], "msg": str(error)}])
+            return None
+        return self.validate(path, model, value, _find_id(value))
+
+    def validate(self, path: DocumentPath, model: type[EntryT], value: object, id: str | None) -> EntryT | None:
+        """Return an entry as a model, or reject it and return None."""
+        try:
+            return model.model_validate(value)
+        except ValidationError as error:
+            self._reject_malformed(path, id, field_errors(error, path))
+            return None
+
+    def reject(self, path: DocumentPath, id: str | None, reason: str) -> None:
+        """List an entry, or a part of one, that is not imported."""
+        self.rejected.append(RejectedEntry(loc=[_to_storable(part) for part in path], id=id, reason=reason))
+
+    def reject_members(self, document: object, known: Collection[str], reason: str, path: DocumentPath = ()) -> None:
+        """List the members of an object that are neither known nor empty."""
+        if isinstance(document, dict):
+            for name, value in document.items():
+                if name not in known and not is_empty(value):
+                    self.reject((*path, name), None, reason)
+
+    def refuse_if_malformed(self, *, unless: bool) -> None:
+        """Raise InvalidInput that names what is wrong with the entries, unless some of them are valid."""
+        if self._errors and not unless:
+            errors = self._errors[:MAX_REPORTED_ERRORS]
+            raise InvalidInput(f"The import does not have the form of {self.what}.", errors=errors)
+
+    def _reject_malformed(self, path: DocumentPath, id: str | None, errors: Sequence[Mapping[str, Any]]) -> None:
+        self._errors += [{**error, "loc": [_to_storable(part) for part in error["loc"]]} for error in errors]
+        inner = [{**error, "loc": error["loc"][len(path) :]} for error in errors]
+        self.reject(path, id, _to_storable(describe_field_errors(inner)))
+
+
+@dataclass(slots=True)
+class ParsedStatements(ParsedEntries):
     """The statements of a document, and the entries that were rejected."""
 
     accepted: list[ImportedStatement] = field(default_factory=list)
-    rejected: list[RejectedEntry] = field(default_factory=list)
     _ids: set[str] = field(default_factory=set)
 
-    def add(
-        self, path: tuple[str | int, ...], id: str, provenance: ImportProvenance, statement: dict[str, Any]
-    ) -> None:
+    def add(self, path: DocumentPath, id: str, provenance: ImportProvenance, statement: dict[str, Any]) -> None:
         """Accept a statement, or reject it when it is not a valid memory or its id was used before."""
         if id in self._ids:
             self.reject(path, id, "its id is used earlier in the document")
@@ -60,9 +144,21 @@ class ParsedStatements:
         else:
             self.accepted.append(ImportedStatement(path, id, memory, provenance))
 
-    def reject(self, path: tuple[str | int, ...], id: str | None, reason: str) -> None:
-        """Add a rejected entry."""
-        self.rejected.append(RejectedEntry(loc=list(path), id=id, reason=reason))
+
+def is_empty(value: object) -> bool:
+    """Return whether a value says nothing: null, or an empty text, list or object."""
+    return value is None or (isinstance(value, str | list | dict) and not value)
+
+
+def _find_id(value: object) -> str | None:
+    """Return the id of an entry that is not valid, if it has one that can be shown."""
+    given = (value.get("id") or value.get("uuid")) if isinstance(value, dict) else None
+    return given if isinstance(given, str) and len(given) <= MAX_ID_LENGTH and given.isprintable() else None
+
+
+def _to_storable(part: Any) -> Any:
+    """Return a part of a path or a reason without characters that cannot be sent."""
+    return part.encode("utf-8", "backslashreplace").decode() if isinstance(part, str) else part
 
 
 class ErasureReceipt(BaseModel):

@@ -1,22 +1,26 @@
-"""Records: memories in a lean form that people read and edit, as JSON or as the equivalent YAML."""
+"""Records: memories in a lean form that people read and edit, and importing them.
+
+New ones are saved, edited ones become new versions of the memories that they came from.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
     AliasChoices,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
+    TypeAdapter,
     ValidationError,
     WithJsonSchema,
     model_validator,
@@ -24,18 +28,34 @@ from pydantic import (
 
 from graphmem.memories.entity import EntityRef
 from graphmem.memories.fact import Fact, ImportProvenance
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.ledger import FIXED_ASSOCIATIONS_REASON
 from graphmem.memories.memory import (
     DEFAULT_PREDICATES,
     MAX_ASSOCIATIONS,
     MAX_CONTENT_LENGTH,
     MemoryIn,
+    MemoryPatch,
     Scope,
 )
+from graphmem.memories.service import MemoryService
+from graphmem.runtime.errors import Conflict, Forbidden, InvalidInput, NotFound
 from graphmem.runtime.field_types import Id, NonBlankText, StorableText, UnitInterval, name_key
-from graphmem.runtime.times import Instant
+from graphmem.runtime.progress import ProgressCounter
+from graphmem.runtime.validation import validate_input
 from graphmem.tenants.owners import Owner
-from graphmem.user_data.formats import to_invalid_input
-from graphmem.user_data.models import ImportFormat, ParsedStatements
+from graphmem.tenants.trust import StatedKind
+from graphmem.user_data.export_schema import JSON_SCHEMA_DIALECT
+from graphmem.user_data.foreign import ImportedEnd, ImportedTime, to_invalid_input
+from graphmem.user_data.models import (
+    DocumentPath,
+    ElementId,
+    ImportedStatement,
+    ImportFormat,
+    ImportResult,
+    ParsedStatements,
+    RejectedEntry,
+)
 
 RECORDS_FORMAT: Final = "graphmem-records"
 """The value of `format` in a document of records."""
@@ -49,15 +69,6 @@ EVERYWHERE = "global"
 _DEFAULTS = {name: MemoryIn.model_fields[name].default for name in ("confidence", "importance")}
 
 
-def _parse_day(value: object, days: int) -> object:
-    """Return a date as the midnight, in UTC, `days` after its start; return other values unchanged."""
-    try:
-        day = datetime.strptime(value, "%Y-%m-%d").replace(tzinfo=UTC) if isinstance(value, str) else None
-        return day + timedelta(days=days) if day else value
-    except (ValueError, OverflowError):
-        return value
-
-
 def _format_time(time: datetime) -> str:
     return time.isoformat().replace("+00:00", "Z")
 
@@ -66,10 +77,10 @@ _AS_TEXT = PlainSerializer(_format_time, when_used="json", return_type=str)
 
 _AS_SCHEMA = WithJsonSchema({"type": "string", "anyOf": [{"format": "date-time"}, {"format": "date"}]})
 
-StartTime = Annotated[Instant, BeforeValidator(lambda value: _parse_day(value, 0)), _AS_TEXT, _AS_SCHEMA]
+StartTime = Annotated[ImportedTime, _AS_TEXT, _AS_SCHEMA]
 """A time with an offset, or a date, which means its first moment in UTC."""
 
-EndTime = Annotated[Instant, BeforeValidator(lambda value: _parse_day(value, 1)), _AS_TEXT, _AS_SCHEMA]
+EndTime = Annotated[ImportedEnd, _AS_TEXT, _AS_SCHEMA]
 """A time with an offset, or a date, which is included: it means its end in UTC."""
 
 
@@ -137,7 +148,7 @@ class Record(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=_add_flat_metadata)
 
-    id: Id | None = None
+    id: ElementId | None = None
     user_id: str | None = None
     domain: NonBlankText | None = Field(None, description="`global` or absent: it applies everywhere.")
     type: NonBlankText = "fact"
@@ -219,14 +230,20 @@ _PATCHED_BY = {
 """The field of a memory that a field of a record changes; confidence is left to graphmem, which raises it by itself."""
 
 
-class RecordDocument(BaseModel):
-    """Records of one user."""
+class _AnyRecords(BaseModel):
+    """A document of records, each of which is validated by itself."""
 
     model_config = ConfigDict(extra="forbid")
 
     format: Literal["graphmem-records"] = RECORDS_FORMAT
     schema_version: RecordSchemaVersion = RECORD_SCHEMA_VERSION
     user_id: str | None = None
+    records: list[Any]
+
+
+class RecordDocument(_AnyRecords):
+    """Records of one user."""
+
     records: list[Record]
 
 
@@ -283,14 +300,11 @@ def _to_record_entity(ref: EntityRef) -> RecordEntity:
     return RecordEntity.model_construct(name=ref.name, type=ref.type)
 
 
-DocumentPath = tuple[str | int, ...]
-
-
 @dataclass(slots=True)
 class ParsedRecords:
     """The statements of a document, and the record of each by its id there."""
 
-    statements: ParsedStatements = field(default_factory=ParsedStatements)
+    statements: ParsedStatements = field(default_factory=lambda: ParsedStatements("records"))
     records: dict[str, Record] = field(default_factory=dict)
 
 
@@ -303,7 +317,8 @@ def parse_records(document: Any, user_id: str) -> ParsedRecords:
     """
     parsed = ParsedRecords()
     exported_id = document.get("user_id") if isinstance(document, Mapping) and "records" in document else None
-    records = list(_validate_records(document))
+    records = list(_list_records(document, parsed.statements))
+    parsed.statements.refuse_if_malformed(unless=bool(records))
     users = {record.user_id for _, record in records if record.user_id is not None}
     for path, record in records:
         record_id = record.id or _derive_id(record)
@@ -316,21 +331,22 @@ def parse_records(document: Any, user_id: str) -> ParsedRecords:
     return parsed
 
 
-def _validate_records(document: Any) -> Iterator[tuple[DocumentPath, Record]]:
+def _list_records(document: Any, statements: ParsedStatements) -> Iterator[tuple[DocumentPath, Record]]:
+    """Yield the records of a document, of a list, or the one that it is."""
+    path: DocumentPath = () if isinstance(document, list) else ("records",)
+    entries = document
     if isinstance(document, Mapping) and "records" in document:
         try:
-            whole = RecordDocument.model_validate(document)
+            entries = _AnyRecords.model_validate(document).records
         except ValidationError as error:
             raise to_invalid_input(error, (), "a document of records") from None
-        yield from ((("records", index), record) for index, record in enumerate(whole.records))
+    elif not isinstance(document, list):
+        if (record := statements.parse((), Record, document)) is not None:
+            yield (), record
         return
-    is_list = isinstance(document, list)
-    for index, item in enumerate(document if is_list else [document]):
-        path: DocumentPath = (index,) if is_list else ()
-        try:
-            yield path, Record.model_validate(item)
-        except ValidationError as error:
-            raise to_invalid_input(error, path, "a record") from None
+    for index, entry in enumerate(entries):
+        if (record := statements.parse((*path, index), Record, entry)) is not None:
+            yield (*path, index), record
 
 
 def _with_self_entity(record: Record, exported_id: str | None, user_id: str) -> Record:
@@ -365,3 +381,190 @@ def _provenance_of(record: Record, record_id: str) -> ImportProvenance:
 def _derive_id(record: Record) -> str:
     content = json.dumps(record.content, sort_keys=True, ensure_ascii=False)
     return "record-" + hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def records_json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of what an import of records takes: a document, one record or a list of records.
+
+    YAML has the same structure.
+    """
+    schema = TypeAdapter(RecordDocument | Record | list[Record]).json_schema()
+    return {"$schema": JSON_SCHEMA_DIALECT, "title": "Records", **schema}
+
+
+UNKNOWN_RELATION_REASON = "it names a related record that is neither in the document nor known"
+"""Why a relation is rejected."""
+
+
+class RecordImporter:
+    """Brings the memories of a user to what their records say."""
+
+    def __init__(self, facts: FactStore, memories: MemoryService) -> None:
+        self._facts = facts
+        self._memories = memories
+
+    async def find_existing(self, owner: Owner, parsed: ParsedRecords) -> dict[str, Fact]:
+        """Return, by the id of their record, the latest versions of the memories that the user has already."""
+        ids = [statement.id for statement in parsed.statements.accepted]
+        return await self._facts.find_latest(owner, ids)
+
+    async def with_free_ids(self, owner: Owner, statements: Sequence[ImportedStatement]) -> list[ImportedStatement]:
+        """Return new statements that do not ask for the id of a memory which all users of the tenant read."""
+        taken = await self._facts.find_latest(owner.tenant_global, [statement.id for statement in statements])
+        return [
+            replace(statement, provenance=replace(statement.provenance, memory_id=None))
+            if statement.id in taken
+            else statement
+            for statement in statements
+        ]
+
+    async def update(
+        self,
+        owner: Owner,
+        statements: Sequence[ImportedStatement],
+        parsed: ParsedRecords,
+        existing: Mapping[str, Fact],
+        result: ImportResult,
+        *,
+        actor: str | None,
+        kind: StatedKind | None,
+        counter: ProgressCounter,
+    ) -> None:
+        """Give memories that the user has already what their records say, each in a version of its own.
+
+        One whose record is no longer active is deleted. What a memory of a more trusted source than `kind` says stays:
+        the edit becomes a contested memory beside it, and a deletion is refused.
+        """
+        imported = Counter({"versions": 0})
+        for statement in statements:
+            fact, record = existing[statement.id], parsed.records[statement.id]
+            result.ids[statement.id] = fact.memory_id
+            try:
+                written = await self._update_one(owner, statement.memory, record, fact, actor, kind)
+            except (Conflict, Forbidden, InvalidInput, NotFound) as error:
+                result.refused.append(_rejected(statement, error.detail))
+            else:
+                if written is None:
+                    result.unchanged["memories"] += 1
+                else:
+                    imported[written] += 1
+            counter.add(1)
+        result.imported |= imported
+
+    async def _update_one(
+        self,
+        owner: Owner,
+        memory: MemoryIn,
+        record: Record,
+        fact: Fact,
+        actor: str | None,
+        kind: StatedKind | None,
+    ) -> Literal["versions", "deletions", "contested"] | None:
+        """Bring one memory to what its record says; return what was written, if anything."""
+        if fact.expired_at is not None:
+            if record.active and record.metadata.superseded_by is None:
+                raise Conflict(f"The memory was {fact.end_status}: give the record another id to save it again.")
+            return None
+        is_replaced = record.metadata.superseded_by is not None
+        if is_replaced and fact.superseded_by is None:
+            raise Conflict("An import replaces no memory: save the one that replaces it with `supersedes`.")
+        is_deleted = not record.active and not is_replaced
+        changes = find_changes(record, memory, fact)
+        if not changes and not is_deleted:
+            return None
+        if _is_stale(record, fact):
+            raise Conflict(f"It has changed since the export, to version {fact.version}: export it again.")
+        if is_deleted:
+            await self._memories.delete(owner, fact.memory_id, actor=actor, kind=kind)
+            return "deletions"
+        patch = validate_input(MemoryPatch, changes)
+        changed = await self._memories.patch(
+            owner, fact.memory_id, patch, if_version=fact.version, actor=actor, kind=kind
+        )
+        return "contested" if changed.id != fact.memory_id else "versions"
+
+    async def relate(
+        self,
+        owner: Owner,
+        statements: Sequence[ImportedStatement],
+        parsed: ParsedRecords,
+        existing: Mapping[str, Fact],
+        result: ImportResult,
+    ) -> None:
+        """Associate the saved memories of active records with those that they name as related.
+
+        The relations of an immutable memory are those that it was imported with.
+        """
+        deleted = {key for key, record in parsed.records.items() if not record.active}
+        related: dict[str, list[str]] = {}
+        for statement in statements:
+            memory_id = result.ids.get(statement.id)
+            relations = [key for key in parsed.records[statement.id].metadata.relations or () if key not in deleted]
+            if relations and memory_id is not None and statement.id not in deleted:
+                related[memory_id] = [result.ids.get(key, key) for key in relations]
+        new = {memory_id for key, memory_id in result.ids.items() if key not in existing}
+        problems = await self._facts.associate(owner, related, new)
+        reasons = dict.fromkeys(problems.unknown, UNKNOWN_RELATION_REASON)
+        reasons |= dict.fromkeys(problems.fixed, FIXED_ASSOCIATIONS_REASON)
+        by_memory = {result.ids.get(statement.id): statement for statement in statements}
+        result.refused += [
+            RejectedEntry(
+                loc=[*by_memory[memory_id].path, "metadata", "relations"],
+                id=by_memory[memory_id].id,
+                reason=reason,
+            )
+            for memory_id, reason in reasons.items()
+        ]
+
+
+def _is_stale(record: Record, fact: Fact) -> bool:
+    """Return whether a memory has changed since its record was exported.
+
+    A version that the memory does not have yet is that of another database, or was numbered by hand.
+    """
+    if record.version is None or record.version == fact.version:
+        return False
+    if record.version < fact.version:
+        return True
+    return fact.version > 1 and record.updated_at is not None and record.updated_at < fact.updated_at
+
+
+def find_changes(record: Record, memory: MemoryIn, fact: Fact) -> dict[str, Any]:
+    """Return the fields of a `MemoryPatch` by which a record differs from the memory it came from.
+
+    `memory` is the statement that the record describes. Relations are compared and written by themselves.
+    """
+    hidden = {key: value for key, value in fact.metadata.items() if key in RecordMetadata.model_fields}
+    stored = {
+        "content": fact.content_data or fact.content,
+        "type": fact.subtype or fact.type.value,
+        "tags": list(fact.tags),
+        "domain": fact.domain,
+        "importance": fact.importance,
+        "valid_at": fact.valid_at,
+        "invalid_at": fact.invalid_at,
+        "expires_at": fact.expires_at,
+        "metadata": {key: value for key, value in fact.metadata.items() if key not in hidden},
+    }
+    stated = {name: getattr(memory, name) for name in stored} | {
+        "content": memory.content_data or memory.content,
+        "type": memory.subtype,
+    }
+    changes = {
+        name: stated[name]
+        for name in sorted(record.given_fields & stored.keys())
+        if not _is_same(name, stated[name], stored[name])
+    }
+    if "metadata" in changes:
+        changes["metadata"] = {**hidden, **changes["metadata"]}
+    return changes
+
+
+def _is_same(name: str, stated: Any, stored: Any) -> bool:
+    if name == "type":
+        return stated is None or stated.lower() == stored.lower()
+    return bool(stated == stored)
+
+
+def _rejected(statement: ImportedStatement, reason: str) -> RejectedEntry:
+    return RejectedEntry(loc=list(statement.path), id=statement.id, reason=reason)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import uuid
+from typing import Any
 
 import httpx
 import pytest
@@ -17,8 +19,10 @@ YAML = {"content-type": "application/yaml"}
 TEXT = {"content-type": "text/plain"}
 
 
-MEM0 = {"results": [{"id": "m1", "memory": "Mara lives in Lisbon", "created_at": "2025-01-01T00:00:00Z"}]}
-GRAPHITI = {
+MEM0: dict[str, Any] = {
+    "results": [{"id": "m1", "memory": "Mara lives in Lisbon", "created_at": "2025-01-01T00:00:00Z"}]
+}
+GRAPHITI: dict[str, Any] = {
     "nodes": [{"uuid": "n1", "name": "Mara", "labels": ["Entity"]}, {"uuid": "n2", "name": "Lisbon"}],
     "edges": [
         {
@@ -78,7 +82,7 @@ async def test_chat_log_import_is_idempotent(agent: httpx.AsyncClient, body: str
 MALFORMED_DOCUMENTS = [
     ("mem0", {"results": [{"id": "m1"}]}, ["results", 0, "memory"]),
     ("graphiti", {**GRAPHITI, "edges": [{"uuid": "e1"}]}, ["edges", 0, "fact"]),
-    ("chat", [{"role": "user", "content": "Hi"}, {"role": "judge", "content": "Guilty."}], [1, "role"]),
+    ("chat", [{"role": "judge", "content": "Guilty."}], [0, "role"]),
     ("graphmem", MEM0, ["user_id"]),
 ]
 
@@ -92,6 +96,35 @@ async def test_malformed_import_is_422_and_stores_nothing(
     assert place in [error["loc"] for error in answer.json()["errors"]]
     assert (await agent.get("/v1/users/mara/export")).json()["entities"] == []
     assert (await agent.post("/v1/users/mara/import", json=document, params={"format": "zep"})).status_code == 422
+
+
+async def test_a_line_that_is_cut_off_costs_no_other(agent: httpx.AsyncClient) -> None:
+    lines = [json.dumps({**LOG[0], "id": f"m{number}"}) for number in range(40)]
+    body = codecs.BOM_UTF8 + "\n".join([*lines, lines[0][:17]]).encode()
+    answer = await agent.post("/v1/users/mara/import", content=body, headers=JSON)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["imported"] == {"messages": 40}
+    assert answer.json()["refused"] == [{"loc": [40], "id": None, "reason": "line 41 is not JSON"}]
+    broken = await agent.post("/v1/users/mara/import", content=b'{"messages": [\n{]}', headers=JSON)
+    assert "line 2" in broken.json()["detail"]
+
+
+async def test_what_other_systems_know_is_kept_or_listed(agent: httpx.AsyncClient) -> None:
+    whose = {"agent_id": "coach", "app_id": "web", "actor_id": "kim", "run_id": "r1"}
+    page = {"results": [{**MEM0["results"][0], **whose}], "next": "https://example.com/?page=2"}
+    done = (await agent.post("/v1/users/mara/import", json=page)).json()
+    assert [entry["loc"] for entry in done["refused"]] == [["next"]]
+    [memory] = (await agent.get(MEMORIES)).json()["items"]
+    assert memory["metadata"] == whose
+    rex = {"uuid": "n3", "name": "Rex", "summary": "Rex is Mara's dog.", "attributes": {"age": 14}}
+    graph = {**GRAPHITI, "nodes": [*GRAPHITI["nodes"], rex]}
+    done = (await agent.post("/v1/users/mara/import", json=graph)).json()
+    assert done["refused"] == []
+    entities = {item["name"]: item for item in (await agent.get("/v1/users/mara/entities")).json()["items"]}
+    assert (entities["Rex"]["summary"], entities["Rex"]["attributes"]) == ("Rex is Mara's dog.", {"age": 14})
+    other = {**graph, "nodes": [*GRAPHITI["nodes"], {**rex, "summary": "Rex is a cat."}]}
+    [refused] = (await agent.post("/v1/users/mara/import", json=other)).json()["refused"]
+    assert (refused["loc"], refused["id"]) == (["nodes", 2], "n3")
 
 
 YAML_BOMB = b"a: &a [x,x,x,x,x,x,x,x]\n" + b"".join(

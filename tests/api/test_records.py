@@ -335,7 +335,7 @@ async def test_records_that_cannot_be_saved_are_refused_one_by_one(agent: httpx.
     ("broken", "place"),
     [
         ({"colour": "red"}, [0, "colour"]),
-        ({"created_at": "2025-07-14T12:45:00"}, [0, "created_at"]),
+        ({"created_at": "soon"}, [0, "created_at"]),
         ({"metadata": {"importance_score": 3}}, [0, "metadata", "importance_score"]),
     ],
 )

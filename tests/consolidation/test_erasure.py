@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from graphmem.changes.webhooks import WebhookStore
 from graphmem.context.store import ContextStore
 from graphmem.context.usage import ContextUseStore
 from graphmem.jobs.job import JobOutcome, JobStatus
@@ -17,6 +18,7 @@ from graphmem.memories.memory import MemoryStatus
 from graphmem.runtime.errors import JobStoreUnavailable, NotFound
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.idempotency import IdempotencyStore
+from graphmem.tenants.keys import KeyStore
 from graphmem.tenants.owners import Owner
 from graphmem.user_data.forget import (
     ERASURE_JOB,
@@ -70,6 +72,8 @@ def forget_service(harness: ConsolidationHarness, jobs: JobRunner) -> ForgetServ
         lookup=cache,
         vectors=cache,
         context_snapshots=cache,
+        keys=KeyStore(graph),
+        webhooks=WebhookStore(graph),
     )
     return ForgetService(graph, data, harness.clock, lambda: b"key")
 

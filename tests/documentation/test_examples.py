@@ -19,12 +19,11 @@ from graphmem.mcp.http import MCP_PATH
 from graphmem.memories.declared_types import DeclaredTypesIn
 from graphmem.memories.type_checks import find_invalid_schemas
 from graphmem.search.models import SearchQuery
-from graphmem.user_data.export_document import export_json_schema
-from graphmem.user_data.export_writer import records_json_schema
-from graphmem.user_data.foreign_formats import parse_chat_log, parse_graphiti, parse_mem0
-from graphmem.user_data.formats import detect_format, parse_structured_text
+from graphmem.user_data.export_schema import export_json_schema
+from graphmem.user_data.foreign import detect_format, parse_chat_log, parse_mem0, parse_structured_text
+from graphmem.user_data.graphiti import parse_graphiti
 from graphmem.user_data.models import ImportFormat
-from graphmem.user_data.records import parse_records
+from graphmem.user_data.records import parse_records, records_json_schema
 from tests.api.conftest import describe_api
 from tests.documentation.test_reference import PAGES, ROOT
 

@@ -21,9 +21,9 @@ from graphmem.search.graphiti import (
     build_user_filter,
     graphiti_environment,
     open_graphiti,
-    read_graph,
 )
 from graphmem.tenants.owners import Owner
+from graphmem.user_data.graphiti import read_graph
 
 pytest.importorskip("graphiti_core", reason="the extra `graphiti` is not installed")
 

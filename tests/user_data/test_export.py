@@ -100,9 +100,10 @@ async def test_an_export_of_an_earlier_schema_version_is_imported_with_its_histo
     result = await memory.imports.import_(owner, EARLIER_EXPORT.read_bytes())
     assert (result.vectors_remade, result.imported["versions"]) == (True, 3)
     assert {item.content for item in (await memory.memories.page(owner, ListFilters())).items} == {"Mara lives in Lund"}
-    [first, second] = await memory.memories.history(owner, "memory-1")
-    assert (first.content, first.ended_by) == ("Mara lives in Malmö", "memory-2")
-    assert (second.status, second.superseded_by) == ("superseded", "memory-2")
+    old, new = (result.ids.get(memory_id, memory_id) for memory_id in ("memory-1", "memory-2"))
+    [first, second] = await memory.memories.history(owner, old)
+    assert (first.content, first.ended_by) == ("Mara lives in Malmö", new)
+    assert (second.status, second.superseded_by) == ("superseded", new)
     assert (await export_document(memory, owner))["schema_version"] == "1.1"
     unknown = json.loads(EARLIER_EXPORT.read_bytes()) | {"schema_version": "9.0"}
     with pytest.raises(InvalidInput, match="upgrade graphmem"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -14,14 +14,17 @@ from graphmem.neo4j.schema import LinkType, RecordLabel
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import content_hash
 from graphmem.tenants.owners import Owner
-from graphmem.user_data.export_document import UserExport, export_json_schema, parse_export
-from graphmem.user_data.export_entries import ExportedRecord, FactProperties
+from graphmem.user_data.export_reader import read_export
+from graphmem.user_data.export_schema import FACT_MARKS, PROPERTIES, export_json_schema
 from graphmem.user_data.import_plan import (
     ExistingData,
     ExistingNode,
+    ExportOutline,
     find_future_times,
     find_misfits,
     plan_import,
+    read_outline,
+    with_ids,
 )
 
 OWNER = Owner("default", "mara")
@@ -50,15 +53,14 @@ def make_version(memory_id: str = "m1", **changes: Any) -> dict[str, Any]:
     return {"subject_id": "e1", "object_id": "e1", "properties": properties | changes, "vector": [1.0, 0.0]}
 
 
-def make_export(**sections: Any) -> UserExport:
+def make_export(**sections: Any) -> ExportOutline:
     document = {"user_id": "mara", "embedding": {"model": "m", "dimension": 2}, "entities": [make_entity("e1", "Mara")]}
-    return parse_export(document | sections)
+    return read_outline(OWNER, read_export(document | sections))
 
 
 def test_fact_properties_are_those_that_the_store_writes() -> None:
-    marks = {"consolidated_at", "consolidated_by", "compressed_at", "compressed_by", "decayed_at", "reviewed_at"}
     stored = {field.property_name for field in FACT_FIELDS}
-    assert set(FactProperties.model_fields) == stored - {"group_id"} | marks
+    assert set(PROPERTIES["Fact"]) == stored - {"group_id"} | {*FACT_MARKS}
 
 
 JSON_TYPES = {
@@ -82,10 +84,7 @@ def test_fact_properties_have_the_types_of_the_fields_of_a_fact() -> None:
 
 
 def test_records_and_links_of_the_queries_are_those_of_the_models() -> None:
-    union, _ = get_args(ExportedRecord)
-    models = [get_args(member)[0] for member in get_args(union)]
-    labels = [get_args(get_args(model.model_fields["labels"].annotation)[0]) for model in models]
-    assert [label for (label,) in labels] == list(RecordLabel)
+    assert PROPERTIES.keys() == {"User", "Entity", "Fact", "Link", *RecordLabel}
     query = load_queries()["export.list_links"].text
     found = re.search(r"\(n:([\w|]+)\)", query), re.search(r"\[r:([\w|]+)\]", query)
     assert [match[1].split("|") for match in found if match] == [list(RecordLabel), list(LinkType)]
@@ -99,9 +98,9 @@ def test_an_id_in_use_is_replaced_in_every_reference() -> None:
     existing = ExistingData(entities={}, records={}, memory_ids=set(), current_statements={}, taken_ids={"e1", "m1-v1"})
     ids = plan_import(OWNER, export, existing).ids
     assert set(ids) == {"e1", "m1", "m1-v1"}
-    fact = export.memories[0].properties.with_ids(ids)
-    assert (fact.memory_id, fact.uuid, fact.entity_ids) == (ids["m1"], ids["m1-v1"], [ids["e1"]])
-    assert fact.supersedes == fact.associations == [ids["m1"]]
+    fact = with_ids(export.facts[0], ids)
+    assert (fact.memory_id, fact.uuid, fact.entity_ids) == (ids["m1"], ids["m1-v1"], (ids["e1"],))
+    assert fact.supersedes == fact.associations == (ids["m1"],)
 
 
 def test_references_to_what_neither_import_nor_user_has_are_found() -> None:
@@ -125,7 +124,7 @@ def test_references_to_what_neither_import_nor_user_has_are_found() -> None:
         (1, "episodes", "names foreign message"),
         (1, "associations", "names foreign memory"),
     ]
-    assert "mentioned_in" not in export.entities[0].properties.to_graph()
+    assert "mentioned_in" not in export.entities[0].to_graph({})
 
 
 LATER = {"$time": "2026-05-02T12:00:00+00:00"}
@@ -160,7 +159,7 @@ def test_an_entity_and_a_statement_that_the_user_has_are_not_written_again() -> 
     plan = plan_import(OWNER, export, existing)
     assert plan.ids == {"e1": "own", "m1": "known"}
     assert not plan.is_new_node(export.entities[0])
-    assert not plan.is_new_version(export.memories[0])
+    assert not plan.is_new_memory("m1")
 
 
 @pytest.mark.parametrize(("ahead", "found"), [(timedelta(minutes=4), 0), (timedelta(minutes=6), 1)])

@@ -17,18 +17,18 @@ from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.errors import Conflict, InvalidInput
 from graphmem.tenants.owners import Owner
 from graphmem.user_data import export_reader
-from graphmem.user_data.export_document import parse_export
-from graphmem.user_data.export_reader import ExportReader, is_large_export
-from graphmem.user_data.file_import import FileImporter, read_outline
-from graphmem.user_data.import_store import ImportStore
+from graphmem.user_data.export_import import ExportImporter
+from graphmem.user_data.export_reader import ExportReader, is_export_file, read_export
+from graphmem.user_data.import_plan import read_outline
 from tests.user_data.complete_user import fill_user
 
 
 @pytest.fixture
-def importer(memory: Services) -> FileImporter:
-    """Return an importer whose parts are small."""
-    store = ImportStore(memory.components.graph, memory.components.facts)
-    return FileImporter(store, memory.components.embedder, part_entries=3)
+def importer(memory: Services, monkeypatch: pytest.MonkeyPatch) -> ExportImporter:
+    """Return an importer for which every file is large, and whose parts are small."""
+    monkeypatch.setattr(export_reader, "LARGE_BYTES", 0)
+    parts = memory.components
+    return ExportImporter(parts.graph, parts.facts, parts.embedder, max_entries=1, part_entries=3)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def edited(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
 
 
 async def test_parts_make_the_same_graph_as_one_transaction(
-    memory: Services, owner: Owner, importer: FileImporter, exported: Path
+    memory: Services, owner: Owner, importer: ExportImporter, exported: Path
 ) -> None:
     seen: list[tuple[int, int]] = []
     result = await importer.import_file(owner, exported, progress=lambda done, total: seen.append((done, total)))
@@ -71,7 +71,7 @@ async def test_parts_make_the_same_graph_as_one_transaction(
 
 
 async def test_an_import_for_another_user_renames_the_own_entity(
-    memory: Services, owner: Owner, importer: FileImporter, exported: Path
+    memory: Services, owner: Owner, importer: ExportImporter, exported: Path
 ) -> None:
     in_parts, at_once = Owner(owner.tenant, "parts"), Owner(owner.tenant, "at once")
     await importer.import_file(in_parts, exported)
@@ -86,7 +86,7 @@ async def test_an_import_for_another_user_renames_the_own_entity(
 
 @pytest.mark.parametrize("parts", [1, 3, 6])
 async def test_an_interrupted_import_goes_on_where_it_ended(
-    memory: Services, owner: Owner, importer: FileImporter, exported: Path, parts: int
+    memory: Services, owner: Owner, importer: ExportImporter, exported: Path, parts: int
 ) -> None:
     calls = 0
 
@@ -104,8 +104,8 @@ async def test_an_interrupted_import_goes_on_where_it_ended(
     assert await memory.exports.export(owner) == read(exported)
 
 
-async def test_vectors_of_another_model_are_computed_anew(
-    memory: Services, owner: Owner, importer: FileImporter, exported: Path
+async def test_vectors_of_another_model_are_computed_again(
+    memory: Services, owner: Owner, importer: ExportImporter, exported: Path
 ) -> None:
     before = read(exported)
     edited(exported, lambda document: document["embedding"].update(model="another"))
@@ -115,7 +115,7 @@ async def test_vectors_of_another_model_are_computed_anew(
 
 
 async def test_what_contradicts_the_user_is_refused_before_anything_is_written(
-    memory: Services, owner: Owner, importer: FileImporter, exported: Path
+    memory: Services, owner: Owner, importer: ExportImporter, exported: Path
 ) -> None:
     home = {"predicate": "LIVES_IN", "single_valued": True, "object": {"name": "Porto"}}
     await memory.memories.save(owner, [MemoryIn.model_validate({"content": "Mara lives in Porto", **home})])
@@ -165,7 +165,7 @@ def _misspell(document: dict[str, Any]) -> None:
 async def test_a_file_with_a_mistake_is_refused_with_its_place(
     memory: Services,
     owner: Owner,
-    importer: FileImporter,
+    importer: ExportImporter,
     exported: Path,
     change: Callable[[dict[str, Any]], None],
     place: str,
@@ -177,7 +177,7 @@ async def test_a_file_with_a_mistake_is_refused_with_its_place(
 
 
 async def test_a_file_that_ends_early_or_is_in_another_order_is_refused(
-    owner: Owner, importer: FileImporter, exported: Path
+    owner: Owner, importer: ExportImporter, exported: Path
 ) -> None:
     document = json.loads(read(exported))
     write(exported, read(exported)[:-40])
@@ -186,12 +186,12 @@ async def test_a_file_that_ends_early_or_is_in_another_order_is_refused(
     reordered = {name: document[name] for name in ("format", "schema_version", "user_id", "embedding", "user")}
     reordered |= {name: document[name] for name in ("memories", "entities", "records", "links")}
     write(exported, json.dumps(reordered).encode())
-    with pytest.raises(InvalidInput, match="another order"):
+    with pytest.raises(InvalidInput, match="out of the order"):
         await importer.import_file(owner, exported)
 
 
 async def test_a_folder_is_imported_user_by_user_and_a_broken_file_stops_no_other(
-    memory: Services, owner: Owner, importer: FileImporter, tmp_path: Path
+    memory: Services, owner: Owner, importer: ExportImporter, tmp_path: Path
 ) -> None:
     exports = {}
     for name in ("ada", "böb", "eve/x"):
@@ -212,7 +212,7 @@ async def test_a_folder_is_imported_user_by_user_and_a_broken_file_stops_no_othe
     assert again.unchanged == {"Entity": 3, "versions": 3}
 
 
-async def test_a_folder_without_exports_is_refused(owner: Owner, importer: FileImporter, tmp_path: Path) -> None:
+async def test_a_folder_without_exports_is_refused(owner: Owner, importer: ExportImporter, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no file"):
         await importer.import_folder(owner.tenant, tmp_path)
 
@@ -226,25 +226,31 @@ async def test_what_is_kept_of_a_memory_while_it_is_imported_is_small(
     reader = ExportReader(path)
     tracemalloc.start()
     try:
-        outline, count = read_outline(owner, reader, lambda _done, _total: None)
+        outline = read_outline(owner, reader, in_parts=True)
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert len(outline.memories) == 400
-    assert count == 401
+    assert len(outline.facts) == 400
+    assert outline.count == 401
     assert kept / 400 < 2_500
     assert path.stat().st_size / 400 > 8_000
 
 
-def test_only_a_large_export_is_imported_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_small_file_is_imported_at_once(memory: Services, owner: Owner, exported: Path) -> None:
+    small = ExportImporter(memory.components.graph, memory.components.facts, memory.components.embedder, max_entries=3)
+    with pytest.raises(InvalidInput, match="GRAPHMEM_MAX_IMPORT_ENTRIES"):
+        await small.import_file(owner, exported)
+    await memory.export_imports.import_file(owner, exported)
+    assert await memory.exports.export(owner) == read(exported)
+
+
+def test_an_export_is_recognised_by_its_beginning(tmp_path: Path) -> None:
     path = tmp_path / "export.json"
     path.write_text('{ "format": "graphmem-export", "entities": []}', "utf-8")
-    assert not is_large_export(path)
-    monkeypatch.setattr(export_reader, "LARGE_BYTES", 10)
-    assert is_large_export(path)
+    assert is_export_file(path)
     path.write_text('{"records": []}                 ', "utf-8")
-    assert not is_large_export(path)
-    assert not is_large_export(tmp_path / "missing.json")
+    assert not is_export_file(path)
+    assert not is_export_file(tmp_path / "missing.json")
 
 
 @given(
@@ -267,5 +273,4 @@ def test_a_reader_finds_the_entries_whatever_their_texts_contain(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(export_reader, "CHUNK_BYTES", chunk)
         read = [entry for _, entry in ExportReader(path).entries()]
-    export = parse_export(document)
-    assert read == [*export.entities, *export.memories, *export.records, *export.links]
+    assert read == [entry for _, entry in read_export(document).entries()]

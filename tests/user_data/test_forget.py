@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import pytest
 
 from graphmem.app.bootstrap import Services
+from graphmem.changes.models import WebhookIn
 from graphmem.consolidation.maintenance import MaintenanceTasks
 from graphmem.consolidation.run_store import RunStore
 from graphmem.context.models import ContextRequest
@@ -31,6 +32,7 @@ from graphmem.runtime.files import cypher_root
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import utc_now
 from graphmem.search.models import EntityListQuery, SearchQuery
+from graphmem.tenants.access import ApiKeyIn, KeyRole
 from graphmem.tenants.idempotency import IdempotencyStore, IdempotentRequest, StoredResponse
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.users import UserStore
@@ -101,6 +103,29 @@ async def test_forgetting_one_user_keeps_the_others(memory: Services, graph: Gra
     assert forgotten.residue == 0
     assert await count_stored(graph, owner) == 0
     assert await memory.exports.export(other) == before
+
+
+async def test_forgetting_removes_a_user_from_keys_and_webhooks(memory: Services, graph: Graph, owner: Owner) -> None:
+    await memory.memories.save(owner, [TEA])
+    shared, own = [owner.user_id, "omar"], [owner.user_id]
+    keys = [
+        await memory.keys.create(owner.tenant, ApiKeyIn(name="key", role=KeyRole.AGENT, users=users))
+        for users in (shared, own, ["omar"])
+    ]
+    hooks = [
+        await memory.webhooks.create(owner.tenant, WebhookIn(url="https://example.com/hook", users=users), "admin")
+        for users in (shared, own, ["omar"])
+    ]
+    forgotten = await memory.forgetting.forget(owner)
+    assert (forgotten.erased["ApiKey"], forgotten.erased["Webhook"], forgotten.residue) == (2, 2, 0)
+    assert {key.id: key.users for key in await memory.keys.list(owner.tenant)} == {
+        keys[0].id: ["omar"], keys[2].id: ["omar"]
+    }  # fmt: skip
+    left = {hook.id: hook for hook in await memory.webhooks.list(owner.tenant)}
+    assert [left[hook.id].users for hook in hooks] == [["omar"], [], ["omar"]]
+    assert [left[hook.id].disabled_reason for hook in hooks] == [None, "all its users were forgotten", None]
+    text = "MATCH (n {tenant: $tenant}) WHERE $user IN n.users RETURN n"
+    assert await run_cypher(graph, text, tenant=owner.tenant, user=owner.user_id) == []
 
 
 async def test_the_receipt_is_signed_and_names_nobody(memory: Services, database: Settings, owner: Owner) -> None:

@@ -17,9 +17,9 @@ from graphmem.neo4j.migrations import check_invariants
 from graphmem.runtime.errors import Conflict, InvalidInput
 from graphmem.runtime.paging import PageQuery
 from graphmem.tenants.owners import Owner
-from graphmem.user_data.import_store import ImportStore
+from graphmem.user_data.export_import import ExportImporter
 from graphmem.user_data.importing import ImportService
-from graphmem.user_data.record_import import RecordImporter
+from graphmem.user_data.records import RecordImporter
 from tests.user_data.complete_user import fill_user
 
 Document = dict[str, Any]
@@ -111,7 +111,7 @@ REFUSED: dict[str, tuple[Callable[[Document], None], Place]] = {
     "two labels": (lambda document: record(document, "Session").update(labels=["Session", "Episodic"]), ("records",)),
     "label of an entity": (set_in("entities", "labels", value=["Entity", "ApiKey"]), ("entities", 0)),
     "no label of an entity": (set_in("entities", "labels", value=["Person", "Person"]), ("entities", 0)),
-    "other type": (set_in("entities", "properties", "type", value="Planet"), ("entities", 0, "properties")),
+    "other type": (set_in("entities", "properties", "type", value="Planet"), ("entities", 0)),
     "many labels": (set_in("entities", "labels", value=["Entity", *"ABCDEFGHI"]), ("entities", 0, "labels")),
     "entity type": (set_in("entities", "properties", "type", value="Api Key"), (*ENTITY, "type")),
     "link type": (set_in("links", "type", value="OWNS"), ("links", 0, "type")),
@@ -123,6 +123,10 @@ REFUSED: dict[str, tuple[Callable[[Document], None], Place]] = {
     "no message id": (remove_from_record("Episodic", "message_id"), ("records", "message_id")),
     "no session id": (remove_from_record("Session", "session_id"), ("records", "session_id")),
     "another key": (set_in("entities", "key", value="other"), ("entities", 0)),
+    "line break in an id": (set_in("memories", "properties", "uuid", value="a\r\nb"), (*FACT, "uuid")),
+    "emoji in an id": (set_in("memories", "properties", "memory_id", value="id \U0001f600"), (*FACT, "memory_id")),
+    "id of 300 characters": (set_in("memories", "properties", "uuid", value="x" * 300), (*FACT, "uuid")),
+    "id of a message": (set_in_record("Episodic", "uuid", "a\nb"), ("records", "uuid")),
     "entity twice": (repeat_first("entities"), ("entities", 0)),
     "version twice": (repeat_first("memories"), ("memories", 0)),
     "record twice": (repeat_first("records"), ("records", 0)),
@@ -346,8 +350,9 @@ async def test_a_memory_cannot_take_the_id_of_a_global_memory(memory: Services, 
 async def test_an_import_of_too_many_entries_is_refused(memory: Services, owner: Owner) -> None:
     parts = memory.components
     limited = ImportService(
-        ImportStore(parts.graph, parts.facts),
-        parts.embedder,
+        parts.graph,
+        parts.facts,
+        ExportImporter(parts.graph, parts.facts, parts.embedder, max_entries=2),
         parts.memory_writer,
         memory.messages,
         memory.declared_types,

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from graphmem.user_data.export_document import export_json_schema
-from graphmem.user_data.export_writer import records_json_schema
+from graphmem.user_data.export_schema import export_json_schema
 from graphmem.user_data.models import ExportQuery
+from graphmem.user_data.records import records_json_schema
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -40,7 +41,7 @@ async def import_(
 
     Ids that are free are kept; `ids` maps those of the document to those here. `refused` lists what was not imported.
     """
-    body = await request.body()
+    body = (await request.body()).removeprefix(codecs.BOM_UTF8)
     if "json" in request.headers.get("content-type", "") and not body.lstrip().startswith((b"{", b"[")):
         raise InvalidInput(
             "The body is not JSON.", errors=[{"loc": ["body"], "msg": "must be a JSON object, a JSON array or JSONL"}]

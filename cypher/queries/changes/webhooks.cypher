@@ -29,6 +29,15 @@ RETURN $webhook_id AS id
 // Remove the positions of a webhook.
 MATCH (c:WebhookCursor {webhook_id: $webhook_id}) DELETE c
 
+// name: forget_user(tenant, user_id, now)
+// Remove a user from the webhooks that name them; one that names nobody else is disabled. Return the webhooks.
+MATCH (w:Webhook {tenant: $tenant}) WHERE $user_id IN w.users
+SET w.users = [user IN w.users WHERE user <> $user_id]
+WITH w, w.users = [] AND w.disabled_at IS NULL AS is_unused
+SET w.disabled_at = CASE WHEN is_unused THEN $now ELSE w.disabled_at END,
+    w.disabled_reason = CASE WHEN is_unused THEN 'all its users were forgotten' ELSE w.disabled_reason END
+RETURN w.id AS id
+
 // name: list_behind(webhook_id, tenant, user_ids, changed_after, limit)
 // List users whose memories were written since the webhook was last up to date with them, the longest ago first.
 MATCH (u:User) WHERE u.tenant = $tenant AND u.last_write_at >= $changed_after

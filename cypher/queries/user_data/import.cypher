@@ -85,10 +85,13 @@ SET m.entity_edges = [version IN m.entity_edges
 MATCH (u:User {group_id: $group_id}) SET u += $properties
 
 // name: set_entity_details(group_id, rows, now)
-// Set the summary and the attributes of entities that have none.
+// Set the summary and the attributes of entities that have none; return the ids of the rows of which nothing is lost.
 MATCH (u:User {group_id: $group_id})
 UNWIND $rows AS row
 MATCH (e:Entity {group_id: $group_id, name_key: row.name_key})
 SET e.summary = CASE WHEN coalesce(e.summary, '') = '' THEN row.summary ELSE e.summary END,
     e.attributes = CASE WHEN coalesce(e.attributes, '{}') = '{}' THEN row.attributes ELSE e.attributes END,
     e.updated_at = $now, e.revision = u.revision
+WITH e, row WHERE e.summary IN [row.summary, CASE WHEN row.summary = '' THEN e.summary END]
+  AND e.attributes IN [row.attributes, CASE WHEN row.attributes = '{}' THEN e.attributes END]
+RETURN row.id AS id

@@ -28,7 +28,6 @@ _VECTOR_MODULE = "jdk.incubator.vector"
 """Java module with which Lucene computes on vectors with SIMD instructions."""
 
 _MAIN_CLASS = "org.neo4j.server.Neo4jCommunity"
-_ADMIN_CLASS = "org.neo4j.cli.AdminTool"
 _OPENED_PACKAGES = ("java.nio", "java.io", "sun.nio.ch", "java.lang.invoke")
 """Packages of `java.base` that Neo4j accesses by reflection."""
 
@@ -73,12 +72,6 @@ def server_arguments(java: JavaRuntime, home: Path, jars: Iterable[Path], cache_
     folders = [f"--home-dir={home}", f"--config-dir={home / 'conf'}"]
     options = [*_ACCESS_OPTIONS, *vector, *memory, *_class_archive_arguments(java, cache_dir)]
     return [*options, *_class_path(jars), _MAIN_CLASS, *folders]
-
-
-def import_arguments(jars: Iterable[Path], options: Iterable[str]) -> list[str]:
-    """Return the arguments of `java` that import tables into a new database with Neo4j's tool."""
-    command = ["database", "import", "full", "neo4j", *options]  # options with several values come last
-    return [*_ACCESS_OPTIONS, "-Xmx1g", *_class_path(jars), _ADMIN_CLASS, *command]
 
 
 def _class_path(jars: Iterable[Path]) -> list[str]:

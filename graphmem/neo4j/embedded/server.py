@@ -292,25 +292,6 @@ async def stop_server(data_dir: Path) -> bool:
     return True
 
 
-def kill_processes_in(folder: Path) -> None:
-    """Kill the supervisors, servers and import tools of the data folders in `folder`, and wait for their end.
-
-    Unlike `stop_server` it finds a server that is being launched, whose state is not written yet.
-    """
-    while processes := [process for process in psutil.process_iter(["cmdline"]) if _works_in(folder, process)]:
-        for process in processes:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        psutil.wait_procs(processes, _STOP_TIMEOUT_SECONDS)
-
-
-def _works_in(folder: Path, process: psutil.Process) -> bool:
-    command: list[str] = process.info["cmdline"] or []  # none of a process of another user
-    if supervisor.__name__ in command:
-        return any(word.startswith(f"{folder}{os.sep}") for word in command)
-    return any(word.startswith(f"@{folder}{os.sep}") for word in command)
-
-
 @asynccontextmanager
 async def paused_server(data_dir: Path, cache_dir: Path, mirror: str | None = None) -> AsyncIterator[Neo4jHome]:
     """Keep the server of `data_dir` stopped, so that its files are complete.

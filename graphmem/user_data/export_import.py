@@ -1,0 +1,534 @@
+"""Importing exports: read twice, once to check all of it and once to write it, from a document, a file or a folder.
+
+A document is written in one transaction. A large file is written part by part; an import of it that was interrupted
+goes on where it ended when it is run again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from datetime import datetime
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, TypeVar
+
+from neo4j.exceptions import ClientError, ConstraintError
+
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact import Fact
+from graphmem.memories.fact_store import FactStore
+from graphmem.memories.saving import FactLoader
+from graphmem.models.embedder import Embedder
+from graphmem.models.embedding_models import embedding_text
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import Row
+from graphmem.neo4j.schema import RecordLabel
+from graphmem.runtime.errors import Conflict, GraphmemError, InvalidInput, Unavailable
+from graphmem.runtime.field_types import Vector, deduplicate
+from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
+from graphmem.tenants.owners import Owner, make_owner
+from graphmem.user_data.export_reader import ExportReader, ExportSource, begins_as_export, is_large, read_export
+from graphmem.user_data.export_schema import (
+    EmbeddingInfo,
+    ExportedEntity,
+    ExportedLink,
+    ExportedNode,
+    ExportedVersion,
+    ExportEntry,
+    record_identity,
+)
+from graphmem.user_data.foreign import parse_structured_text
+from graphmem.user_data.import_plan import (
+    VECTOR_PROPERTIES,
+    ExistingData,
+    ExistingNode,
+    ExportOutline,
+    FirstVersion,
+    ImportPlan,
+    find_future_times,
+    find_misfits,
+    find_new_statements,
+    link_row,
+    mentions_others,
+    node_row,
+    plan_import,
+    read_outline,
+    refuse_contradictions,
+    refuse_problems,
+    rename_self_entity,
+    replacement_id,
+    version_row,
+    with_user_id,
+)
+from graphmem.user_data.models import FailedFile, FolderImport, ImportResult
+
+PART_ENTRIES = 1_000
+"""Entries of a part, which one transaction may write while the next part is read."""
+
+USERS_AT_ONCE = 4
+"""Users of a folder that are imported at the same time: while Neo4j writes for some, others are read."""
+
+BATCH_SIZE = 1_000
+"""Ids looked up in one query."""
+
+Part = Sequence[ExportEntry]
+"""Entries of one section, with all versions of each memory that is among them."""
+
+Item = TypeVar("Item")
+
+
+class ExportImporter:
+    """Imports exports of graphmem; what the user has already stays unchanged."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        facts: FactStore,
+        embedder: Embedder,
+        *,
+        max_entries: int,
+        part_entries: int = PART_ENTRIES,
+    ) -> None:
+        """`max_entries` limits a document, which is written in one transaction."""
+        self._graph = graph
+        self._facts = facts
+        self._entities = EntityStore(graph)
+        self._embedder = embedder
+        self._max_entries = max_entries
+        self._part_entries = part_entries
+
+    async def import_document(
+        self, owner: Owner, raw: bytes, *, progress: ProgressCallback = ignore_progress
+    ) -> ImportResult:
+        """Import an export in JSON or YAML completely or not at all.
+
+        Raises InvalidInput when an entry is not valid, a known time is in the future, or Neo4j refuses a value, and
+        Conflict when a value of a single-valued predicate would be valid together with one that the user has.
+        """
+        source, outline = await asyncio.to_thread(_read_document, owner, raw)
+        return await self._import_at_once(owner, source, outline, progress)
+
+    async def import_value(
+        self, owner: Owner, document: Any, *, progress: ProgressCallback = ignore_progress
+    ) -> ImportResult:
+        """Import the value of an export as `import_document` does."""
+        source = await asyncio.to_thread(read_export, document)
+        outline = await asyncio.to_thread(read_outline, owner, source)
+        return await self._import_at_once(owner, source, outline, progress)
+
+    async def import_file(
+        self,
+        owner: Owner,
+        path: Path,
+        *,
+        on_read: ProgressCallback = ignore_progress,
+        progress: ProgressCallback = ignore_progress,
+    ) -> ImportResult:
+        """Import an export in JSON, one of 64 MB or more in parts, after all of it was checked.
+
+        Of a large one, only ids and times are in memory, some kilobytes an entry at most. `on_read` gets the bytes that
+        were checked. Raises what `import_document` raises, before anything is written.
+        """
+        if not await asyncio.to_thread(is_large, path):
+            return await self.import_document(owner, await asyncio.to_thread(path.read_bytes), progress=progress)
+        return await self._import_large_file(owner, path, on_read, progress)
+
+    async def _import_large_file(
+        self,
+        owner: Owner,
+        path: Path,
+        on_read: ProgressCallback = ignore_progress,
+        progress: ProgressCallback = ignore_progress,
+    ) -> ImportResult:
+        source = await asyncio.to_thread(ExportReader, path)
+        outline = await asyncio.to_thread(read_outline, owner, source, on_read, in_parts=True)
+        return await self._import_in_parts(owner, source, outline, progress)
+
+    async def import_folder(
+        self, tenant: str, folder: Path, *, progress: ProgressCallback = ignore_progress
+    ) -> FolderImport:
+        """Import every export of a folder, `*.json`, for the user whose export it is, several at once.
+
+        A file that cannot be imported is reported, and the others are. Raises InvalidInput for a folder without any.
+        """
+        paths = sorted(await asyncio.to_thread(lambda: list(folder.glob("*.json"))))
+        if not paths:
+            raise InvalidInput(f"{folder} has no file *.json: give a folder of exports.")
+        result, counter = FolderImport(), ProgressCounter(progress, len(paths))
+        imported, unchanged = Counter[str](), Counter[str]()
+        waiting = iter(paths)
+
+        async def import_next() -> None:
+            for path in waiting:
+                try:
+                    user_id = (await asyncio.to_thread(ExportReader, path)).head.user_id
+                    done = await self._import_large_file(make_owner(tenant, user_id), path)
+                except Unavailable:
+                    raise
+                except GraphmemError as error:
+                    result.failed.append(FailedFile(file=path.name, reason=str(error)))
+                else:
+                    result.users += 1
+                    imported.update(done.imported)
+                    unchanged.update(done.unchanged)
+                counter.add(1)
+
+        imports = [asyncio.create_task(import_next()) for _ in range(USERS_AT_ONCE)]
+        try:
+            await asyncio.gather(*imports)
+        finally:
+            for task in imports:
+                task.cancel()
+        result.imported, result.unchanged = dict(+imported), dict(+unchanged)
+        return result
+
+    async def _import_at_once(
+        self, owner: Owner, source: ExportSource, outline: ExportOutline, progress: ProgressCallback
+    ) -> ImportResult:
+        """Read and embed everything, then plan and write it in one transaction."""
+        if outline.count > self._max_entries:
+            raise InvalidInput(
+                f"The import has {outline.count} entries and GRAPHMEM_MAX_IMPORT_ENTRIES allows {self._max_entries}."
+            )
+        counter = ProgressCounter(progress, outline.count)
+        embedding, own_vector = await self._find_embedding(), await self._rename_self(owner, outline)
+        parts = [part async for part in self._read_parts(owner, source, embedding, own_vector, ImportPlan())]
+
+        async def work(transaction: Transaction) -> ImportPlan:
+            now = await self._facts.lock_or_create_user(transaction, owner)
+            plan = await self._plan(transaction, owner, outline, now)
+            counter.add(plan.count_known(outline))
+            write = _PlannedWrite(transaction, owner, plan, now)
+            for part in parts:
+                new = [entry for entry in part if plan.is_new(entry)]
+                await write.create(new)
+                counter.add(len(new))
+            await self._finish(write, outline)
+            return plan
+
+        with _translate_refusals():
+            plan = await self._graph.write(work)
+        return _result(plan, outline, vectors_remade=embedding != outline.head.embedding)
+
+    async def _import_in_parts(
+        self, owner: Owner, source: ExportReader, outline: ExportOutline, progress: ProgressCallback
+    ) -> ImportResult:
+        """Plan everything in one transaction, then write each part in another while the next is read and embedded."""
+        counter = ProgressCounter(progress, outline.count)
+        embedding, own_vector = await self._find_embedding(), await self._rename_self(owner, outline)
+
+        async def plan_all(transaction: Transaction) -> ImportPlan:
+            now = await self._facts.lock_or_create_user(transaction, owner)
+            return await self._plan(transaction, owner, outline, now)
+
+        async def write(part: Part | None) -> None:
+            async def locked(transaction: Transaction) -> None:
+                now = await self._facts.lock_user(transaction, owner)
+                write = _PlannedWrite(transaction, owner, plan, now)
+                await (self._finish(write, outline) if part is None else write.create(part))
+
+            await self._graph.write(locked)
+
+        with _translate_refusals():
+            plan = await self._graph.write(plan_all)
+            counter.add(plan.count_known(outline))
+            async with aclosing(self._read_parts(owner, source, embedding, own_vector, plan)) as parts:
+                async for part in parts:
+                    await write(part)
+                    counter.add(len(part))
+            await write(None)
+        return _result(plan, outline, vectors_remade=embedding != outline.head.embedding)
+
+    async def _find_embedding(self) -> EmbeddingInfo:
+        """Return which model the vectors of the graph are of."""
+        vectors = await self._graph.vector_state()
+        assert vectors is not None, "a graph is prepared before it is used"
+        return EmbeddingInfo.of(vectors)
+
+    async def _rename_self(self, owner: Owner, outline: ExportOutline) -> Vector | None:
+        """Give the user's own entity the id of the owner; return the vector of that id if it is another user's."""
+        if outline.head.user_id == owner.entity_name:
+            return None
+        rename_self_entity(outline, owner.entity_name)
+        [vector] = await self._embedder.embed([owner.entity_name])
+        return vector
+
+    async def _read_parts(
+        self,
+        owner: Owner,
+        source: ExportSource,
+        embedding: EmbeddingInfo,
+        own_vector: Vector | None,
+        plan: ImportPlan,
+    ) -> AsyncGenerator[Part]:
+        """Yield the entries that are new by a plan in parts, with vectors of the model `embedding`.
+
+        Each part is read, and embedded where that is needed, while its predecessor is written. With `own_vector`, the
+        user's own entity gets the id of the owner, whose vector it is.
+        """
+        old_id, new_id = source.head.user_id, owner.entity_name
+
+        def new_entries() -> Iterator[ExportEntry]:
+            for _, entry in source.entries():
+                if not plan.is_new(entry):
+                    continue
+                if own_vector is not None and isinstance(entry, ExportedEntity) and entry.properties["is_user"]:
+                    yield with_user_id(entry, old_id, new_id, own_vector)
+                else:
+                    yield entry
+
+        parts = _split_parts(new_entries(), self._part_entries)
+
+        async def load() -> Part | None:
+            part = await asyncio.to_thread(next, parts, None)
+            return part if part is None or embedding == source.head.embedding else await self._embed(part)
+
+        loading = asyncio.create_task(load())
+        try:
+            while (part := await loading) is not None:
+                loading = asyncio.create_task(load())
+                yield part
+        finally:
+            loading.cancel()
+
+    async def _embed(self, part: Part) -> Part:
+        """Return entries with vectors of the embedder's model."""
+        texts = {index: text for index, entry in enumerate(part) if (text := _embedded_text(entry)) is not None}
+        vectors = dict(zip(texts, await self._embedder.embed(list(texts.values())), strict=True)) if texts else {}
+        return [_with_vector(entry, vectors[i]) if i in vectors else entry for i, entry in enumerate(part)]
+
+    async def _plan(self, transaction: Transaction, owner: Owner, outline: ExportOutline, now: datetime) -> ImportPlan:
+        """Return what an export changes of a user who is locked; raise InvalidInput or Conflict if it cannot be."""
+        refuse_problems("The import has known times in the future.", find_future_times(outline, now))
+        existing = await load_existing(transaction, owner, outline)
+        refuse_problems("The import does not fit what the user has.", find_misfits(outline, existing))
+        plan = plan_import(owner, outline, existing)
+        new = find_new_statements(outline, plan, now)
+        stored: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+        for fact in (await FactLoader(transaction, owner).fetch(pairs=new.slots)).values():
+            stored[fact.subject_id, fact.predicate].append(fact)
+        refuse_contradictions(new, stored)
+        return plan
+
+    async def _finish(self, write: _PlannedWrite, outline: ExportOutline) -> None:
+        """Count the messages of the sessions again, and write what is of the user."""
+        transaction, owner, plan = write.transaction, write.owner, write.plan
+        sessions = [node.properties["session_id"] for node in outline.records if node.label == RecordLabel.SESSION]
+        for part in _split_batches(sessions):
+            await transaction.run("import.renew_sessions", group_id=owner.group_id, session_ids=part)
+        entity = outline.self_entity
+        if entity is not None and not plan.is_new_node(entity):
+            # The user's own entity was there before: it gets the names that it has in the export.
+            names = [entity.properties["name"], *entity.properties["aliases"]]
+            own_id = plan.ids.get(entity.key, entity.key)
+            await self._entities.add_aliases(transaction, owner, own_id, names, write.now)
+        await transaction.run("import.set_user", group_id=owner.group_id, properties=outline.head.user)
+        await transaction.run("facts.set_last_write_time", group_id=owner.group_id, at=write.latest)
+
+
+def _read_document(owner: Owner, raw: bytes) -> tuple[ExportSource, ExportOutline]:
+    """Return an export in JSON or YAML and its outline.
+
+    An export as graphmem writes it is read entry by entry. Any other is read as a whole, which takes sections in any
+    order, and says more about what is wrong.
+    """
+    if begins_as_export(raw):
+        try:
+            reader = ExportReader(raw)
+            return reader, read_outline(owner, reader)
+        except InvalidInput:
+            pass
+    export = read_export(parse_structured_text(raw))
+    return export, read_outline(owner, export)
+
+
+def _embedded_text(entry: ExportEntry) -> str | None:
+    """Return the text of an entry that has a vector: a memory, an entity or a message."""
+    match entry:
+        case ExportedVersion():
+            return str(entry.properties["fact"])
+        case ExportedEntity():
+            return str(entry.properties["name"])
+        case ExportedLink():
+            return None
+    if entry.label != RecordLabel.EPISODIC:
+        return None
+    return embedding_text(entry.properties.get("speaker"), entry.properties["content"])
+
+
+def _with_vector(entry: ExportEntry, vector: list[float]) -> ExportEntry:
+    if isinstance(entry, ExportedNode):
+        return entry.model_copy(update={"properties": {**entry.properties, VECTOR_PROPERTIES[entry.label]: vector}})
+    return entry.model_copy(update={"vector": vector})
+
+
+def _split_parts(entries: Iterator[ExportEntry], size: int) -> Iterator[list[ExportEntry]]:
+    """Yield entries in parts of one section, each of about `size`, with all versions of a memory in one."""
+    part: list[ExportEntry] = []
+    for entry in entries:
+        if part and (entry.section != part[-1].section or (len(part) >= size and not _are_versions(part[-1], entry))):
+            yield part
+            part = []
+        part.append(entry)
+    if part:
+        yield part
+
+
+def _are_versions(one: ExportEntry, other: ExportEntry) -> bool:
+    """Return whether two entries are versions of one memory."""
+    return (
+        isinstance(one, ExportedVersion)
+        and isinstance(other, ExportedVersion)
+        and one.properties["memory_id"] == other.properties["memory_id"]
+    )
+
+
+async def load_existing(transaction: Transaction, owner: Owner, outline: ExportOutline) -> ExistingData:
+    """Return what a user has that an import must find: names, identities, memories, and ids in use."""
+    group = {"group_id": owner.group_id}
+    entities = await transaction.run("import.list_entity_names", **group)
+    records = await transaction.run("import.list_records", **group)
+    memories = await transaction.run("import.list_memories", **group)
+    by_id = {row["uuid"]: ExistingNode(row["element_id"], row["uuid"]) for row in entities}
+    return ExistingData(
+        entities={key: by_id[entity_id] for key, entity_id in _entity_ids_by_name(entities).items()},
+        entities_by_id=by_id,
+        self_entity=next((by_id[row["uuid"]] for row in entities if row["is_user"]), None),
+        records={
+            record_identity(RecordLabel(row["label"]), row["properties"]): ExistingNode(
+                row["element_id"], row["properties"]["uuid"]
+            )
+            for row in records
+        },
+        messages={
+            (row["properties"]["session_id"], row["properties"]["position"]): row["properties"]["message_id"]
+            for row in records
+            if row["properties"]["position"] is not None
+        },
+        memory_ids={row["memory_id"] for row in memories},
+        current_statements={row["active_hash"]: row["memory_id"] for row in memories if row["active_hash"]},
+        first_versions={
+            FirstVersion(row["content_hash"], row["subject_id"], row["object_id"], row["created_at"]): row["memory_id"]
+            for row in memories
+            if row["version"] == 1
+        },
+        taken_ids=await _find_taken_ids(transaction, owner, outline),
+    )
+
+
+async def _find_taken_ids(transaction: Transaction, owner: Owner, outline: ExportOutline) -> set[str]:
+    """Return the ids of the export that are in use, and those of their replacements that are."""
+    facts = outline.facts
+    ids = {node.uuid for node in outline.nodes if node.uuid} | {fact.uuid for fact in facts}
+    memory_ids = {fact.memory_id for fact in facts}
+    shared_group = owner.tenant_global.group_id
+
+    async def find(ids: Iterable[str], memory_ids: Iterable[str]) -> set[str]:
+        found: set[str] = set()
+        for part, memory_part in zip_longest(_split_batches(list(ids)), _split_batches(list(memory_ids)), fillvalue=()):
+            rows = await transaction.run(
+                "import.find_taken_ids", ids=list(part), memory_ids=list(memory_part), shared_group=shared_group
+            )
+            found |= {row["id"] for row in rows}
+        return found
+
+    taken = await find(ids, memory_ids)
+    if not taken:
+        return taken
+    replaced = {fact.memory_id for fact in facts if {fact.uuid, fact.memory_id} & taken}
+    return taken | await find(
+        [replacement_id(owner, key) for key in ids & taken], [replacement_id(owner, key) for key in replaced]
+    )
+
+
+def _entity_ids_by_name(entities: Sequence[Row]) -> dict[str, str]:
+    """Return the ids of entities by name key, and by the alias keys that only one of them has, the user's own left out.
+
+    An alias may be the name of an entity that was merged into this one since an earlier import.
+    """
+    owners: dict[str, set[str]] = defaultdict(set)
+    for row in entities:
+        for key in row["alias_keys"]:
+            owners[key].add(row["uuid"])
+    own = {row["uuid"] for row in entities if row["is_user"]}
+    by_alias = {key: next(iter(ids)) for key, ids in owners.items() if len(ids) == 1 and not ids & own}
+    return by_alias | {row["name_key"]: row["uuid"] for row in entities}
+
+
+class _PlannedWrite:
+    """Writes the new entries of an export in one transaction, at `now`, when the user was locked.
+
+    `latest` is the latest known time that it has written, not before `now`.
+    """
+
+    def __init__(self, transaction: Transaction, owner: Owner, plan: ImportPlan, now: datetime) -> None:
+        self.transaction = transaction
+        self.owner = owner
+        self.plan = plan
+        self.now = self.latest = now
+
+    async def create(self, part: Part) -> None:
+        """Create new entries of one section, which later writes follow."""
+        if nodes := [entry for entry in part if isinstance(entry, ExportedNode)]:
+            await self._create_nodes(nodes)
+        if versions := [entry for entry in part if isinstance(entry, ExportedVersion)]:
+            await self._create_versions(versions)
+        if links := [entry for entry in part if isinstance(entry, ExportedLink)]:
+            rows = [link_row(self.owner, link, self.plan.element_ids) for link in links]
+            await self.transaction.run("import.create_links", rows=rows)
+        await self.transaction.run("facts.set_last_write_time", group_id=self.owner.group_id, at=self.latest)
+
+    async def _create_nodes(self, nodes: Sequence[ExportedNode]) -> None:
+        """Create nodes, which the plan knows by their element ids from then on.
+
+        Messages come after the versions that rest on them, and list those that exist.
+        """
+        rows = [node_row(self.owner, node, self.plan.ids) for node in nodes]
+        created = await self.transaction.run("import.create_nodes", group_id=self.owner.group_id, rows=rows)
+        self.plan.element_ids.update((row["key"], row["element_id"]) for row in created)
+        messages = [node.key for node in nodes if node.label == RecordLabel.EPISODIC]
+        if messages:
+            ids = [self.plan.ids.get(uuid, uuid) for uuid in messages]
+            await self.transaction.run("import.renew_entity_edges", ids=ids)
+
+    async def _create_versions(self, versions: Sequence[ExportedVersion]) -> None:
+        """Create versions, with the references of their memories."""
+        rows = [version_row(self.owner, version, self.plan.ids, self.now) for version in versions]
+        await self.transaction.run("import.create_versions", group_id=self.owner.group_id, rows=rows)
+        if referring := deduplicate(row["properties"]["memory_id"] for row in rows if mentions_others(row)):
+            await self.transaction.run(
+                "facts.rebuild_references", group_id=self.owner.group_id, referring=list(referring)
+            )
+        self.latest = max([self.latest, *(version.properties["created_at"] for version in versions)])
+
+
+@contextmanager
+def _translate_refusals() -> Iterator[None]:
+    """Raise Conflict or InvalidInput for what Neo4j refuses to store."""
+    try:
+        yield
+    except ConstraintError as error:
+        raise Conflict("The user was written to while the import ran: run it again.") from error
+    except ClientError as error:
+        raise InvalidInput("The import has a property that Neo4j cannot store.") from error
+
+
+def _result(plan: ImportPlan, outline: ExportOutline, *, vectors_remade: bool) -> ImportResult:
+    nodes = outline.nodes
+    kinds = Counter(node.label for node in nodes)
+    new = Counter(node.label for node in nodes if plan.is_new_node(node))
+    versions = sum(plan.is_new_memory(fact.memory_id) for fact in outline.facts)
+    return ImportResult(
+        imported={**new, "versions": versions},
+        unchanged={**(kinds - new), "versions": len(outline.facts) - versions},
+        ids={old: new for old, new in plan.ids.items() if old != new},
+        vectors_remade=vectors_remade,
+    )
+
+
+def _split_batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    for start in range(0, len(items), BATCH_SIZE):
+        yield items[start : start + BATCH_SIZE]
