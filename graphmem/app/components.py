@@ -28,10 +28,8 @@ from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.sentence_transformers import CrossEncoderReranker
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.driver_tables import shrink_driver_tables
 from graphmem.neo4j.migrations import migrate
 from graphmem.neo4j.placed_graph import PlacedDatabase, PlacedGraph
-from graphmem.runtime import process
 from graphmem.runtime.artifacts import DownloadProgress
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.extras import ensure_extras
@@ -116,8 +114,6 @@ async def open_graph(settings: Settings, progress: StartProgress | None = None) 
     Raises ConfigurationError or DatabaseUnavailable with what to do.
     """
     progress = progress or StartProgress()
-    if process.is_own():
-        shrink_driver_tables()
     async with running_database(settings, progress) as found:
         password = found.neo4j_password.get_secret_value() if found.neo4j_password else ""
         graph = Graph(str(found.neo4j_uri), found.neo4j_user, password, found.neo4j_database)
@@ -167,7 +163,7 @@ async def open_components(
             )
             model_of_vectors = describe_model(embedder, settings)
             await migrate(graph, model_of_vectors, progress=progress)
-        placed = await stack.enter_async_context(_open_placed_graph(graph, settings, model_of_vectors))
+        placed = await stack.enter_async_context(_open_placed_graph(graph, settings, model_of_vectors, clock))
         graph = placed or graph
         entities = EntityStore(graph)
         facts = FactStore(graph, entities, clock)
@@ -192,7 +188,7 @@ async def open_components(
 
 @asynccontextmanager
 async def _open_placed_graph(
-    home: Graph, settings: Settings, model: EmbeddingModel
+    home: Graph, settings: Settings, model: EmbeddingModel, clock: Clock
 ) -> AsyncIterator[PlacedGraph | None]:
     """Open the graphs of `GRAPHMEM_PLACEMENTS` beside the home graph; None without any."""
     if not settings.placements:
@@ -215,7 +211,7 @@ async def _open_placed_graph(
             graph = Graph(address.uri, address.user, address.read_password(name), address.database)
             stack.push_async_callback(graph.close)
             others[name] = PlacedDatabase(name, graph, prepare)
-        placed = PlacedGraph(home, others)
+        placed = PlacedGraph(home, others, clock)
         await placed.prepare_all()
         yield placed
 

@@ -1067,18 +1067,8 @@ class AsyncClient:
             )
         )
 
-    async def move_user(self, user_id: str, graph: str) -> Job:
-        """Start to move everything of one user to another graph, and return the job (admin)."""
-        return await self._send(
-            post(
-                make_path("/v1/admin/placements"),
-                parse_model(Job),
-                validate_arguments(PlacementIn, {"graph": graph, "user_id": user_id}),
-            )
-        )
-
     async def drain_graph(self, graph: str, to: str) -> Page[Job]:
-        """Start to move all who live in a graph to another one, and return the jobs (only on the server's machine)."""
+        """Start to move all tenants of a graph to another one, and return the jobs (only on the server's machine)."""
         return await self._send(
             post(
                 make_path("/v1/admin/placements/{}/drain", graph),

@@ -34,7 +34,7 @@ from graphmem.jobs.kinds import (
 from graphmem.jobs.runner import JobRunner
 from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.work import working_for
+from graphmem.neo4j.tenant_context import use_tenant
 from graphmem.runtime.errors import GraphmemError, NotFound, UserBeingForgotten
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
@@ -315,7 +315,7 @@ class ConsolidationJob:
     async def _create_run(self, owner: Owner, at: str) -> None:
         if not any(run.trigger is RunTrigger.NIGHTLY for run in await self._runs.list_unfinished(owner)):
             run_id = str(uuid.uuid5(_NIGHTLY_RUN_NAMESPACE, f"{at}:{owner.group_id}"))
-            with suppress(NotFound, UserBeingForgotten), working_for(owner.tenant):
+            with suppress(NotFound, UserBeingForgotten), use_tenant(owner.tenant):
                 await self._runs.create(run_id, owner.tenant, owner, RunTrigger.NIGHTLY, self._clock())
 
 

@@ -37,7 +37,7 @@ from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.runner import JobRunner, JobWaiting
-from graphmem.neo4j.work import working_for
+from graphmem.neo4j.tenant_context import use_tenant
 from graphmem.runtime.errors import (
     GraphmemError,
     InvalidInput,
@@ -143,7 +143,7 @@ class ConsolidationService:
         for run_id, tenant in await self._runs.list_unfinished_on_demand():
             job = await self._jobs.find(run_id)
             if job is not None and job.status is JobStatus.FAILED:
-                with working_for(tenant):
+                with use_tenant(tenant):
                     await self._mark_failed(run_id, job.error or "its job failed")
                 ended += 1
         return ended

@@ -33,7 +33,7 @@ from graphmem.jobs.kinds import (
 from graphmem.jobs.postponements import Postponements
 from graphmem.jobs.registry import WorkerProcess, WorkerRegistry
 from graphmem.jobs.store import JobStore
-from graphmem.neo4j.work import working_for, working_in
+from graphmem.neo4j.tenant_context import use_graph, use_tenant
 from graphmem.runtime.errors import (
     ConfigurationError,
     DatabaseUnavailable,
@@ -138,7 +138,7 @@ class JobRun:
         # The handler runs on the event loop with a copy of what is bound here.
         with (
             bound_contextvars(job_id=self.job_id),
-            _working_for(self._payload),
+            _use_scope_of(self._payload),
             span(f"job {self._kind}", graphmem__job_id=self.job_id) as current,
         ):
             try:
@@ -311,10 +311,10 @@ class JobRun:
         return await step.record
 
 
-def _working_for(payload: Mapping[str, Any]) -> AbstractContextManager[None]:
+def _use_scope_of(payload: Mapping[str, Any]) -> AbstractContextManager[None]:
     """Return a block that works for the tenant of a job, or on the graph whose tenants it is for."""
     tenant = payload.get("tenant")
-    return working_for(tenant) if tenant else working_in(payload.get("graph") or HOME_GRAPH)
+    return use_tenant(tenant) if tenant else use_graph(payload.get("graph") or HOME_GRAPH)
 
 
 class RunningJobs:

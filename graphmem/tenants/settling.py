@@ -10,7 +10,7 @@ from contextvars import Context
 import structlog
 
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.work import begin_work_for
+from graphmem.neo4j.tenant_context import set_tenant
 from graphmem.runtime.errors import Unavailable
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import GroupState
@@ -60,7 +60,7 @@ class StateSettling:
         return self._waits[group_id]
 
     async def _find_out(self, owner: Owner) -> None:
-        begin_work_for(owner.tenant)
+        set_tenant(owner.tenant)
         try:
             await wait_for_writer(self._graph, owner)
         except Unavailable as error:

@@ -15,7 +15,7 @@ from tests.placement.conftest import SECOND
 
 NODES_OF_TENANT = """
 MATCH (n) WHERE n.tenant = $tenant OR n.group_id STARTS WITH $tenant + ':'
-UNWIND labels(n) AS label WITH label WHERE NOT label IN ['ApiKey', 'Placement', 'PlacementGate', 'PlacedChange']
+UNWIND labels(n) AS label WITH label WHERE NOT label IN ['ApiKey', 'Placement', 'WriteBarrier']
 RETURN label, count(*) AS found ORDER BY label
 """
 

@@ -18,7 +18,7 @@ from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.placed_graph import PlacedGraph
 from graphmem.neo4j.schema import RESERVED_LABELS
-from graphmem.neo4j.work import working_in
+from graphmem.neo4j.tenant_context import use_graph
 from graphmem.runtime.settings import GraphAddress, Settings
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from graphmem.tenants.owners import Owner
@@ -28,7 +28,7 @@ from tests.placement.test_moves import count_nodes, export, move, place, save
 
 UNMOVED_LABELS = {
     *("ApiKey", "EmbeddingSchema", "Erasure", "Migration", "MigrationLease"),
-    *("PlacedChange", "Placement", "PlacementGate", "PlacementTable"),
+    *("Placement", "PlacementTable", "WriteBarrier"),
 }
 """Labels of what belongs to a graph, to the home graph, or to an erasure that a move waits for."""
 
@@ -95,9 +95,9 @@ async def test_nightly_stages_find_the_tenants_of_their_graph(
     placed_admin: httpx.AsyncClient, services: Services, placed: PlacedGraph, tenant: str
 ) -> None:
     await save(placed_admin, "mara", "Mara has read a book")
-    with working_in(SECOND):
+    with use_graph(SECOND):
         there = await services.warm_up._users.list_owners(limit=1000)
-    with working_in("home"):
+    with use_graph("home"):
         here = await services.warm_up._users.list_owners(limit=100_000)
     assert Owner(tenant, "mara") in there
     assert Owner(tenant, "mara") not in here
@@ -150,7 +150,13 @@ async def test_a_graph_that_is_away_fails_its_own_tenants_only(
     services, address = with_absent_graph
     components = services.components
     assert components.placed
-    await components.placed.assignments.change(tenant, components.clock(), graph="absent", state="settled")
+    await components.home.write(
+        lambda transaction: transaction.run_text(
+            "MERGE (t:PlacementTable {name: 'tenants'}) SET t.version = coalesce(t.version, 0) + 1 "
+            "CREATE (:Placement {tenant: $tenant, graph: 'absent', state: 'settled', attempt: 1})",
+            {"tenant": tenant},
+        )
+    )
     keys = [
         await services.keys.create(of, ApiKeyIn(name="admin", role=KeyRole.ADMIN)) for of in (tenant, f"{tenant}-home")
     ]
