@@ -440,6 +440,8 @@ UNION ALL
 MATCH (n:SpaceMember) WHERE n.group_id STARTS WITH $prefix RETURN n
 UNION ALL
 MATCH (n:WebhookCursor) WHERE n.group_id STARTS WITH $prefix RETURN n
+UNION ALL
+MATCH (n:Erasure) WHERE n.group_id STARTS WITH $prefix RETURN n
 
 // fragment: link_columns
 // A relationship `r` from `n` to `m`, and by what `m` is known in every graph if it is of another group.

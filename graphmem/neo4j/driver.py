@@ -14,7 +14,6 @@ from contextlib import (
     suppress,
 )
 from functools import partial
-from operator import itemgetter
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -166,21 +165,22 @@ SOME_HIDDEN_SECONDS = 0.1
 STREAM_ROWS = 500
 """Rows of a streamed result that are read at once."""
 
-_GROUP_LISTS: Mapping[str, Callable[[Any], str]] = {"group_ids": str, "owner_groups": str, "revisions": itemgetter(0)}
-"""The parameters that list groups, and how to get the group id of an item."""
+GROUP_PARAMETERS = frozenset({"group_id", "session_group_id", "group_ids", "of_groups", "owner_groups", "revisions"})
+"""The parameters by which a query is about groups: one, a list, or a list of groups with a revision each."""
 
 T = TypeVar("T")
 
 
 def _without_hidden(parameters: dict[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
     """Return the parameters without the groups of users who are being erased."""
-    selection: dict[str, Any] = {}
-    if parameters.get("group_id") in hidden:
-        selection["group_id"] = ""
-    for name, group_of in _GROUP_LISTS.items():
-        if name in parameters:
-            selection[name] = [item for item in parameters[name] if group_of(item) not in hidden]
-    return parameters | selection
+
+    def replace(named: Any) -> Any:
+        if isinstance(named, str):
+            return "" if named in hidden else named
+        # The number of groups stays: to some queries none means all.
+        return [replace(item) for item in named] if isinstance(named, list) else named
+
+    return parameters | {name: replace(parameters[name]) for name in GROUP_PARAMETERS & parameters.keys()}
 
 
 def _groups_in(parameters: dict[str, Any]) -> set[str]:

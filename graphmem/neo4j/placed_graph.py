@@ -38,6 +38,10 @@ HELD_SECONDS = 25.0
 PAUSE, MAX_PAUSE = 0.05, 0.2
 """Seconds between two tries of a write that waits at a barrier, at first and at most."""
 
+OPEN, COUNTING, ENDED = None, -1, 0
+"""Times until which a barrier is closed that say that it is open, that it is open and has writes counted, and that it
+has ended, so that a write asks the home graph."""
+
 TENANT_OF_WRITES = "graphmem_tenant"
 """The entry of the metadata of a transaction that names the tenant it writes for."""
 
@@ -258,10 +262,11 @@ class PlacedGraph(Graph):
     ) -> T:
         """Do a write of a tenant unless the barrier in this graph holds it."""
         rows = await transaction.run("placements.find_barrier", tenant=tenant, now=to_micros(self.clock()))
-        if not rows:
+        state = rows[0]["state"] if rows else "open"
+        if state == "open":
             return await work(transaction)
-        if rows[0]["state"] != "open":
-            raise _WritesHeld(rows[0]["attempt"], has_ended=rows[0]["state"] == "ended")
+        if state != "counting":
+            raise _WritesHeld(rows[0]["attempt"], has_ended=state == "ended")
         with transaction.collecting_groups() as groups:
             result = await work(transaction)
         # The move finds what has changed by the revisions of groups, which a write without their lock leaves alone.
@@ -274,7 +279,7 @@ class PlacedGraph(Graph):
         rows = await self.home.execute("placements.withdraw", tenant=tenant, graph=name, attempt=attempt)
         if (rows[0]["graph"] if rows else HOME_GRAPH) == name:
             async with self._opened(name) as graph:
-                await graph.execute("placements.set_barrier", tenant=tenant, attempt=attempt, until=None)
+                await graph.execute("placements.set_barrier", tenant=tenant, attempt=attempt, until=OPEN)
 
     async def execute(self, name: str, **parameters: Any) -> list[Row]:
         """Run one write query in its own transaction and return its rows."""

@@ -69,14 +69,16 @@ class _Listing:
         nodes: dict[Key, _Element] = {}
         seen: Counter[Key] = Counter()
         for node_id, labels, properties in row["plain"]:
+            if not labels:
+                continue  # deleted while it was read
             content = _canonical((sorted(labels), properties))
             label = next((label for label in labels if label in KEYS), None)
             key: Key = (label, properties.get(KEYS[label])) if label else (labels[0], _digest(content))
             seen[key] += 1
             nodes[*key, seen[key]] = _Element(node_id, content)
-        for node_id, label, uuid, revision in row["versioned"]:
-            nodes[label, uuid] = _Element(node_id, revision)
-        facts = {("RELATES_TO", uuid): _Element(fact_id, revision) for fact_id, uuid, revision in row["facts"]}
+        for node_id, label, uuid, state in row["versioned"]:
+            nodes[label, uuid] = _Element(node_id, state)
+        facts = {("RELATES_TO", uuid): _Element(fact_id, state) for fact_id, uuid, state in row["facts"]}
         keys = {node.id: key for key, node in nodes.items()}
         links = {}
         for link in map(_Link._make, row["links"]):
@@ -203,7 +205,7 @@ class TenantCopy:
                 self._target, *((query, {"ids": [element_id for _, element_id in rows]}) for query, rows in found)
             )
         for part in batches(nodes):
-            rows = await self._source.fetch("moves.read_nodes", ids=part)
+            rows = await _read(self._source, "moves.read_nodes", ids=part)
             known = [{**row, "id": ids[row["id"]]} for row in rows if row["id"] in ids]
             new = [{**row, "source_id": row["id"]} for row in rows if row["id"] not in ids]
             created = await self._write(
@@ -211,7 +213,7 @@ class TenantCopy:
             )
             ids |= {row["source_id"]: row["id"] for row in created}
         for part in batches(facts):
-            rows = await self._source.fetch("moves.read_facts", ids=part)
+            rows = await _read(self._source, "moves.read_facts", ids=part)
             await self._write(self._target, ("moves.create_facts", {"rows": rows}))
         missing = [link for key, link in source.links.items() if key not in target.links]
         ids |= await self._find_outside([link for link in missing if link.end not in ids])
@@ -228,13 +230,13 @@ class TenantCopy:
         ids: dict[str, str] = {}
         for part in batches(links):
             by_key = {tuple(link.outside_key): link.end for link in part}
-            rows = await self._target.fetch("moves.find_nodes", prefix=self._prefix, keys=list(map(list, by_key)))
+            rows = await _read(self._target, "moves.find_nodes", prefix=self._prefix, keys=list(map(list, by_key)))
             ids |= {by_key[tuple(row["key"])]: row["id"] for row in rows}
         return ids
 
     async def _list_groups(self, graph: Graph) -> dict[str, tuple[str, int]]:
         """Return the life and the revision of each group that a graph has."""
-        rows = await graph.fetch("moves.list_groups", tenant=self._tenant)
+        rows = await _read(graph, "moves.list_groups", tenant=self._tenant)
         return {row["group_id"]: (row["life"], row["revision"]) for row in rows}
 
     async def _lock(self, graph: Graph, group_id: str) -> tuple[str, int] | None:
@@ -244,9 +246,9 @@ class TenantCopy:
 
     async def _list(self, graph: Graph, group_id: str | None) -> _Listing:
         if group_id is None:
-            [row] = await graph.fetch("moves.list_of_tenant", tenant=self._tenant, prefix=self._prefix)
+            [row] = await _read(graph, "moves.list_of_tenant", tenant=self._tenant, prefix=self._prefix)
         else:
-            [row] = await graph.fetch("moves.list_group", group_id=group_id)
+            [row] = await _read(graph, "moves.list_group", group_id=group_id)
         return _Listing.from_row(row)
 
     async def _write(self, graph: Graph, *queries: tuple[str, Mapping[str, list[Any]]]) -> list[Row]:
@@ -261,6 +263,11 @@ class TenantCopy:
             return rows
 
         return await graph.write(write, metadata={TENANT_OF_WRITES: self._tenant})
+
+
+async def _read(graph: Graph, query: str, **parameters: Any) -> list[Row]:
+    """Run a query that reads, also of users who are being erased: their erasure moves with them and goes on there."""
+    return await graph.execute(query, **parameters)
 
 
 def attempt_ended() -> DatabaseUnavailable:

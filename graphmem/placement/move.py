@@ -26,7 +26,7 @@ from pydantic import BaseModel, Field
 from graphmem.jobs.job import JobAction, JobOutcome
 from graphmem.jobs.kinds import JobKind, JobPayload, Steps
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.placed_graph import LEASE_SECONDS, GraphLocation, MoveState, PlacedGraph
+from graphmem.neo4j.placed_graph import COUNTING, ENDED, LEASE_SECONDS, OPEN, GraphLocation, MoveState, PlacedGraph
 from graphmem.placement.copying import TenantCopy, attempt_ended
 from graphmem.runtime.errors import Conflict, DatabaseUnavailable, GraphmemError, JobStoreUnavailable, Unavailable
 from graphmem.runtime.times import Clock, to_micros
@@ -128,9 +128,9 @@ class Move:
         source, target = await self._open_graphs()
         await self._check_models(source, target)
         attempt = await self._begin()
-        await self._set_barrier(source, attempt, None)
-        # Open for nobody: whoever believes that the tenant lives there asks the home graph.
-        await self._set_barrier(target, attempt, 0)
+        await self._set_barrier(source, attempt, COUNTING)
+        # Whoever still believes that the tenant lives there asks the home graph.
+        await self._set_barrier(target, attempt, ENDED)
         # Again: a re-embedding that has begun meanwhile waits for the moves that it sees, and has not seen this one.
         await self._check_models(source, target)
         for graph in (source, target):
@@ -146,7 +146,7 @@ class Move:
         if location.graph != self.payload.target or location.job_id != self.job_id:
             return 0
         source, target = await self._open_graphs()
-        await self._set_barrier(source, location.attempt, 0)
+        await self._set_barrier(source, location.attempt, ENDED)
         return await TenantCopy(source, target, self.payload.tenant, location.attempt).erase(source)
 
     async def give_up(self) -> None:
@@ -160,8 +160,8 @@ class Move:
         attempt = rows[0]["attempt"]
         try:
             source, target = await self._open_graphs()
-            await self._set_barrier(source, attempt, None)
-            await self._set_barrier(target, attempt, 0)
+            await self._set_barrier(source, attempt, OPEN)
+            await self._set_barrier(target, attempt, ENDED)
             await self._await_writers(target)
             await TenantCopy(source, target, self.payload.tenant, attempt).erase(target)
         except Unavailable as error:
@@ -197,7 +197,6 @@ class Move:
         await asyncio.sleep(LEASE_SECONDS + MARGIN_SECONDS)
         for number, budget in enumerate(SWITCH_BUDGETS, 1):
             await copy.catch_up()
-            await self._await_erasures(source)
             started = time.monotonic()
             await self._set_barrier(source, attempt, to_micros(self.clock() + BARRIER_TIME))
             try:
@@ -215,9 +214,9 @@ class Move:
                     tries=number,
                 )
                 await self._name_target(attempt, report)
-                await self._set_barrier(target, attempt, None)
+                await self._set_barrier(target, attempt, OPEN)
                 return report
-            await self._set_barrier(source, attempt, None)
+            await self._set_barrier(source, attempt, COUNTING)
             log.info("a switch took too long and is tried again", extra={"seconds": budget})
         await self._set_state(attempt, MoveState.COPYING)
         raise Conflict(
@@ -226,15 +225,13 @@ class Move:
         )
 
     async def _finish(self, copy: TenantCopy, source: Graph, seconds: float) -> bool:
-        """Copy what is left while writes wait; return whether both graphs are equal and no user is being erased."""
+        """Copy what is left while writes wait; return whether both graphs are equal within some seconds."""
         try:
             async with asyncio.timeout(seconds):
                 await self._await_writers(source)
-                # Whom this process believes to be forgotten may have come again.
-                self.placed.refresh_hidden()
                 while not await copy.catch_up():
                     pass
-                return not await self._is_any_erased(source)
+                return True
         except TimeoutError:
             return False
 
@@ -264,7 +261,7 @@ class Move:
 
     async def _reopen(self, attempt: int, source: Graph) -> None:
         try:
-            await self._set_barrier(source, attempt, None)
+            await self._set_barrier(source, attempt, COUNTING)
             await self._set_state(attempt, MoveState.COPYING)
         except Unavailable as error:
             log.warning("A write barrier stays closed until its time is over: %s", error.detail)
@@ -290,7 +287,7 @@ class Move:
             raise attempt_ended()
 
     async def _set_barrier(self, graph: Graph, attempt: int, until: int | None) -> None:
-        """Close the barrier of a graph until a time in microseconds since 1970, or open it."""
+        """Set the time in microseconds since 1970 until which the barrier of a graph is closed."""
         if not await graph.execute("placements.set_barrier", tenant=self.payload.tenant, attempt=attempt, until=until):
             raise attempt_ended()
 
@@ -303,12 +300,3 @@ class Move:
 
     async def _list_writers(self, graph: Graph) -> set[str]:
         return {row["id"] for row in await graph.execute("placements.list_writers", tenant=self.payload.tenant)}
-
-    async def _await_erasures(self, source: Graph) -> None:
-        """Wait until no user is being forgotten: the mark of an erasure stays where it is."""
-        while await self._is_any_erased(source):  # noqa: ASYNC110 - others end them
-            await asyncio.sleep(LEASE_SECONDS)
-
-    async def _is_any_erased(self, source: Graph) -> bool:
-        [row] = await source.fetch("moves.is_any_erased", prefix=Owner(self.payload.tenant, "").group_id)
-        return bool(row["is_any"])

@@ -9,7 +9,7 @@ from contextvars import Context
 
 import structlog
 
-from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.tenant_context import set_tenant
 from graphmem.runtime.errors import Unavailable
 from graphmem.tenants.owners import Owner
@@ -71,5 +71,9 @@ class StateSettling:
 
 async def wait_for_writer(graph: Graph, owner: Owner) -> None:
     """Wait until the transaction that holds the lock of a user is applied in full."""
-    for row in await graph.execute("users.wait_for_writer", group_id=owner.group_id):
-        graph.applied.note(owner.group_id, row["life"], row["revision"])
+
+    async def work(transaction: Transaction) -> None:
+        for row in await transaction.run("users.wait_for_writer", group_id=owner.group_id):
+            transaction.revisions[owner.group_id] = (row["life"], row["revision"])
+
+    await graph.write(work)

@@ -7,13 +7,9 @@ MATCH (u:User {tenant: $tenant})
 WITH u.group_id AS group_id, coalesce(u.life, u.group_id) AS life, coalesce(u.revision, 0) AS revision WHERE group_id IS NOT NULL
 RETURN group_id, life, revision ORDER BY group_id
 
-// name: is_any_erased(prefix)
-// Return whether an erasure of the tenant has begun and not ended.
-RETURN EXISTS { MATCH (e:Erasure) WHERE e.group_id STARTS WITH $prefix } AS is_any
-
 // name: list_group(group_id)
 // List what a graph has of a group: entities, messages and facts by their ids with the revision that tells whether they have
-// changed, and other nodes and relationships in full.
+// changed and with what changes without it, and other nodes and relationships in full.
 RETURN COLLECT {
   CALL () {
     {{plain_nodes_of_group}}
@@ -25,10 +21,11 @@ RETURN COLLECT {
     UNION ALL
     MATCH (n:Episodic {group_id: $group_id}) RETURN n, 'Episodic' AS label
   }
-  RETURN [elementId(n), label, n.uuid, coalesce(n.revision, 0)]
+  RETURN [elementId(n), label, n.uuid, [coalesce(n.revision, 0), n.pending_job, n.entity_edges]]
 } AS versioned, COLLECT {
   MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
-  RETURN [elementId(r), r.uuid, coalesce(r.revision, 0)]
+  RETURN [elementId(r), r.uuid,
+          [coalesce(r.revision, 0), r.consolidated_by, r.compressed_by, r.reviewed_at.epochSeconds]]
 } AS facts, COLLECT {
   CALL () {
     MATCH (n:Entity {group_id: $group_id}) RETURN n

@@ -64,12 +64,15 @@ SET p.attempt = CASE WHEN p.graph = $graph AND p.attempt = $attempt THEN p.attem
 RETURN p.graph AS graph
 
 // name: find_barrier(tenant, now)
-// Return whether the barrier of a tenant lets its writes pass; one that closes until a time has ended then.
+// Return whether the barrier of a tenant lets its writes pass, and has them counted; one that is closed until a time has ended
+// then.
 MATCH (b:WriteBarrier {tenant: $tenant})
-RETURN b.attempt AS attempt, CASE WHEN b.until IS NULL THEN 'open' WHEN b.until > $now THEN 'closed' ELSE 'ended' END AS state
+RETURN b.attempt AS attempt, CASE
+  WHEN b.until IS NULL THEN 'open' WHEN b.until < 0 THEN 'counting' WHEN b.until > $now THEN 'closed' ELSE 'ended' END AS state
 
 // name: set_barrier(tenant, attempt, until)
-// Close the barrier of a tenant until a time, or open it; no row is returned when a later attempt has it.
+// Close the barrier of a tenant until a time, open it with null, or have writes counted with -1; no row is returned when a later
+// attempt has it.
 MERGE (b:WriteBarrier {tenant: $tenant})
 ON CREATE SET b.attempt = $attempt
 SET b.attempt = b.attempt
