@@ -45,7 +45,7 @@ serve: $(VENV)/.installed ## Serve the HTTP API on this machine
 lint: $(VENV)/.installed-dev ## Check style, types and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	nice $(BIN)/mypy
 	$(BIN)/lint-imports
 
 format: $(VENV)/.installed-dev ## Fix style and import order
@@ -55,11 +55,12 @@ format: $(VENV)/.installed-dev ## Fix style and import order
 test: $(VENV)/.installed-dev ## Check the code and run every test
 	$(MAKE) -j 2 lint test-all
 
-# The tests wait for processes now and then, and the linters work meanwhile. Where a database is gone, every further
-# test would wait for it until its timeout.
+# Each process takes the next module. Tests wait for other processes now and then, so there is one more than cores.
+# Where a database is gone, every further test would wait for it until its timeout.
+PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 test-all: TEST_OPTIONS ?=
 test-all: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder --maxfail=20 $(TEST_OPTIONS)
+	$(BIN)/python -m pytest $(PARALLEL) --maxfail=20 $(TEST_OPTIONS)
 
 test-unit: $(VENV)/.installed-dev ## Run the tests that need no Neo4j
 	$(BIN)/python -m pytest -m "not integration"
@@ -69,7 +70,7 @@ test-extras: $(VENV)/.installed-dev ## Install the extra sentence-transformers, 
 	$(BIN)/python -m pytest tests/models/test_sentence_transformers.py
 
 coverage: $(VENV)/.installed-dev ## Run every test with coverage; fail below the floor
-	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term:skip-covered
 
 dist: $(VENV)/.installed-dev ## Build the wheels and the sdist in dist/ and check their metadata
 	rm -rf dist
@@ -191,3 +192,4 @@ torture: OPTIONS ?=
 torture: $(VENV)/.installed-dev ## Prove what holds under crashes, hostile input and load, for hours; PARTS="fuzz crash" for some
 	$(PIP) install --quiet -c constraints.txt --group load
 	$(BIN)/python -m torture $(PARTS) $(OPTIONS)
+	$(if $(PARTS),,$(BIN)/python -m pytest $(PARALLEL) -m property --hypothesis-profile=nightly --timeout=0)

@@ -72,7 +72,7 @@ class ServerProcess:
         return {
             **clean_environment(self._root),
             "GRAPHMEM_DATA_DIR": str(self.data_dir),
-            "GRAPHMEM_API_KEY": self.key,
+            "GRAPHMEM_ADMIN_KEY": self.key,
             "GRAPHMEM_NIGHTLY": "false",
             **self._settings,
         }

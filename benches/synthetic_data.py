@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_to_properties
+from graphmem.memories.fact import Fact, fact_to_properties
 from graphmem.memories.memory import MemoryType, Scope
 from graphmem.runtime.field_types import content_hash, name_key
 from graphmem.tenants.owners import Owner, group_key

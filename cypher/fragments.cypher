@@ -24,12 +24,6 @@ r.group_id IN $group_ids AND r.known_from <= known_at AND r.valid_from <= valid_
          AND (r.invalid_at IS NULL OR r.invalid_at >= valid_after) AND (r.expires_at IS NULL OR r.expires_at >= valid_after)
        ELSE false END)
 
-// fragment: source_kind
-// Whose word a version `r` is. Earlier versions stored who wrote it: see `parse_source_kind`.
-CASE WHEN r.source_kind IN ['user', 'operator', 'import', 'document', 'assistant', 'tool', 'web', 'consolidation'] THEN r.source_kind
-     WHEN r.source_kind IN ['records', 'graphmem', 'graphiti', 'mem0', 'chat'] THEN 'import'
-     WHEN r.source_kind = 'summary' THEN 'consolidation' ELSE 'user' END
-
 // fragment: is_quotable
 // True for a message `m` without a secret or anything caught, of which no memory is deleted or superseded as of two times.
 m.redacted IS NULL AND m.caught IS NULL AND NOT EXISTS {
@@ -63,8 +57,8 @@ r.type <> 'profile'
   AND ($filters.min_importance IS NULL OR r.importance >= $filters.min_importance)
   AND ($filters.created_after IS NULL OR r.first_created_at >= $filters.created_after)
   AND ($filters.created_before IS NULL OR r.first_created_at < $filters.created_before)
-  AND ($filters.source_kind IS NULL OR {{source_kind}} = $filters.source_kind)
-  AND ($filters.trust_kinds IS NULL OR coalesce(r.trusted_as, {{source_kind}}) IN $filters.trust_kinds)
+  AND ($filters.source_kind IS NULL OR r.source_kind = $filters.source_kind)
+  AND ($filters.trust_kinds IS NULL OR coalesce(r.trusted_as, r.source_kind) IN $filters.trust_kinds)
   AND ($filters.speaker IS NULL OR r.speaker = $filters.speaker)
   AND ($filters.agent IS NULL OR r.actor = $filters.agent)
   AND ($filters.session_id IS NULL OR r.session_id = $filters.session_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -11,17 +12,14 @@ from collections.abc import AsyncIterator, Generator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import httpx
 import httpx2
 import hypothesis
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
 from graphmem.app.bootstrap import Services
 from graphmem.models.embedder import Embedder, create_embedder, describe_model
-from graphmem.neo4j import availability
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded import home
 from graphmem.neo4j.embedded.home import Neo4jHome
@@ -39,16 +37,17 @@ Only the tests of webhooks deliver, each change once, and no worker consolidates
 time of a schedule comes.
 """
 
-PROBE_SECONDS = availability.PROBE_SECONDS
-"""Seconds in which the database of a service must answer the question whether it is there."""
-
-PATIENT_PROBE_SECONDS = 60.0
-"""Seconds in which the database of a run must answer the question whether it is there."""
-
-
 # How long an example takes says nothing about what is tested: the machine may be busy.
-hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.load_profile("patient")
+hypothesis.settings.register_profile(
+    "ci", max_examples=40, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.register_profile("nightly", hypothesis.settings.get_profile("ci"), max_examples=4_000)
+hypothesis.settings.load_profile("ci")
+
+
+def examples(share: float) -> int:
+    """Return a share of the examples of the profile, for a test whose examples take long."""
+    return max(1, round(hypothesis.settings().max_examples * share))
 
 
 class FakeClock:
@@ -85,8 +84,6 @@ def pytest_configure(config: pytest.Config) -> None:
     # Every client of a run trusts the same authorities: reading them takes longer than most requests.
     for library in (httpx, httpx2):
         library._transports.default.create_ssl_context = cache(library.create_ssl_context)
-    # A busy machine may take longer for an answer than a service waits; tests of outages set what they are about.
-    availability.PROBE_SECONDS = PATIENT_PROBE_SECONDS
     # The data of a run grows all the time, for which Neo4j would plan every query again every ten seconds.
     home._CONFIG_TEMPLATE += "dbms.cypher.min_replan_interval=1h\n"
     if hasattr(config, "workerinput") or "GRAPHMEM_TEST_NEO4J_URI" in os.environ or not is_docker_running():
@@ -188,31 +185,30 @@ INTEGRATION_FIXTURES = frozenset({"chartcheck", "database", "neo4j_folder"})
 INTEGRATION_FOLDERS = frozenset({"browser", "cli", "embedded", "embedding", "faults", "jobs", "packaging"})
 
 
+FIRST = ("neo4j/test_query_plans", "neo4j/test_server", "packaging", "faults", "placement", "browser", "documentation")
+"""What is begun first, in this order.
+
+`test_query_plans` has Neo4j forget every plan that it has made; the others wait for servers and installations of their
+own, while the rest of the suite keeps the processors busy.
+"""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need more than this process, so that `make test-unit` can leave them out."""
+    """Sort by `FIRST`, and mark the tests that `make test-unit` leaves out and those that `make torture` runs."""
+    paths = {item: item.path.relative_to(Path(__file__).parent) for item in items}
+    ranks = {item: [paths[item].as_posix().startswith(prefix) for prefix in (*FIRST, "")].index(True) for item in items}
+    items.sort(key=ranks.__getitem__)
     for item in items:
-        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        folder = paths[item].parts[0]
         if folder in INTEGRATION_FOLDERS or INTEGRATION_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.integration)
+        if folder == "properties" or item.get_closest_marker("hypothesis"):
+            item.add_marker(pytest.mark.property)
 
 
-class DirectoryScheduling(LoadScopeScheduling):
-    """Keeps the tests of a folder together, because they share the one job worker of their process."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return nodeid.split("::")[0].rpartition("/")[0]
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> DirectoryScheduling:
-    """Run all tests of a folder in one process."""
-    return DirectoryScheduling(config, log)
-
-
-@pytest.fixture
-def short_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ask the database as a service does; other tests give it longer to answer."""
-    monkeypatch.setattr(availability, "PROBE_SECONDS", PROBE_SECONDS)
+def pytest_collection_finish() -> None:
+    """Have the garbage collector pass over what lives as long as the run: all modules and tests."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -245,12 +241,6 @@ async def database(tmp_path_factory: pytest.TempPathFactory, neo4j_folder: Path)
         data_dir=data_dir,
     )
     await server.stop()
-
-
-@pytest.fixture(scope="session")
-def delivers_webhooks() -> bool:
-    """Whether the services of a folder of tests deliver webhooks: those of the whole run, so only one folder may."""
-    return False
 
 
 @pytest.fixture(scope="session")

@@ -27,9 +27,7 @@ PRELOADED = (
     "graphmem.cli.app",
     "graphmem.cli.doctor_checks",
     "graphmem.cli.lazy_memory",
-    "graphmem.cli.render",
-    "graphmem.cli.render_admin",
-    "graphmem.cli.render_runs",
+    "graphmem.cli.views",
     "graphmem.graph_memory",
     "graphmem.models.openai_embedder",
     "graphmem.models.provider_model",
@@ -111,12 +109,17 @@ def start_script(
     return Fork(_run_python, [str(script), *arguments], environment, folder or Path.cwd())
 
 
+def start_python(arguments: Sequence[str], environment: Mapping[str, str], folder: Path, streams: Path) -> Fork:
+    """Start `python` with arguments, with its output to the files `out` and `err` of the folder `streams`."""
+    return Fork(_run_with_streams, arguments, environment, folder, str(streams), _run_python)
+
+
 def run_python(
     arguments: Sequence[str], environment: Mapping[str, str] = os.environ, folder: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run `python` with arguments to its end, and return what it wrote."""
     with tempfile.TemporaryDirectory() as streams:
-        process = Fork(_run_with_streams, arguments, environment, folder or Path.cwd(), streams, _run_python)
+        process = start_python(arguments, environment, folder or Path.cwd(), Path(streams))
         return subprocess.CompletedProcess(arguments, process.wait(240), *read_streams(streams))
 
 

@@ -99,7 +99,7 @@ async def local_server(**changes: Any) -> AsyncIterator[LocalServer]:
                 neo4j_uri=server.info.uri,
                 neo4j_password=SecretStr(server.info.password),
                 data_dir=Path(folder),
-                api_key=SecretStr(KEY),
+                admin_key=SecretStr(KEY),
                 nightly=False,
                 **changes,
             )

@@ -229,7 +229,7 @@ class Cluster:
                 "GRAPHMEM_PLACEMENTS": json.dumps({SECOND_GRAPH: {"uri": second.uri, "password": second.password}}),
                 "GRAPHMEM_JOBS_URL": self._postgres.url,
                 "GRAPHMEM_CACHE_URL": f"redis://127.0.0.1:{self._redis_port}",
-                "GRAPHMEM_API_KEY": self.key,
+                "GRAPHMEM_ADMIN_KEY": self.key,
                 "GRAPHMEM_RECEIPT_KEY": self.key,
                 "OPENAI_API_KEY": "key",
             },

@@ -59,7 +59,7 @@ class Deployment:
         """The environment of every process."""
         return base_environment(
             GRAPHMEM_DATA_DIR=str(self.data_dir),
-            GRAPHMEM_API_KEY=self.key,
+            GRAPHMEM_ADMIN_KEY=self.key,
             GRAPHMEM_NIGHTLY="false",
             OPENAI_API_KEY="key",
             OPENAI_BASE_URL=self._model_address,

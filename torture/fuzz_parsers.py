@@ -10,7 +10,7 @@ from typing import Any
 import hypothesis
 from hypothesis import given
 
-from graphmem.consolidation.statements import find_difference, split_statement
+from graphmem.consolidation.text_checks import find_changed_numbers, find_source_not_literal, split_statement
 from graphmem.context.preferences import extract_stated_preferences
 from graphmem.ingestion.llm_schemas import parse_local_date
 from graphmem.runtime.errors import InvalidInput
@@ -45,7 +45,8 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "date of a model": lambda text: parse_local_date(text, UTC),
     "preferences": extract_stated_preferences,
     "tokens of a statement": split_statement,
-    "words of a merge": lambda text: find_difference({"m": text, "n": text[::-1]}, text),
+    "sources of a merge": lambda text: find_source_not_literal({"m": text, "n": text[::-1]}, text),
+    "numbers of a merge": lambda text: find_changed_numbers({"m": text, "n": text[::-1]}, text),
 }
 """What reads text of a caller or a model, by name."""
 

@@ -2,46 +2,60 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from starlette.types import ASGIApp, Receive, Scope, Send
-
-from graphmem.app.bootstrap import Services
-from graphmem_api.problems import make_problem_response
+from graphmem.jobs.runner import JobWaiting
+from graphmem.runtime.errors import Unavailable
 
 RETRY_SECONDS = 1
 """Seconds after which a refused request may be sent again."""
 
-_LIMITED_PATHS = ("/v1/", "/_admin/")
-"""Paths whose requests count: not probes, which must answer under load, nor the streams of MCP and of models."""
+RESERVED_SHARE = 4
+"""One in so many places stays free of any single key, so that others are served beside a key that sends too much."""
 
 
-class AdmissionMiddleware:
-    """An ASGI middleware that answers 503 while `limit` requests are worked on; waiting for a job does not count."""
+class Admission:
+    """Counts the requests that are worked on; those that wait for a job do not count.
 
-    def __init__(self, app: ASGIApp, limit: int, services: Services) -> None:
-        self._app = app
+    A request takes one of `limit` places once its body has arrived: slow senders take none. One key may have requests
+    for most places only, and as many bodies on their way.
+    """
+
+    def __init__(self, limit: int, waiting: JobWaiting) -> None:
         self._limit = limit
-        self._services = services
+        self._limit_of_key = max(1, limit - limit // RESERVED_SHARE)
+        self._waiting = waiting
         self._in_progress = 0
+        self._by_key: Counter[str] = Counter()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve or refuse one request."""
-        if scope["type"] != "http" or not scope["path"].startswith(_LIMITED_PATHS):
-            await self._app(scope, receive, send)
-            return
-        if self._in_progress - self._services.waiting.count >= self._limit:
-            refusal = make_problem_response(
-                scope["path"],
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                "Unavailable",
-                "The server has too many requests in progress: send this one again after the seconds in `Retry-After`.",
-                headers={"Retry-After": str(RETRY_SECONDS)},
+    @contextmanager
+    def accepted(self, key_id: str) -> Iterator[None]:
+        """Count a request of a key from its headers to its response; raise Unavailable for one too many of the key."""
+        if self._by_key[key_id] - self._waiting.count >= self._limit_of_key:
+            raise Unavailable(
+                "This key has too many requests in progress: send this one again after the seconds in `Retry-After`.",
+                retry_after=RETRY_SECONDS,
             )
-            await refusal(scope, receive, send)
-            return
+        self._by_key[key_id] += 1
+        try:
+            yield
+        finally:
+            self._by_key[key_id] -= 1
+            if not self._by_key[key_id]:
+                del self._by_key[key_id]
+
+    @contextmanager
+    def worked_on(self) -> Iterator[None]:
+        """Count a request whose body has arrived; raise Unavailable while all places are taken."""
+        if self._in_progress - self._waiting.count >= self._limit:
+            raise Unavailable(
+                "The server has too many requests in progress: send this one again after the seconds in `Retry-After`.",
+                retry_after=RETRY_SECONDS,
+            )
         self._in_progress += 1
         try:
-            await self._app(scope, receive, send)
+            yield
         finally:
             self._in_progress -= 1

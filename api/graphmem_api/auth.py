@@ -51,7 +51,8 @@ async def authorize(
     request.state.caller = caller
     set_tenant(caller.tenant)
     if caller.role not in permission.value:
-        raise Forbidden(f"A key of role {caller.role.value} may not do this.")
+        permitted = " or ".join(role.value for role in KeyRole if role in permission.value)
+        raise Forbidden(f"A key of role {caller.role.value} may not do this: it takes one of role {permitted}.")
     if "user_id" in request.path_params:
         require_access(caller, request.path_params["user_id"])
     return caller

@@ -8,6 +8,7 @@ import httpx
 
 from graphmem.chats.answer_reader import PassingAnswer
 from graphmem.chats.upstream import CREDENTIAL_HEADERS
+from graphmem.tenants.tokens import KEY_PATTERN
 from graphmem_api import headers
 from graphmem_api.streamed_response import StreamedResponse
 
@@ -33,6 +34,14 @@ _OWN_PREFIXES = ("x-graphmem-", "x-forwarded-")
 
 class BrokenAnswer(Exception):
     """A provider ended its connection in the middle of an answer."""
+
+
+def holds_graphmem_key(value: str, own_key: str) -> bool:
+    """Return whether the value of a header or a parameter holds a graphmem key, which no provider may get.
+
+    `own_key` is the key that the request was accepted with, which need not look like one.
+    """
+    return bool(own_key and own_key in value) or KEY_PATTERN.search(value) is not None
 
 
 def forwarded_request_headers(received: Mapping[str, str]) -> dict[str, str]:
@@ -79,6 +88,8 @@ async def _relay(response: httpx.Response, passing: PassingAnswer | None) -> Asy
                 passing.feed(data)
             yield data
     except httpx.HTTPError as error:
+        if passing:
+            passing.end(is_broken=True)
         raise BrokenAnswer(str(error) or type(error).__name__) from error
     finally:
         if passing:

@@ -12,6 +12,7 @@ from graphmem.tenants.owners import MAX_USER_ID_LENGTH
 from graphmem_api import headers
 from graphmem_api.openapi_schemas import add_problem_schemas, problem_schema, require_sent_fields
 from graphmem_api.openapi_texts import add_texts
+from graphmem_api.problems import protocol_prefix
 
 Responses = dict[int | str, dict[str, Any]]
 """Responses of a route by status, as FastAPI takes them."""
@@ -28,6 +29,17 @@ _COMMON_PROBLEMS = {
     422: "The input cannot be used.",
     429: "Too many requests.",
     503: UNAVAILABLE_DESCRIPTION,
+}
+_PROTOCOL_ERROR = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["message", "type"],
+            "properties": {"message": {"type": "string"}, "type": {"type": "string"}},
+        }
+    },
 }
 _RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
 _USER_ID = {
@@ -92,6 +104,16 @@ def add_common_docs(path: str, options: dict[str, Any], *, is_write: bool) -> di
     return {**options, "responses": {**responses, **(options.get("responses") or {})}, "openapi_extra": extra}
 
 
+def _describe_protocol_errors(paths: dict[str, Any]) -> None:
+    """Describe the errors of routes below `/openai` and `/anthropic`, which have the shape of these protocols."""
+    for path, operations in paths.items():
+        if protocol_prefix(path):
+            for operation in operations.values():
+                for response in operation["responses"].values():
+                    if PROBLEM_MEDIA_TYPE in response.get("content", {}):
+                        response["content"] = {"application/json": {"schema": _PROTOCOL_ERROR}}
+
+
 def install_openapi(app: FastAPI) -> None:
     """Add the shared schemas and the security scheme to the OpenAPI document of an application."""
 
@@ -109,6 +131,7 @@ def install_openapi(app: FastAPI) -> None:
             components = schema.setdefault("components", {})
             add_problem_schemas(components.setdefault("schemas", {}))
             require_sent_fields(schema)
+            _describe_protocol_errors(schema["paths"])
             components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
             add_texts(schema)
             app.openapi_schema = schema

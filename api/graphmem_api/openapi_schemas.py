@@ -14,6 +14,7 @@ _SOMETIMES_SENT = {
     ("MemorySource", "speaker"),
     ("MemorySource", "trusted_as"),
     ("Message", "sent_as"),
+    ("MessagesAccepted", "skipped"),
     ("Memory", "derived_from"),
     ("MemoryVersion", "derived_from"),
     ("ContextResponse", "profiles"),

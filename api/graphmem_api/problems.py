@@ -12,7 +12,31 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from graphmem.runtime.errors import GraphmemError, InvalidInput, NotFound
-from graphmem.runtime.validation import PROBLEM_MEDIA_TYPE, problem_document, problem_headers, to_field_errors
+from graphmem.runtime.validation import (
+    MAX_REPORTED_ERRORS,
+    PROBLEM_MEDIA_TYPE,
+    count_errors,
+    problem_document,
+    problem_headers,
+    to_field_errors,
+)
+
+OPENAI_PREFIX, ANTHROPIC_PREFIX = "/openai", "/anthropic"
+"""The paths below which errors have the shape of a provider's protocol, which its clients print."""
+
+_ERROR_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+}
+"""Types of errors by status, as both protocols name them."""
+
+_BASE_URLS = {
+    OPENAI_PREFIX: "There is no such route: the base URL of OpenAI clients ends with /openai/v1.",
+    ANTHROPIC_PREFIX: "There is no such route: the base URL of Anthropic clients ends with /anthropic.",
+}
 
 _DETAIL_BY_STATUS = {
     404: "There is no such route: see /docs.",
@@ -29,22 +53,46 @@ def make_problem_response(
     errors: Sequence[Mapping[str, Any]] = (),
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """Return a problem document as a response to a request to `path`."""
+    """Return a problem document as a response to a request to `path`, or the error of the protocol spoken there."""
     document = problem_document(path, status, title, detail, errors)
+    if prefix := protocol_prefix(path):
+        return JSONResponse(_protocol_error(prefix, document), status, headers=dict(headers or {}))
     return JSONResponse(document, status, headers=dict(headers or {}), media_type=PROBLEM_MEDIA_TYPE)
+
+
+def protocol_prefix(path: str) -> str | None:
+    """Return the prefix of a path whose errors have the shape of a provider's protocol; None for any other path."""
+    return next((prefix for prefix in _BASE_URLS if path == prefix or path.startswith(f"{prefix}/")), None)
+
+
+def _protocol_error(prefix: str, problem: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a problem as an error of OpenAI's or Anthropic's API, with all that it says in the message."""
+    status = problem["status"]
+    places = (
+        f"{' '.join(str(part) for part in error['loc'])} {error['msg']}".strip() for error in problem.get("errors", ())
+    )
+    message = " ".join([problem["detail"], *(f"({place})" for place in places)])
+    if prefix == ANTHROPIC_PREFIX:
+        kind = _ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
+        return {"type": "error", "error": {"type": kind, "message": message}}
+    kind = _ERROR_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    code = problem["title"].lower().replace(" ", "_")
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
 def respond_to_error(request: Request, error: Exception) -> Response:
     """Return the problem document of an expected error; raise any other error again."""
     if isinstance(error, RequestValidationError):
+        details = error.errors()
         errors = [
             field_error
-            for detail in error.errors()
+            for detail in details[:MAX_REPORTED_ERRORS]
             for field_error in to_field_errors(
                 [{**detail, "loc": detail["loc"][1:]}], detail["loc"][:1], _model_of(request, detail["loc"][:1])
             )
         ]
-        error = InvalidInput("The request cannot be used: see the list of errors.", errors=errors)
+        more = count_errors(len(details))
+        error = InvalidInput(f"The request cannot be used: see the list of errors.{more}", errors=errors)
     if isinstance(error, GraphmemError):
         return make_problem_response(
             _path_of(request, hide_id=isinstance(error, NotFound)),
@@ -57,6 +105,8 @@ def respond_to_error(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         phrase = HTTPStatus(error.status_code).phrase
         detail = _DETAIL_BY_STATUS.get(error.status_code, f"{phrase}.")
+        if error.status_code == HTTPStatus.NOT_FOUND:
+            detail = _BASE_URLS.get(protocol_prefix(request.scope["path"]) or "", detail)
         return make_problem_response(
             _path_of(request), error.status_code, phrase.capitalize(), detail, headers=error.headers
         )

@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import re
+import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
@@ -34,15 +35,18 @@ _UNREAD = object()
 
 
 class StrictRequest(Request):
-    """A request whose body has at most `max_bytes` bytes and whose JSON is strict.
+    """A request whose body has at most `max_bytes` bytes and `max_fields` fields, and whose JSON is strict.
 
     Strict JSON is UTF-8 with finite numbers, integers of 64 bits and few levels. NUL characters and lone surrogates
     are refused unless `allow_unstorable_text`: search queries may hold them, since they are cleaned and never stored.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, *, max_bytes: int, allow_unstorable_text: bool) -> None:
+    def __init__(
+        self, scope: Scope, receive: Receive, *, max_bytes: int, max_fields: int, allow_unstorable_text: bool
+    ) -> None:
         super().__init__(scope, receive)
         self._max_bytes = max_bytes
+        self._max_fields = max_fields
         self._allow_unstorable_text = allow_unstorable_text
         self._bounded_body: bytes | None = None
         self._strict_json: Any = _UNREAD
@@ -57,11 +61,11 @@ class StrictRequest(Request):
         """Return the value of the body; raise InvalidInput when it is not strict JSON."""
         if self._strict_json is _UNREAD:
             body = await self.body()
-            allow = self._allow_unstorable_text
+            limits: Any = {"max_fields": self._max_fields, "allow_unstorable_text": self._allow_unstorable_text}
             if len(body) > _THREADED_PARSE_BYTES:
-                self._strict_json = await asyncio.to_thread(parse_json, body, allow_unstorable_text=allow)
+                self._strict_json = await asyncio.to_thread(parse_json, body, **limits)
             else:
-                self._strict_json = parse_json(body, allow_unstorable_text=allow)
+                self._strict_json = parse_json(body, **limits)
         return self._strict_json
 
     async def _read(self) -> bytes:
@@ -88,7 +92,7 @@ class StrictRequest(Request):
                     size += 0 if "content-length" in self.headers else len(chunk)
 
 
-def parse_json(body: bytes, *, allow_unstorable_text: bool = False) -> Any:
+def parse_json(body: bytes, *, max_fields: int = sys.maxsize, allow_unstorable_text: bool = False) -> Any:
     """Return the value of a JSON text; raise InvalidInput when it is not strict JSON."""
     try:
         value = json.loads(
@@ -102,6 +106,8 @@ def parse_json(body: bytes, *, allow_unstorable_text: bool = False) -> Any:
         raise _too_deep() from error
     if body.count(b"[") + body.count(b"{") > MAX_JSON_DEPTH:
         _check_depth(value)
+    if body.count(b":") > max_fields and _count_fields(value) > max_fields:
+        raise _invalid_body(f"The body has more than {max_fields} fields.", "has too many fields")
     if not allow_unstorable_text and _UNSTORABLE_ESCAPE.search(body) and _has_unstorable_text(value):
         raise _invalid_body(
             "The body holds a NUL character or a lone surrogate, which is not text.",
@@ -119,6 +125,14 @@ def _child_values(level: list[Any]) -> list[Any]:
         elif isinstance(value, list):
             children.extend(value)
     return children
+
+
+def _count_fields(value: Any) -> int:
+    count, level = 0, [value]
+    while level:
+        count += sum(len(item) for item in level if isinstance(item, dict))
+        level = _child_values(level)
+    return count
 
 
 def _check_depth(value: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fastapi import Request
@@ -18,6 +18,7 @@ from graphmem.tenants.access import ApiKey
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner, group_key
 from graphmem_api import headers
+from graphmem_api.admission import Admission
 from graphmem_api.auth import IN_PROCESS_CALLER, Permission, authorize, read_bearer_token
 from graphmem_api.dependencies import set_idempotent_request
 from graphmem_api.idempotency import IdempotentResponder, fingerprint, read_idempotency_key
@@ -48,6 +49,9 @@ class AuthenticatedRoute(APIRoute):
     database_seconds: ClassVar[float] = 30.0
     """Seconds that the database may work for one request; one that does not answer at all is given up much sooner."""
 
+    max_fields: ClassVar[int] = 50_000
+    """Most fields of all objects of a body together; more would cost seconds before they are refused."""
+
     outage_seconds: ClassVar[float] = 0.0
     """Seconds for which a key that was valid is accepted while the database is unavailable."""
 
@@ -68,17 +72,27 @@ class AuthenticatedRoute(APIRoute):
                 max_bytes=sys.maxsize
                 if IN_PROCESS_CALLER in received.scope
                 else self.max_body_bytes(received.app.state.settings),
+                max_fields=sys.maxsize if IN_PROCESS_CALLER in received.scope else self.max_fields,
                 allow_unstorable_text=not self.is_write,
             )
-            with limit_database_time(self.database_seconds):
+            with limit_database_time(self.database_seconds), ExitStack() as counted:
                 caller = await authorize(request, self.permission, self.read_token, outage_seconds=self.outage_seconds)
+                admission = self._admission_of(request)
+                if admission:
+                    counted.enter_context(admission.accepted(caller.id))
                 body = await self._read_body(request)
+                if admission:
+                    counted.enter_context(admission.worked_on())
                 key = read_idempotency_key(request) if self.is_write else None
                 if key is None:
                     return await handle(request)
                 return await self._run_idempotently(request, caller, key, body, handle)
 
         return handle_authorized
+
+    def _admission_of(self, request: Request) -> Admission | None:
+        """Return what counts the requests in progress; None for calls from this process, which are not limited."""
+        return None if IN_PROCESS_CALLER in request.scope else request.app.state.admission
 
     @staticmethod
     def read_token(request: Request) -> str:
@@ -178,6 +192,8 @@ class ImportRoute(WriteRoute):
 
     database_seconds = LONG_DATABASE_SECONDS
 
+    max_fields = sys.maxsize
+
     @staticmethod
     def max_body_bytes(settings: Settings) -> int:
         """Return the size limit of imports, in bytes."""
@@ -226,7 +242,12 @@ class ChatRoute(AuthenticatedRoute):
     """Passes a call on to a provider of models; the key may be where clients of providers send theirs."""
 
     permission = Permission.WRITE
+    max_fields = sys.maxsize  # bodies of others, of which graphmem reads a few fields
     outage_seconds = 3600.0  # the call goes on without memory
+
+    def _admission_of(self, request: Request) -> Admission | None:
+        """Return None: the answers of models take long, and cost this server little."""
+        return None
 
     @staticmethod
     def read_token(request: Request) -> str:

@@ -12,7 +12,7 @@ from limits import parse
 from graphmem.app.bootstrap import Services
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.rate_limit import RateLimit
-from graphmem_api.admission import AdmissionMiddleware
+from graphmem_api.admission import Admission
 from graphmem_api.middleware import RequestMiddleware
 from graphmem_api.problems import add_exception_handlers
 from graphmem_api.routes import health
@@ -46,8 +46,8 @@ def add_protected_routes(
     app.state.local_secret = local_secret
     rate = parse(settings.rate_limit) if settings.rate_limit else None
     app.state.rate_limit = RateLimit(rate, f"The limit of this key is {rate}", settings.cache_url)
+    app.state.admission = Admission(settings.max_requests, services.waiting)
     app.add_middleware(BodyDeadlineMiddleware, seconds=settings.body_timeout)
-    app.add_middleware(AdmissionMiddleware, limit=settings.max_requests, services=services)
     app.add_middleware(RequestMiddleware)
     add_routes(app, services, settings, routers)
 

@@ -54,7 +54,7 @@ WITH r.group_id AS group_id, r.memory_id AS id
 // The active hash of a version is not that of its statement, or the version is no longer believed.
 // Fix: Correct the memory with PATCH: its next version gets the right hash.
 MATCH (s)-[r:RELATES_TO]->()
-WHERE r.active_hash IS NOT NULL AND (r.expired_at IS NOT NULL OR r.active_hash <> r.content_hash + ':' + s.uuid)
+WHERE r.active_hash IS NOT NULL AND (r.expired_at IS NOT NULL OR NOT r.active_hash STARTS WITH r.content_hash + ':' + s.uuid + ':')
 WITH r.group_id AS group_id, r.memory_id AS id
 {{violation}}
 
@@ -63,9 +63,9 @@ WITH r.group_id AS group_id, r.memory_id AS id
 // Fix: Delete all but one of them.
 MATCH (s:Entity)
 CALL (s) {
-  MATCH (s)-[r:RELATES_TO]->()
+  MATCH (s)-[r:RELATES_TO]->(o)
   WHERE r.expired_at IS NULL AND r.valid_from <= datetime() AND r.valid_to > datetime()
-  WITH r.content_hash AS statement, collect(r.memory_id) AS ids
+  WITH r.content_hash AS statement, r.name AS predicate, o AS object, collect(r.memory_id) AS ids
   WHERE size(ids) > 1
   UNWIND ids AS id
   RETURN id
@@ -78,9 +78,9 @@ WITH s.group_id AS group_id, id
 // Fix: Delete the wrong values, or set when they ended (`invalid_at`).
 MATCH (s:Entity)
 CALL (s) {
-  MATCH (s)-[r:RELATES_TO]->()
+  MATCH (s)-[r:RELATES_TO]->(o)
   WHERE r.single_valued AND r.expired_at IS NULL AND r.valid_from <= datetime() AND r.valid_to > datetime()
-  WITH r.name AS predicate, count(DISTINCT r.content_hash) AS values, collect(r.memory_id) AS ids
+  WITH r.name AS predicate, count(DISTINCT r.content_hash + o.uuid) AS values, collect(r.memory_id) AS ids
   WHERE values > 1
   UNWIND ids AS id
   RETURN id

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from graphmem.app.components import Components, RetrievalComponents, open_components, opening_patience
+from graphmem.app.components import Components, RetrievalComponents, open_components
 from graphmem.app.consolidation import ConsolidationComponents
 from graphmem.app.health import ReadinessCheck, StorageMeter, Sweep, attempt
 from graphmem.app.warm_up import WarmUp
@@ -234,7 +234,10 @@ class Services:
         components, settings = self.components, self.settings
         graph, policy, clock = components.graph, components.policy, components.clock
         self.keys = KeyService(
-            KeyStore(components.home, graph), clock, settings.api_key, max_failures_per_minute=settings.max_unknown_keys
+            KeyStore(components.home, graph),
+            clock,
+            settings.admin_key,
+            max_failures_per_minute=settings.max_unknown_keys,
         )
         self.rights = retrieval.rights
         self.spaces = SpaceService(SpaceStore(graph, components.home), policy, clock)
@@ -290,8 +293,7 @@ class Services:
 
                     await jobs.start_worker(build_job_handlers(services, consolidation))
                 if not demo:
-                    async with opening_patience(components.graph, settings):
-                        await attempt(partial(everywhere, services.inbox.requeue_unread))
+                    await attempt(partial(everywhere, services.inbox.requeue_unread))
                 if worker and not demo:
                     sweep.start()
                     if settings.webhook_delivery:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
@@ -44,11 +45,8 @@ from graphmem.tenants.idempotency import IdempotencyStore
 from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.rights import Rights
 
-OWN_DATABASE_SECONDS = 180.0
-"""Seconds in which the embedded Neo4j must answer while it is opened; when it ends, opening fails at once."""
-
-OTHER_DATABASE_SECONDS = 30.0
-"""Seconds in which a Neo4j of the user must answer while it is opened."""
+if TYPE_CHECKING:
+    from graphmem.neo4j.embedded.server import EmbeddedNeo4j
 
 log = logging.getLogger(__name__)
 
@@ -86,25 +84,8 @@ async def running_database(settings: Settings, progress: StartProgress | None = 
     if settings.neo4j_uri:
         yield settings
         return
-    from graphmem.neo4j.embedded.server import EmbeddedNeo4j
-
-    async with await EmbeddedNeo4j.start_or_join(
-        settings.data_dir,
-        settings.cache_dir,
-        bolt_port=settings.bolt_port,
-        http_port=settings.http_port,
-        mirror=settings.jar_mirror,
-        progress=progress,
-    ) as server:
-        info = server.info
-        yield settings.model_copy(
-            update={
-                "neo4j_uri": info.uri,
-                "neo4j_user": info.user,
-                "neo4j_password": SecretStr(info.password),
-                "neo4j_database": "neo4j",
-            }
-        )
+    async with await _embedded_server(settings, progress) as server:
+        yield _settings_of(server, settings)
 
 
 @asynccontextmanager
@@ -114,20 +95,42 @@ async def open_graph(settings: Settings, progress: StartProgress | None = None) 
     Raises ConfigurationError or DatabaseUnavailable with what to do.
     """
     progress = progress or StartProgress()
-    async with running_database(settings, progress) as found:
+    async with nullcontext() if settings.neo4j_uri else await _embedded_server(settings, progress) as server:
+        found = _settings_of(server, settings) if server else settings
         password = found.neo4j_password.get_secret_value() if found.neo4j_password else ""
-        graph = Graph(str(found.neo4j_uri), found.neo4j_user, password, found.neo4j_database)
+        is_running = server.is_running if server else None
+        graph = Graph(str(found.neo4j_uri), found.neo4j_user, password, found.neo4j_database, is_running=is_running)
         try:
-            async with opening_patience(graph, settings), progress.waiting_for("waiting for Neo4j to answer"):
+            async with progress.waiting_for("waiting for Neo4j to answer"):
                 await graph.verify_connectivity()
             yield graph
         finally:
             await graph.close()
 
 
-def opening_patience(graph: Graph, settings: Settings) -> AbstractAsyncContextManager[None]:
-    """Return a block in which the database is opened: the first answers of one that has just started take long."""
-    return graph.patience(OTHER_DATABASE_SECONDS if settings.neo4j_uri else OWN_DATABASE_SECONDS)
+async def _embedded_server(settings: Settings, progress: StartProgress | None) -> EmbeddedNeo4j:
+    from graphmem.neo4j.embedded.server import EmbeddedNeo4j
+
+    return await EmbeddedNeo4j.start_or_join(
+        settings.data_dir,
+        settings.cache_dir,
+        bolt_port=settings.bolt_port,
+        http_port=settings.http_port,
+        mirror=settings.jar_mirror,
+        progress=progress,
+    )
+
+
+def _settings_of(server: EmbeddedNeo4j, settings: Settings) -> Settings:
+    info = server.info
+    return settings.model_copy(
+        update={
+            "neo4j_uri": info.uri,
+            "neo4j_user": info.user,
+            "neo4j_password": SecretStr(info.password),
+            "neo4j_database": "neo4j",
+        }
+    )
 
 
 @asynccontextmanager
@@ -152,10 +155,7 @@ async def open_components(
             model = await stack.enter_async_context(_open_model(settings))
         progress = progress or StartProgress()
         graph = await stack.enter_async_context(open_graph(settings, progress))
-        async with (
-            opening_patience(graph, settings),
-            progress.waiting_for("loading the embedding model and preparing the database"),
-        ):
+        async with progress.waiting_for("loading the embedding model and preparing the database"):
             if embedder is not None:
                 await _check_model(graph, embedder)
             embedder = embedder or await _open_recorded_embedder(

@@ -11,10 +11,10 @@ from graphmem.app.consolidation import ConsolidationComponents
 from graphmem.changes.webhooks import WEBHOOK_JOB
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.consolidation_job import ConsolidationJob
-from graphmem.consolidation.jobs import CONSOLIDATION_JOB, NIGHTLY_STAGE_JOB
 from graphmem.consolidation.maintenance import ARCHIVE_JOB, MAINTENANCE_JOB, MaintenanceJob, MaintenanceTasks
 from graphmem.consolidation.profiles import ProfileWriter
 from graphmem.consolidation.run_store import RunStore
+from graphmem.consolidation.service import CONSOLIDATION_JOB, NIGHT_JOB
 from graphmem.context.learning import OBSERVATION_JOB, ContextLearner, queue_observation
 from graphmem.context.usage import ContextUsage
 from graphmem.ingestion.extraction_job import ExtractionJob
@@ -104,7 +104,7 @@ def build_job_handlers(services: Services, consolidation: ConsolidationComponent
         JobHandler(CLOSING_JOB, summaries.close),
         JobHandler(OBSERVATION_JOB, services.learner.handle_observation_job),
         JobHandler(CONSOLIDATION_JOB, consolidation_job.handle),
-        JobHandler(NIGHTLY_STAGE_JOB, consolidation_job.handle_nightly_stage),
+        JobHandler(NIGHT_JOB, consolidation_job.handle_night),
         JobHandler(MAINTENANCE_JOB, maintenance.handle),
         JobHandler(ARCHIVE_JOB, maintenance.handle_archive),
         JobHandler(WEBHOOK_JOB, services.webhook_delivery.handle),

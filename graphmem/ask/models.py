@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.context.models import DEFAULT_TOKEN_BUDGET, MAX_QUESTION_LENGTH, ContextRequest
 from graphmem.models.receipt import Receipt
-from graphmem.runtime.field_types import Id, NonBlankText
+from graphmem.runtime.field_types import NonBlankText, SessionId
 from graphmem.runtime.times import Instant
 from graphmem.tenants.spaces import SPACES_FIELD, SpaceId, SpaceSelection
 from graphmem.tenants.trust import StatedKind
@@ -29,7 +29,7 @@ class AskRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     question: NonBlankText = Field(max_length=MAX_QUESTION_LENGTH)
-    session_id: Id | None = None
+    session_id: SessionId | None = None
     token_budget: int = Field(DEFAULT_TOKEN_BUDGET, ge=1, le=100_000)
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None

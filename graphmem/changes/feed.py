@@ -9,10 +9,9 @@ from typing import Any
 from graphmem.changes.models import ChangeKind, ChangesQuery, MemoryChange, classify_version
 from graphmem.memories import snapshot_store
 from graphmem.memories.entity_store import EntityStore
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_from_image, fact_from_row, memory_from_fact
+from graphmem.memories.fact import Fact, fact_from_row, memory_from_fact
 from graphmem.memories.saving import entity_ids_of
-from graphmem.memories.snapshot import ElementKind
+from graphmem.memories.snapshot import ElementKind, fact_from_image
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.paging import TIME_CURSOR, Page, take_page

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from graphmem.memories.end_reasons import MERGED_REASON, REVERTED_REASON
 from graphmem.memories.fact import Fact
+from graphmem.memories.ledger import MERGED_REASON, REVERTED_REASON
 from graphmem.memories.memory import Memory
 from graphmem.runtime.field_types import Id, deduplicate
 from graphmem.runtime.paging import PageQuery
@@ -83,6 +83,9 @@ MAX_WEBHOOKS = 20
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+"""The only IPv6 addresses that are assigned to hosts of the public internet."""
+
 
 def _check_url(url: str) -> str:
     parts = urlsplit(url)
@@ -144,6 +147,8 @@ class Webhook(BaseModel):
     failing_since: datetime | None
     disabled_at: datetime | None
     disabled_reason: str | None
+    skipped: int = Field(0, description="Number of changes that could not be sent and were left out.")
+    last_skipped: str | None = Field(None, description="The id of the last change that was left out, and why.")
 
 
 class CreatedWebhook(Webhook):
@@ -210,4 +215,6 @@ def is_public_address(address: str) -> bool:
             inner = IPv4Address(int(ip) & 0xFFFFFFFF)
         if inner is not None:
             return is_public_address(str(inner))
+        if ip not in _GLOBAL_UNICAST:
+            return False
     return ip.is_global and not ip.is_multicast

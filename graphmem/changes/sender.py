@@ -6,14 +6,19 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import re
 import socket
 import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import httpcore
 
 from graphmem.changes.models import decode_secret, is_public_address
+
+_NUMBER = re.compile(r"\d+|0x[0-9a-f]*")
+"""The last label of a host that is an address, if any, in one of the spellings that resolvers accept."""
 
 TIMEOUT_SECONDS = 15.0
 """Seconds for one delivery in total."""
@@ -44,8 +49,40 @@ class DeliveryFailed(Exception):
         self.status = status
 
 
-class _ForbiddenAddress(Exception):
-    """A host resolves to an address that webhooks must not reach."""
+class DeliveryImpossible(Exception):
+    """A change cannot be sent to any receiver, such as one whose id does not fit into a header."""
+
+
+class ForbiddenAddress(Exception):
+    """A webhook must not reach an address; the text says why."""
+
+
+async def find_public_addresses(url: str) -> list[str]:
+    """Return the addresses of the host of a URL; raise ForbiddenAddress unless it is https and all are public.
+
+    Raises OSError when the name cannot be resolved.
+    """
+    parts = urlsplit(url)
+    if not url.startswith("https://"):
+        raise ForbiddenAddress("must begin with https://")
+    return await resolve_public(parts.hostname or "", parts.port or 443)
+
+
+async def resolve_public(host: str, port: int) -> list[str]:
+    """Return the addresses of a host; raise ForbiddenAddress unless all are public, OSError when there are none."""
+    name = host.rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        raise ForbiddenAddress("must be public")
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        if _NUMBER.fullmatch(name.rpartition(".")[2]):
+            raise ForbiddenAddress("must be an IP address or a name") from None
+        raise OSError("the host name cannot be resolved") from None
+    addresses = list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found))
+    if not all(map(is_public_address, addresses)):
+        raise ForbiddenAddress("must be public")
+    return addresses
 
 
 class PublicNetwork(httpcore.AsyncNetworkBackend):
@@ -65,15 +102,12 @@ class PublicNetwork(httpcore.AsyncNetworkBackend):
         """Resolve a host, check every address, and connect to the first one that answers."""
         try:
             async with asyncio.timeout(timeout):
-                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                addresses = await resolve_public(host, port)
         except TimeoutError as error:
             raise httpcore.ConnectTimeout("the host name could not be resolved in time") from error
         except OSError as error:
             raise httpcore.ConnectError("the host name cannot be resolved") from error
-        addresses = [str(entry[4][0]).partition("%")[0] for entry in found]
-        if not addresses or not all(map(is_public_address, addresses)):
-            raise _ForbiddenAddress
-        *others, last = dict.fromkeys(addresses)
+        *others, last = addresses
         for address in others:
             try:
                 return await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
@@ -88,7 +122,7 @@ class PublicNetwork(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         """Refuse to connect."""
-        raise _ForbiddenAddress
+        raise ForbiddenAddress("must be public")
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -120,16 +154,23 @@ class WebhookSender:
         )
 
     async def send(self, delivery: Delivery) -> int:
-        """Send a delivery and return its status, which is a success; raise DeliveryFailed otherwise."""
+        """Send a delivery and return its status, which is a success; raise DeliveryFailed otherwise.
+
+        Raises DeliveryImpossible for one that no receiver could get.
+        """
         if not self._allow_private and not delivery.url.startswith("https://"):
             raise DeliveryFailed("the address is not https")
+        if not (delivery.event_id.isascii() and delivery.event_id.isprintable()):
+            raise DeliveryImpossible("its id does not fit into a header")
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
                 status = await self._post(delivery)
         except TimeoutError:
             raise DeliveryFailed(f"no response within {TIMEOUT_SECONDS:.0f} seconds") from None
-        except _ForbiddenAddress:
+        except ForbiddenAddress:
             raise DeliveryFailed("the host does not have a public address") from None
+        except httpcore.LocalProtocolError:
+            raise DeliveryImpossible("no request can hold it") from None
         except httpcore.TimeoutException:
             raise DeliveryFailed("the receiver did not answer in time") from None
         except (httpcore.NetworkError, httpcore.ProtocolError, OSError, ssl.SSLError) as error:

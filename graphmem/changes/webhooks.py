@@ -8,9 +8,7 @@ import uuid
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
 
 import structlog
 
@@ -24,11 +22,18 @@ from graphmem.changes.models import (
     WebhookIn,
     WebhookStatus,
     generate_secret,
-    is_public_address,
     is_wanted,
     make_event,
 )
-from graphmem.changes.sender import Delivery, DeliveryFailed, WebhookSender
+from graphmem.changes.sender import (
+    CONNECT_SECONDS,
+    Delivery,
+    DeliveryFailed,
+    DeliveryImpossible,
+    ForbiddenAddress,
+    WebhookSender,
+    find_public_addresses,
+)
 from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import SYSTEM_PARTITION, JobKind, JobPayload, JobWaits, Steps
 from graphmem.jobs.runner import JobRunner
@@ -163,6 +168,10 @@ class WebhookStore:
         )
         return (rows[0]["failing_since"], rows[0]["failures"]) if rows else (now, 1)
 
+    async def record_skipped(self, webhook_id: str, reason: str) -> None:
+        """Store that a change was left out because it cannot be sent."""
+        await self._graph.execute("webhooks.record_skipped", webhook_id=webhook_id, reason=reason)
+
     async def record_complete(self, webhook_id: str, checked_at: datetime) -> None:
         """Store that everything written before a time was delivered."""
         await self._graph.execute("webhooks.record_complete", webhook_id=webhook_id, checked_at=checked_at)
@@ -176,9 +185,10 @@ def _webhook_from_row(row: Row) -> StoredWebhook:
     stored: dict[str, Any] = row["webhook"]
     kinds = stored.get("kinds")
     view = Webhook(
-        **{name: stored.get(name) for name in Webhook.model_fields if name not in ("kinds", "status")},
+        **{name: stored.get(name) for name in Webhook.model_fields if name not in ("kinds", "status", "skipped")},
         kinds=None if kinds is None else [ChangeKind(kind) for kind in kinds],
         status=_status_of(stored),
+        skipped=stored.get("skipped", 0),
     )
     return StoredWebhook(view, stored["tenant"], stored["secret"], stored["checked_at"])
 
@@ -377,9 +387,13 @@ class _Pass:
         if is_wanted(change, self._webhook.view.kinds):
             now = self._clock()
             body = make_event(user.owner, change).model_dump_json().encode()
-            status = await self._sender.send(
-                Delivery(self._webhook.view.url, self._webhook.secret, change.id, int(now.timestamp()), body)
-            )
+            delivery = Delivery(self._webhook.view.url, self._webhook.secret, change.id, int(now.timestamp()), body)
+            try:
+                status = await self._sender.send(delivery)
+            except DeliveryImpossible as error:
+                _log.warning("a change is not delivered", webhook_id=self._webhook.id, change_id=change.id)
+                await self._store.record_skipped(self._webhook.id, f"{change.id!r}: {error}")
+                now = None
         position = WebhookPosition(change.at, change.id, delivered_at=now, status=status)
         return await self._store.advance(self._webhook.id, user, position)
 
@@ -403,11 +417,8 @@ class WebhookService:
         Raises InvalidInput for an address that deliveries must not reach, Conflict when there are too many.
         """
         tenant = Owner(tenant, "").tenant
-        if not self._allow_private and (problem := _find_address_problem(request.url)):
-            raise InvalidInput(
-                f"The webhook's address {problem}; for development, set GRAPHMEM_WEBHOOK_ALLOW_PRIVATE=true.",
-                errors=[{"loc": ["url"], "msg": problem}],
-            )
+        if not self._allow_private:
+            await _check_address(request.url)
         if len(await self._store.list_of_tenant(tenant)) >= MAX_WEBHOOKS:
             raise Conflict(f"A tenant has at most {MAX_WEBHOOKS} webhooks: delete one first.")
         now = self._clock()
@@ -442,13 +453,15 @@ class WebhookService:
         await self._jobs.forget(webhook_partition(webhook_id))
 
 
-def _find_address_problem(url: str) -> str | None:
-    """Return why deliveries must not go to an address, as far as it shows; names are resolved when one is sent."""
-    parts = urlsplit(url)
-    if parts.scheme != "https":
-        return "must begin with https://"
+async def _check_address(url: str) -> None:
+    """Raise InvalidInput for an address that deliveries must not reach; a name that is unknown now may be added."""
     try:
-        is_public = is_public_address(str(ip_address(parts.hostname or "")))
-    except ValueError:
-        is_public = parts.hostname != "localhost"
-    return None if is_public else "must be public"
+        async with asyncio.timeout(CONNECT_SECONDS):
+            await find_public_addresses(url)
+    except ForbiddenAddress as problem:
+        raise InvalidInput(
+            f"The webhook's address {problem}; for development, set GRAPHMEM_WEBHOOK_ALLOW_PRIVATE=true.",
+            errors=[{"loc": ["url"], "msg": str(problem)}],
+        ) from None
+    except OSError:  # a TimeoutError is one
+        return

@@ -8,6 +8,7 @@ from typing import Any
 
 from graphmem.chats.failures import ChatFailure, ChatFailures
 from graphmem.chats.protocol import ChatAnswer, ChatProtocol
+from graphmem.text.added_texts import without_thoughts
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 """Bytes of an answer that are read; a longer one is passed on and not stored."""
@@ -25,6 +26,11 @@ class AnswerReader:
         self._unread = bytearray()
         self._size = 0
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the provider has said that the answer ends."""
+        return self._answer.is_complete
+
     def feed(self, data: bytes) -> None:
         """Read the next bytes."""
         self._size += len(data)
@@ -38,19 +44,29 @@ class AnswerReader:
             for line in lines:
                 self._read_line(bytes(line))
 
-    def finish(self) -> ChatAnswer | None:
-        """Return the answer; None for one that broke off, cannot be read or is too long."""
+    def finish(self, *, is_broken: bool = False) -> ChatAnswer | None:
+        """Return the answer, without the thoughts of the model; None for one that cannot be read or is too long.
+
+        A stream need not say that it ends: servers leave the reason to finish out, and callers stop reading. What was
+        read is the answer, unless the connection broke (`is_broken`) or the provider reported an error.
+        """
         if self._size > MAX_ANSWER_BYTES:
             return None
+        answer = self._answer
         if not self._is_stream:
             body = _parse_object(bytes(self._unread))
-            self._answer = self._protocol.read_answer(body) if body else self._answer
-        return self._answer if self._answer.is_complete else None
+            answer = self._protocol.read_answer(body) if body else answer
+        elif self._unread:
+            self._read_line(bytes(self._unread))  # the last line of a stream may lack its end
+        answer.text = without_thoughts(answer.text)
+        ended = answer.is_complete or (self._is_stream and not is_broken and bool(answer.text))
+        return answer if ended and not answer.has_failed else None
 
     def _read_line(self, line: bytes) -> None:
         """Read a line of the stream: each event of these protocols has its JSON in one line."""
         field, _, value = line.rstrip(b"\r").partition(b":")
         if field == b"data" and (event := _parse_object(value)):
+            self._answer.has_failed |= bool(event.get("error"))
             self._protocol.read_event(event, self._answer)
 
 
@@ -75,6 +91,11 @@ class PassingAnswer:
         self._failures = failures
         self._on_answer: Callable[[ChatAnswer | None], None] | None = on_answer
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the provider has said that the answer ends."""
+        return self._reader is not None and self._reader.is_complete
+
     def feed(self, data: bytes) -> None:
         """Read the next bytes."""
         reader, self._reader = self._reader, None
@@ -83,9 +104,9 @@ class PassingAnswer:
                 reader.feed(data)
                 self._reader = reader
 
-    def end(self) -> None:
-        """Hand over the answer, the first time."""
+    def end(self, *, is_broken: bool = False) -> None:
+        """Hand over the answer, the first time; `is_broken` where the provider's connection broke in the middle."""
         on_answer, self._on_answer = self._on_answer, None
         if on_answer is not None:
             with self._failures.noted(ChatFailure.ANSWER):
-                on_answer(self._reader.finish() if self._reader else None)
+                on_answer(self._reader.finish(is_broken=is_broken) if self._reader else None)

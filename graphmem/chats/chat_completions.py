@@ -14,11 +14,10 @@ from graphmem.chats.protocol import (
     JsonObject,
     make_request,
     make_turn,
-    text_of,
     text_or_none,
 )
+from graphmem.conversations.message_shapes import text_of
 
-_ATTACHMENTS = {"image_url": "image", "input_audio": "audio", "file": "file"}
 _SYSTEM_ROLES = ("system", "developer")
 _TOOL_ROLES = ("tool", "function")
 
@@ -78,9 +77,9 @@ def _read_history(messages: list[Any]) -> Iterator[HistoryItem]:
         if role in _TOOL_ROLES:
             yield "tool result"
         elif role == "user":
-            yield make_turn("user", message.get("content"), _ATTACHMENTS)
+            yield make_turn("user", message.get("content"))
         elif role == "assistant":
-            yield make_turn("assistant", message.get("content"), _ATTACHMENTS)
+            yield make_turn("assistant", message.get("content"))
 
 
 def _without_context(message: Any) -> Any:

@@ -14,11 +14,9 @@ from graphmem.chats.protocol import (
     JsonObject,
     make_request,
     make_turn,
-    text_of,
     text_or_none,
 )
-
-_ATTACHMENTS = {"image": "image", "document": "file", "container_upload": "file"}
+from graphmem.conversations.message_shapes import ATTACHMENTS, text_of
 
 
 class MessagesProtocol(ChatProtocol):
@@ -100,13 +98,13 @@ def _read_history(messages: object) -> Iterator[HistoryItem]:
             yield "tool result"
         said = content if isinstance(content, str) else [block for block in blocks if _is_said(block)]
         if message.get("role") == "user":
-            yield make_turn("user", said, _ATTACHMENTS)
+            yield make_turn("user", said)
         elif message.get("role") == "assistant":
-            yield make_turn("assistant", said, _ATTACHMENTS)
+            yield make_turn("assistant", said)
 
 
 def _is_said(block: Mapping[str, Any]) -> bool:
-    return block.get("type") == "text" or block.get("type") in _ATTACHMENTS
+    return block.get("type") == "text" or block.get("type") in ATTACHMENTS
 
 
 def _text_of_blocks(content: object) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from graphmem.text.added_texts import without_added_texts
-from graphmem.text.normalising import is_blank, remove_unstorable
+from graphmem.conversations.message_shapes import attachments_of, mark_attachments, text_of
+from graphmem.text.added_texts import without_added_texts, without_thoughts
+from graphmem.text.normalising import remove_unstorable
 
 JsonObject = dict[str, Any]
 """A JSON object of a protocol, of which a part is known here and the rest is passed on as it is."""
@@ -25,8 +26,7 @@ class ChatTurn:
     @property
     def content(self) -> str:
         """The turn as it is stored: its text, and a mark for each attachment."""
-        marks = [f"[{attachment}]" for attachment in self.attachments]
-        return "\n".join(part for part in (self.text, *marks) if not is_blank(part))
+        return mark_attachments(self.text, self.attachments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,16 @@ class ChatRequest:
 
 @dataclass(slots=True)
 class ChatAnswer:
-    """What a model has answered, as far as it was read; `response_id` is by what a later request may refer to it."""
+    """What a model has answered, as far as it was read; `response_id` is by what a later request may refer to it.
+
+    `is_complete` once the provider has said that it ends here, which some servers never do; `has_failed` once it has
+    reported an error instead.
+    """
 
     text: str = ""
     response_id: str | None = None
     is_complete: bool = False
+    has_failed: bool = False
 
 
 class ChatProtocol(ABC):
@@ -120,24 +125,12 @@ def make_request(items: Iterable[HistoryItem], *, thread_id: object = None, user
     )
 
 
-def make_turn(role: Literal["user", "assistant"], content: object, attachments: Mapping[str, str]) -> ChatTurn:
-    """Return the turn of a message whose content is a text, or a list of parts of which some are attachments.
-
-    `attachments` names them by the type of their part.
-    """
-    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+def make_turn(role: Literal["user", "assistant"], content: object) -> ChatTurn:
+    """Return the turn of a message whose content is a text, or a list of parts of which some are attachments."""
     text = remove_unstorable(without_added_texts(text_of(content))).strip()
-    kinds = (str(part.get("type")) for part in parts)
-    return ChatTurn(role, text, tuple(attachments[kind] for kind in kinds if kind in attachments))
-
-
-def text_of(content: object) -> str:
-    """Return the text of a message, which is a text or a list of parts; empty where it is neither."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    texts = (part.get("text") for part in parts if isinstance(part, dict))
-    return "\n".join(text for text in texts if isinstance(text, str))
+    if role == "assistant":
+        text = without_thoughts(text)
+    return ChatTurn(role, text, tuple(attachments_of(content)))
 
 
 def text_or_none(value: object) -> str | None:

@@ -14,12 +14,12 @@ from graphmem.chats.protocol import (
     JsonObject,
     make_request,
     make_turn,
-    text_of,
     text_or_none,
 )
+from graphmem.conversations.message_shapes import text_of
 
-_ATTACHMENTS = {"input_image": "image", "input_audio": "audio", "input_file": "file"}
 _FINAL_EVENTS = ("response.completed", "response.incomplete")
+_FAILURE_EVENTS = ("response.failed", "response.cancelled", "error")
 
 
 class ResponsesProtocol(ChatProtocol):
@@ -57,6 +57,7 @@ class ResponsesProtocol(ChatProtocol):
     def read_event(self, event: Mapping[str, Any], answer: ChatAnswer) -> None:
         """Add what an event says; the last one holds the whole response."""
         kind, delta = event.get("type"), event.get("delta")
+        answer.has_failed |= kind in _FAILURE_EVENTS
         if kind == "response.output_text.delta" and isinstance(delta, str):
             answer.text += delta
         elif kind in _FINAL_EVENTS:
@@ -68,13 +69,13 @@ class ResponsesProtocol(ChatProtocol):
 
 def _read_history(items: object) -> Iterator[HistoryItem]:
     if isinstance(items, str):
-        yield make_turn("user", items, _ATTACHMENTS)
+        yield make_turn("user", items)
     for item in items if isinstance(items, list) else []:
         if not isinstance(item, dict):
             continue
         if str(item.get("type")).endswith("_output"):
             yield "tool result"
         elif item.get("role") == "user":
-            yield make_turn("user", item.get("content"), _ATTACHMENTS)
+            yield make_turn("user", item.get("content"))
         elif item.get("role") == "assistant":
-            yield make_turn("assistant", item.get("content"), _ATTACHMENTS)
+            yield make_turn("assistant", item.get("content"))

@@ -19,7 +19,7 @@ from graphmem.conversations.session import MessagesIn
 from graphmem.ingestion.service import MessageService
 from graphmem.neo4j.availability import limit_database_time
 from graphmem.runtime.errors import Unavailable
-from graphmem.runtime.field_types import Domain, Id
+from graphmem.runtime.field_types import Domain, SessionId
 from graphmem.runtime.metrics import CHAT_FAILURES
 from graphmem.runtime.process import read_text
 from graphmem.runtime.times import Clock
@@ -33,8 +33,8 @@ from graphmem.text.token_counts import count_tokens
 DEFAULT_CHAT_BUDGET = 1_000
 """Tokens of a context in a system prompt, unless the caller says otherwise."""
 
-CONTEXT_SECONDS = 5.0
-"""Seconds that a call waits for its context."""
+CONTEXT_SECONDS = 30.0
+"""Seconds that a call waits for its context: as long as a request; a database that is away fails sooner."""
 
 STORE_SECONDS = 30.0
 """Seconds that the database may work to store the turns of a call."""
@@ -59,7 +59,7 @@ class ChatOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    session_id: Id | None = None
+    session_id: SessionId | None = None
     token_budget: int = Field(DEFAULT_CHAT_BUDGET, ge=1, le=100_000)
     domains: list[Domain] = Field(default_factory=list, max_length=10)
     space: SpaceId | None = None

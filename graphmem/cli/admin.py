@@ -1,21 +1,24 @@
-"""Administration: consolidation, rollback, maintenance, re-embedding."""
+"""Administration: consolidation, rollback, maintenance, re-embedding, background jobs."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from graphmem.cli.command import EXIT_FAILED, AnyUser, Cursor, Output, Tenant, command, read_json
-from graphmem.cli.jobs import wait_for_run
-from graphmem.cli.progress import progress_bar
-from graphmem.cli.startup import complete_run_id, open_operations, open_services
+from graphmem.cli import views
+from graphmem.cli.command import EXIT_FAILED, AnyUser, Cursor, Output, PageSize, command, read_json
+from graphmem.cli.startup import complete_run_id, progress_bar
+from graphmem.client.waiting import LONGEST_PAUSE, wait_until_at_rest
 from graphmem.consolidation.maintenance_tasks import MaintenanceTask
-from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.errors import GraphmemError, InvalidInput
 
 if TYPE_CHECKING:
-    from graphmem.consolidation.models import RollbackPreview, RollbackResult
+    from graphmem.client import AsyncClient
+    from graphmem.consolidation.models import ConsolidationRun, RollbackPreview, RollbackResult
+    from graphmem.runtime.progress import ProgressCallback
 
 
 app = typer.Typer()
@@ -24,11 +27,11 @@ app = typer.Typer()
 TenantSpace = Annotated[str | None, typer.Option("--space", help="A space of the tenant, instead of a user.")]
 
 
-@command(app, "consolidate")
+@command(app, "consolidate", worker=True)
 async def consolidate(
+    client: AsyncClient,
     output: Output,
     user: AnyUser = None,
-    tenant: Tenant = "default",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would change.")] = False,
     proposals: Annotated[
         str | None, typer.Option(help="A JSON file of curated proposals for one user; - reads standard input.")
@@ -39,16 +42,13 @@ async def consolidate(
 
     A proposal is `{"action": "MERGE", "memory_ids": ["…", "…"], "content": "…", "reason": "…"}`, in a list.
     """
-    from graphmem.cli import render_admin
-    from graphmem.cli.render_runs import render_changes
     from graphmem.consolidation.models import RunStatus, parse_proposals
 
     curated = parse_proposals(_read_proposal_list(proposals)) if proposals else None
-    async with open_operations(output, tenant, worker=True) as operations:
-        run_id = str(await operations.consolidate(user, space=space, dry_run=dry_run, proposals=curated))
-        with progress_bar(output, "Analysing", "batches") as on_progress:
-            run = await wait_for_run(operations, run_id, on_progress)
-    output.show(run, *render_admin.run(run), *render_changes(run.changes))
+    run_id = str(await client.consolidate(user, space=space, dry_run=dry_run, proposals=curated))
+    with progress_bar(output, "Analysing", "batches") as on_progress:
+        run = await _wait_for_run(client, run_id, on_progress)
+    output.show(run, *views.consolidation_run(run))
     if run.status in (RunStatus.FAILED, RunStatus.ABORTED):
         raise typer.Exit(EXIT_FAILED)
 
@@ -63,78 +63,66 @@ def _read_proposal_list(file: str) -> list[Any]:
 
 @command(app, "runs")
 async def runs(
+    client: AsyncClient,
     output: Output,
     run_id: Annotated[str | None, typer.Argument(metavar="[RUN]", help="One run, with its changes.")] = None,
     user: AnyUser = None,
-    tenant: Tenant = "default",
-    limit: Annotated[int, typer.Option(min=1, max=200, help="How many.")] = 20,
+    limit: PageSize = 20,
     cursor: Cursor = None,
     space: TenantSpace = None,
 ) -> None:
     """List consolidation runs, the latest first, or show one."""
-    from graphmem.cli import render_admin
-    from graphmem.cli.render import next_page
-    from graphmem.cli.render_runs import render_changes
-
-    async with open_operations(output, tenant) as operations:
-        if run_id is not None:
-            run = await operations.run(run_id)
-            output.show(run, *render_admin.run(run), *render_changes(run.changes))
-            return
-        page = await operations.runs(user_id=user, space=space, limit=limit, cursor=cursor)
-    output.show(page, render_admin.runs(page.items), *next_page(page))
+    if run_id is not None:
+        run = await client.run(run_id)
+        output.show(run, *views.consolidation_run(run))
+        return
+    page = await client.runs(user_id=user, space=space, limit=limit, cursor=cursor)
+    output.show(page, *views.RUNS(page))
 
 
 @command(app, "rollback")
 async def rollback(
+    client: AsyncClient,
     output: Output,
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run to undo.")],
-    tenant: Tenant = "default",
     force: Annotated[bool, typer.Option("--force", help="Overwrite later writes to the same memories.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would change.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation at a terminal.")] = False,
 ) -> None:
     """Undo a consolidation run: restore exactly what it changed."""
-    from rich.text import Text
-
-    from graphmem.cli import render_admin
-    from graphmem.cli.render_runs import describe_rollback
-
     asks = sys.stdin.isatty() and not yes  # a script has decided, and a rollback can be rolled back
-    async with open_operations(output, tenant) as operations:
-        run_id = await complete_run_id(operations, run_id)
-        if dry_run or asks:
-            preview = cast("RollbackPreview", await operations.rollback(run_id, dry_run=True))
-            if dry_run:
-                output.show(preview, *map(Text, describe_rollback(preview)))
-                return
-            for sentence in describe_rollback(preview):
-                output.note(sentence)
-            typer.confirm(f"Roll back run {run_id}?", abort=True, err=True)
-        result = cast("RollbackResult", await operations.rollback(run_id, force=force))
-    output.show(result, *render_admin.rollback(result))
+    run_id = await complete_run_id(client, run_id)
+    if dry_run or asks:
+        preview = cast("RollbackPreview", await client.rollback(run_id, dry_run=True))
+        if dry_run:
+            output.show(preview, *views.describe_rollback(preview))
+            return
+        for sentence in views.describe_rollback(preview):
+            output.note(sentence)
+        typer.confirm(f"Roll back run {run_id}?", abort=True, err=True)
+    result = cast("RollbackResult", await client.rollback(run_id, force=force))
+    output.show(result, *views.rollback(result))
 
 
-@command(app, "maintain")
+@command(app, "maintain", worker=True)
 async def maintain(
+    client: AsyncClient,
     output: Output,
     tasks: Annotated[
         list[str] | None, typer.Argument(help=f"Any of {', '.join(MaintenanceTask)}; absent: all.")
     ] = None,
-    tenant: Tenant = "default",
 ) -> None:
     """Run maintenance now: decay, compress, prune, expire."""
-    from graphmem.cli import render_admin
+    from graphmem.cli.tables import name_value_pairs
     from graphmem.consolidation.models import MaintenanceOut
 
     unknown = [task for task in tasks or () if task not in [*MaintenanceTask]]
     if unknown:
         raise InvalidInput(f"There is no task {unknown[0]!r}: choose from {', '.join(MaintenanceTask)}.")
     chosen = [MaintenanceTask(task) for task in tasks or MaintenanceTask]
-    async with open_operations(output, tenant, worker=True) as operations:
-        results = await operations.maintain(*chosen)
+    results = await client.maintain(*chosen)
     shown = {task.value: _format_counts(counts) for task, counts in results.items()}
-    output.show(MaintenanceOut(tasks=results), render_admin.name_value_pairs(shown))
+    output.show(MaintenanceOut(tasks=results), name_value_pairs(shown))
 
 
 def _format_counts(counts: dict[str, int | str]) -> str:
@@ -145,27 +133,74 @@ _POLL_SECONDS = 0.5
 """Seconds between two looks at the progress."""
 
 
-@command(app, "reembed")
+@command(app, "reembed", worker=True)
 async def reembed(
+    client: AsyncClient,
     output: Output,
     model: Annotated[
         str | None,
         typer.Argument(metavar="[MODEL]", help="A model of the configured embedder; absent: the configured one."),
     ] = None,
-    tenant: Tenant = "default",
 ) -> None:
     """Replace all vectors by those of another embedding model, while searches go on; run again, it resumes."""
-    from graphmem.runtime.errors import GraphmemError
-
-    async with open_services(output, worker=True) as services:
-        job = await services.reembedding.start(tenant, model)
-        with progress_bar(output, "Embedding", "texts") as on_progress:
-            while not job.is_at_rest:
-                status = await services.reembedding.status()
-                if status.job_id == job.id:
-                    on_progress(status.done or 0, status.total or 0)
-                job = await services.jobs.wait(job.id, _POLL_SECONDS)
-        status = await services.reembedding.status()
+    job = await client.reembed(model)
+    with progress_bar(output, "Embedding", "texts") as on_progress:
+        while not job.is_at_rest:
+            status = await client.embedding()
+            if status.job_id == job.id:
+                on_progress(status.done or 0, status.total or 0)
+            await asyncio.sleep(LONGEST_PAUSE)
+            job = await client.job(job.id)
     if job.status != "succeeded":
         raise GraphmemError(f"The re-embedding has not ended: {job.error or job.reason}. Run the command again.")
+    status = await client.embedding()
     output.show(job, f"All vectors are of {status.model} ({status.dimension} dimensions).")
+
+
+async def _wait_for_run(client: AsyncClient, run_id: str, on_progress: ProgressCallback) -> ConsolidationRun:
+    """Wait until the jobs of a run have ended or wait for a model; return the run with its changes.
+
+    The job of one user's run has the id of the run; a run of all users has one job for each of its parts.
+    """
+    run = await client.run(run_id)
+    for job_id in [run.id] if run.user_id is not None else run.parts:
+        while not (await client.job(job_id)).is_at_rest:
+            run = await client.run(run_id)
+            on_progress(run.batches_done, run.batches)
+            await asyncio.sleep(LONGEST_PAUSE)
+    run = await client.run(run_id)
+    on_progress(run.batches_done, run.batches)
+    return run
+
+
+jobs_app = typer.Typer(no_args_is_help=True)
+
+
+@command(jobs_app, "list", views.JOBS)
+async def list_jobs(
+    client: AsyncClient,
+    user: Annotated[str | None, typer.Option("--user", "-u", help="Of one user; absent: of all.")] = None,
+    space: Annotated[str | None, typer.Option(help="Of one space.")] = None,
+    status: Annotated[str | None, typer.Option(help="Only queued, running, succeeded, skipped or failed ones.")] = None,
+    limit: PageSize = 50,
+    cursor: Cursor = None,
+) -> object:
+    """List background jobs, the latest first."""
+    return await client.jobs(user, space=space, status=status, limit=limit, cursor=cursor)
+
+
+@command(jobs_app, "retry", worker=True)
+async def retry(
+    client: AsyncClient,
+    output: Output,
+    job_id: Annotated[str, typer.Argument(help="The job's id.")],
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start from the messages: a model that has answered is asked again.")
+    ] = False,
+) -> None:
+    """Run a failed job again from the step that failed, or end its wait for a model, and wait for its result."""
+    job = await wait_until_at_rest(client, await client.retry_job(job_id, fresh=fresh))
+    output.show(job, *views.INGESTED(job))
+    if job.status == "failed" or job.waits_until:
+        again = "try again once the model answers" if job.waits_until else "give --fresh to start from its messages"
+        raise GraphmemError(f"The job is not done ({job.error or job.reason}): {again}.")

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
 from typer.core import TyperGroup
@@ -22,10 +22,12 @@ from typer.core import TyperGroup
 from graphmem.runtime.errors import GraphmemError, InvalidInput
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
+    from graphmem.cli.startup import Target
+    from graphmem.cli.tables import Renderable
+    from graphmem.memories.memory import SaveResult
     from graphmem.runtime.settings import Settings
-    from graphmem.user_data.models import ErasureResult
 
 
 _UsageProblem: Any = typer.BadParameter.__mro__[2]
@@ -157,14 +159,17 @@ AnyUser = Annotated[str | None, typer.Option("--user", "-u", help="One user; abs
 ValidAsOf = Annotated[str | None, typer.Option(help="What was true at this time, such as 2025-06-01T12:00:00Z.")]
 KnownAsOf = Annotated[str | None, typer.Option(help="What graphmem knew at this time.")]
 MinTrust = Annotated[str | None, typer.Option(help="Only what comes from sources trusted as much as this one.")]
-Tenant = Annotated[str, typer.Option("--tenant", help="The tenant of the user.")]
+Tenant = Annotated[str, typer.Option("--tenant", help="The tenant to work in.")]
 Space = Annotated[str | None, typer.Option("--space", help="A space of the user; absent: the user's own memory.")]
 Spaces = Annotated[
     list[str] | None,
-    typer.Option(help="A space to read beside the user's own memory; repeat for several. Or none; absent: all."),
+    typer.Option(help="A space to read next to the user's own memory; repeat for several. Or none; absent: all."),
 ]
 Cursor = Annotated[str | None, typer.Option(help="`next_cursor` of the page before.")]
 Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeat for several.")]
+PageSize = Annotated[int, typer.Option("--limit", min=1, max=200, help="How many.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+Open = Annotated[bool, typer.Option("--open/--no-open", help="Open it in the web browser.")]
 
 
 @dataclass(frozen=True)
@@ -179,13 +184,21 @@ class Flags:
         return Flags(self.json or other.json, self.debug or other.debug, self.no_server or other.no_server)
 
 
+class Verbatim(str):
+    """A text to copy: its lines are not broken to fit a terminal."""
+
+
 class Output:
     """Writes results as JSON or tables to standard output, everything else to standard error."""
 
     def __init__(self, flags: Flags, parameters: Mapping[str, str] | None = None) -> None:
-        """`parameters` are the command's options and arguments as its help names them, such as `--valid-at`."""
+        """`parameters` are the command's options and arguments as its help names them, such as `--valid-at`.
+
+        `target` is what a command that has a client works on.
+        """
         self.flags = flags
         self.parameters = parameters or {}
+        self.target: Target | None = None
 
     @functools.cached_property
     def stdout(self) -> Console:
@@ -202,17 +215,16 @@ class Output:
 
         return Console(stderr=True, highlight=False)
 
-    def show(self, value: object, *renderables: RenderableType) -> None:
+    def show(self, value: object, *renderables: Renderable) -> None:
         """Print a result: `value` as JSON with `--json`, else the tables and texts that present it, without markup."""
-        from rich.text import Text
-
         if self.flags.json:
             sys.stdout.write(as_json(value) + "\n")
-        else:
-            for given in renderables:
-                renderable = Text(given) if isinstance(given, str) else given  # rich would read brackets as markup
-                is_verbatim = bool(getattr(renderable, "no_wrap", False))  # a text to copy: its lines are not broken
-                self.stdout.print(renderable, crop=False, soft_wrap=is_verbatim)
+            return
+        from rich.text import Text
+
+        for given in renderables:
+            renderable = Text(given) if isinstance(given, str) else given  # rich would read brackets as markup
+            self.stdout.print(renderable, crop=False, soft_wrap=isinstance(given, Verbatim))
 
     def note(self, text: str) -> None:
         """Print a remark to standard error, without markup."""
@@ -253,6 +265,12 @@ def exit_with_error(sentence: str, code: int = EXIT_FAILED) -> NoReturn:
     raise CommandFailed(sentence, code)
 
 
+def fail_unless_saved(results: Sequence[SaveResult]) -> None:
+    """End the command with an error when a save stored nothing."""
+    if not any(result.memory for result in results):
+        exit_with_error(f"Nothing was saved: {'; '.join(result.reason or 'no reason is known' for result in results)}.")
+
+
 @dataclass(frozen=True)
 class Filters:
     """The filters on memories that a command was given; it takes an option for every field of `QueryStringFilters`."""
@@ -271,27 +289,24 @@ class Filters:
         return {**fields, "types": types or None, "tags": {"all": every, "none": none}}
 
 
-def confirm_erasure(kind: str, id: str, tenant: str) -> None:
-    """Ask at a terminal whether a user or a space is to be erased; raise InvalidInput elsewhere."""
-    if not sys.stdin.isatty():
-        raise InvalidInput(f"Erasing a {kind} cannot be undone: confirm it with --yes.")
-    typer.confirm(f"Erase all data of the {kind} {id!r} of tenant {tenant!r}?", abort=True, err=True)
+View: TypeAlias = Callable[[Any], "Sequence[Renderable]"]
+"""Presents the result of a command as tables and texts, such as the `Columns` of a model."""
+
+Handler: TypeAlias = Callable[..., Awaitable[object]]
 
 
-def show_erasure(output: Output, kind: str, result: ErasureResult) -> None:
-    """Show what was erased of a user or a space; end with an error where something is left."""
-    from graphmem.cli import render_admin
+def command(
+    app: typer.Typer, name: str, view: View | None = None, *, worker: bool = False
+) -> Callable[[Handler], Callable[..., None]]:
+    """Register an async function as a command; its parameters are the command's options and arguments.
 
-    output.show(result, render_admin.erasure_result(result))
-    if result.residue:
-        exit_with_error(f"{result.residue} items of the {kind} are left: run the same command again.")
+    The flags that all commands share are added. A parameter `output` takes the command's `Output`. A parameter `client`
+    takes the operations of a tenant, with which comes the option `--tenant`; with `worker` this process also runs jobs,
+    unless a server is called. What the function returns, unless that is None, is printed as JSON or by the view.
+    """
 
-
-def command(app: typer.Typer, name: str) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """Register an async function `handler(output, …options)` as a command that also takes the flags that all share."""
-
-    def register(handler: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-        run = _Command(handler)
+    def register(handler: Handler) -> Callable[..., None]:
+        run = _Command(handler, view, worker)
         app.command(name)(run)
         return run
 
@@ -301,31 +316,58 @@ def command(app: typer.Typer, name: str) -> Callable[[Callable[..., Awaitable[No
 class _Command:
     """A command as typer calls it; its options are made when it is built, so that nothing imports models before."""
 
-    def __init__(self, handler: Callable[..., Awaitable[None]]) -> None:
+    def __init__(self, handler: Handler, view: View | None, worker: bool) -> None:
         functools.update_wrapper(self, handler)
         self._handler = handler
+        self._view = view
+        self._worker = worker
         self.__annotations__ = {}
+
+    @functools.cached_property
+    def _parameters(self) -> Mapping[str, inspect.Parameter]:
+        """The parameters of the handler."""
+        # The client is imported when it is used; its name says enough here.
+        return inspect.signature(self._handler, eval_str=True, locals={"AsyncClient": object}).parameters
 
     @property
     def __signature__(self) -> inspect.Signature:
-        signature = inspect.signature(self._handler, eval_str=True)
         options: list[inspect.Parameter] = []
-        for parameter in signature.parameters.values():
+        for parameter in self._parameters.values():
             if parameter.annotation is Filters:
                 options += _filter_options()
-            elif parameter.name != "output":
+            elif parameter.name not in ("client", "output"):
                 options.append(parameter)
-        return signature.replace(parameters=_with_common_parameters(options))
+        if "client" in self._parameters and "tenant" not in self._parameters:
+            options.append(inspect.Parameter("tenant", _KEYWORD_ONLY, default="default", annotation=Tenant))
+        return inspect.Signature(_with_common_parameters(options))
 
     def __call__(self, context: typer.Context, json: bool, debug: bool, no_server: bool, **options: Any) -> None:
         """Run the command."""
         flags = context.obj if isinstance(context.obj, Flags) else Flags()
         output = Output(flags | Flags(json, debug, no_server), _name_parameters(context))
-        for name, parameter in inspect.signature(self._handler, eval_str=True).parameters.items():
+        for name, parameter in self._parameters.items():
             if parameter.annotation is Filters:
                 values = {option.name: options.pop(option.name) for option in _filter_options()}
                 options[name] = Filters({key: value for key, value in values.items() if _is_given(value)})
-        _run_command(self._handler, output, options)
+        _run_command(self._run, output, options)
+
+    async def _run(self, output: Output, options: dict[str, Any]) -> None:
+        if "output" in self._parameters:
+            options["output"] = output
+        if "client" not in self._parameters:
+            await self._handler(**options)
+            return
+        from graphmem.cli.startup import open_operations
+
+        tenant = options["tenant"] if "tenant" in self._parameters else options.pop("tenant")
+        async with open_operations(output, tenant, worker=self._worker) as client:
+            result = await self._handler(client=client, **options)
+        if result is not None:
+            shown = {"items": result} if isinstance(result, list) else result
+            output.show(shown, *(self._view(result) if self._view else ()))
+
+
+_KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 
 
 @functools.cache
@@ -356,7 +398,7 @@ def _filter_option(name: str, schema: Mapping[str, Any]) -> inspect.Parameter:
     flag = _OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
     option = typer.Option(flag, help=schema["description"])
     default = False if type is bool else None
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[type, option])
+    return inspect.Parameter(name, _KEYWORD_ONLY, default=default, annotation=Annotated[type, option])
 
 
 def _is_given(value: object) -> bool:
@@ -376,11 +418,11 @@ def _name_parameters(context: typer.Context) -> dict[str, str]:
 
 def _with_common_parameters(options: list[inspect.Parameter]) -> list[inspect.Parameter]:
     def keyword(name: str, annotation: object, default: object = inspect.Parameter.empty) -> inspect.Parameter:
-        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        return inspect.Parameter(name, _KEYWORD_ONLY, default=default, annotation=annotation)
 
     return [
         keyword("context", typer.Context),
-        *(option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options),
+        *(option.replace(kind=_KEYWORD_ONLY) for option in options),
         keyword("json", JsonFlag, False),
         keyword("debug", DebugFlag, False),
         keyword("no_server", NoServerFlag, False),
@@ -401,14 +443,16 @@ class LazyLogHandler(logging.Handler):
         root.handle(record)
 
 
-def _run_command(handler: Callable[..., Awaitable[None]], output: Output, options: dict[str, Any]) -> None:
+def _run_command(
+    handler: Callable[[Output, dict[str, Any]], Awaitable[None]], output: Output, options: dict[str, Any]
+) -> None:
     """Run a command; unless `--debug`, every error becomes one line and an exit code."""
     from graphmem.runtime.process import run
     from graphmem.runtime.tracing import export_spans
 
     async def once() -> None:
         with export_spans():
-            await handler(output, **options)
+            await handler(output, options)
 
     logging.basicConfig(level=logging.INFO if output.flags.debug else logging.ERROR, handlers=[LazyLogHandler()])
     if not (output.flags.debug or sys.warnoptions):
@@ -421,6 +465,13 @@ def _run_command(handler: Callable[..., Awaitable[None]], output: Output, option
         if output.flags.debug:
             raise
         failure_of(error).exit(as_json=output.flags.json)
+
+
+def given_spaces(spaces: Sequence[str] | None) -> dict[str, Any]:
+    """Return the option `spaces` of a read as its field; nothing where it was not given."""
+    if not spaces:
+        return {}
+    return {"spaces": spaces[0] if list(spaces) in (["all"], ["none"]) else list(spaces)}
 
 
 def parse_pairs(pairs: Sequence[str], *, example: str) -> dict[str, str]:

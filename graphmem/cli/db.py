@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphmem.cli.command import Output, Tenant, command, read_settings
-from graphmem.cli.progress import start_progress
-from graphmem.cli.startup import server_details, start_detached
+from graphmem.cli.command import Open, Output, Tenant, Verbatim, command, read_settings
+from graphmem.cli.startup import server_details, start_detached, start_progress
 from graphmem.neo4j.embedded.neo4j_browser import DEFAULT_QUERY, USERS_QUERY
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
 
@@ -38,7 +37,7 @@ async def stop_server(output: Output) -> None:
 async def status(output: Output) -> None:
     """Show whether Neo4j runs and how to reach it."""
     from graphmem.app.components import open_graph
-    from graphmem.cli import render_admin
+    from graphmem.cli.tables import name_value_pairs
     from graphmem.neo4j.embedded.server import find_server, find_server_process
 
     settings = read_settings()
@@ -56,7 +55,7 @@ async def status(output: Output) -> None:
         sentence = f"Neo4j is not running in {settings.data_dir}: start it with `graphmem db start`."
         output.show({"running": False}, sentence)
         return
-    output.show(server_details(info), render_admin.name_value_pairs(server_details(info)))
+    output.show(server_details(info), name_value_pairs(server_details(info)))
 
 
 @command(app, "migrate")
@@ -93,12 +92,9 @@ async def browser(
     address: Annotated[
         str | None, typer.Option(help="Address of Neo4j Browser; absent: port 7474 of the Neo4j in use.")
     ] = None,
-    open: Annotated[bool, typer.Option(help="Open it in the web browser.")] = True,
+    open: Open = True,
 ) -> None:
     """Open Neo4j Browser with a query in its editor, on a user's graph or the list of users; show how to log in."""
-    from rich.text import Text
-
-    from graphmem.cli import render_admin
     from graphmem.cli.startup import SEES_ALL_TENANTS, browser_login
     from graphmem.neo4j.embedded.neo4j_browser import TENANT_QUERIES, read_query
     from graphmem.tenants.owners import Owner, make_owner
@@ -114,7 +110,8 @@ async def browser(
     if open and not output.flags.json:
         typer.launch(str(access["open"]))
     shown = {**(server_details(info) if info else {}), **access}
-    output.show(shown, render_admin.name_value_pairs(access), "", Text(text, no_wrap=True))
+    lines = [Verbatim(f"{name}: {value}") for name, value in access.items()]
+    output.show(shown, *lines, "", Verbatim(text))
     if info and not output.flags.json:
         output.note(f"Password to paste: {info.password}")
     output.note(SEES_ALL_TENANTS)

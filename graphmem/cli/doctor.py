@@ -18,7 +18,7 @@ async def doctor(
     tenant: Annotated[str | None, typer.Option(help="With --deep: report the data of one tenant only.")] = None,
 ) -> None:
     """Check every dependency and show how to fix it; exits with 1 when a required one is broken."""
-    from graphmem.cli import render_admin
+    from graphmem.cli import views
     from graphmem.cli.doctor_checks import CheckStatus, check_data, run_checks
 
     settings = read_settings()
@@ -27,6 +27,6 @@ async def doctor(
         checks += [check async for check in check_data(settings, tenant)]
     broken = [check for check in checks if check.verdict is CheckStatus.BROKEN]
     summary = f"{len(broken)} of {len(checks)} checks failed." if broken else "Everything that is required works."
-    output.show({"ok": not broken, "checks": checks}, render_admin.checks(checks), summary)
+    output.show({"ok": not broken, "checks": checks}, *views.checks(checks), summary)
     if broken:
         raise typer.Exit(EXIT_FAILED)

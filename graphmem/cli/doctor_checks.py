@@ -215,7 +215,6 @@ def check_silent_server(server: ServerInfo) -> Check:
 
 async def check_database(settings: Settings, server: ServerInfo | None) -> AsyncIterator[Check]:
     """Check that Neo4j answers and has the schema of this version."""
-    from graphmem.app.components import opening_patience
     from graphmem.neo4j.driver import Graph
     from graphmem.neo4j.migrations import read_schema_status
 
@@ -230,8 +229,7 @@ async def check_database(settings: Settings, server: ServerInfo | None) -> Async
     try:
         graph = Graph(*connection)
         try:
-            async with opening_patience(graph, settings):
-                await graph.verify_connectivity()
+            await graph.verify_connectivity()
             yield Check("Neo4j", CheckStatus.OK, f"answers at {connection[0]}")
             schema = await read_schema_status(graph)
             models = await graph.fetch("schema.get_embedding_model")

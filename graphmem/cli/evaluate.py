@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphmem.cli.command import EXIT_FAILED, Output, command, read_settings
-from graphmem.cli.progress import progress_bar, start_progress
-from graphmem.cli.startup import open_services
+from graphmem.cli.startup import open_services, progress_bar, start_progress
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
 
 if TYPE_CHECKING:

@@ -30,11 +30,11 @@ FAMILIES = {
 
 GROUPS = {
     "db": ("db", "app", "The embedded Neo4j."),
-    "spaces": ("spaces", "app", "Memories that users and keys of a tenant share."),
-    "quarantine": ("quarantine", "app", "What extraction has kept from the memories."),
+    "spaces": ("tenants", "spaces_app", "Memories that users and keys of a tenant share."),
+    "quarantine": ("tenants", "quarantine_app", "What extraction has kept from the memories."),
     "keys": ("tenants", "keys_app", "API keys."),
     "hooks": ("hooks", "app", "Memory for coding agents, by their hooks."),
-    "jobs": ("jobs", "app", "Background jobs."),
+    "jobs": ("admin", "jobs_app", "Background jobs."),
     "webhooks": ("tenants", "webhooks_app", "Addresses that receive the changes of a tenant's users."),
     "types": ("tenants", "types_app", "Types of memories and entities that a tenant declares."),
     "persona": ("contexts", "persona_app", "Weights of a user's searches by memory type or tag."),

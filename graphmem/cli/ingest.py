@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphmem.cli import views
 from graphmem.cli.command import (
     EXIT_FAILED,
     STANDARD_STREAM,
     Output,
     Space,
-    Tenant,
     User,
     command,
     read_bytes,
     read_input,
 )
-from graphmem.cli.progress import progress_bar
-from graphmem.cli.startup import open_operations
+from graphmem.cli.startup import progress_bar
 from graphmem.client.waiting import failed_jobs, wait_for_job
 from graphmem.runtime.errors import InvalidInput
 
@@ -38,8 +37,9 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 
-@command(app, "ingest")
+@command(app, "ingest", worker=True)
 async def ingest(
+    client: AsyncClient,
     output: Output,
     file: Annotated[
         str,
@@ -48,7 +48,6 @@ async def ingest(
         ),
     ],
     user: User,
-    tenant: Tenant = "default",
     session: Annotated[
         str | None, typer.Option(help="Session of messages without one; absent: the file's name.")
     ] = None,
@@ -59,14 +58,11 @@ async def ingest(
 
     A line is `{"role": "user", "content": "…", "session_id"?, "id"?, "name"?, "timestamp"?, …}`.
     """
-    from graphmem.cli import render_admin
-
     batches = await asyncio.to_thread(_read_file, file, session, timezone)
     batches = [batch.model_copy(update={"space": space}) for batch in batches] if space else batches
-    async with open_operations(output, tenant, worker=True) as operations:
-        with progress_bar(output, "Ingesting", "messages") as on_progress:
-            jobs = await ingest_batches(operations, user, batches, on_progress)
-    output.show({"jobs": jobs}, render_admin.jobs(jobs))
+    with progress_bar(output, "Ingesting", "messages") as on_progress:
+        jobs = await ingest_batches(client, user, batches, on_progress)
+    output.show({"jobs": jobs}, *views.INGESTED(jobs))
     if failed := failed_jobs(jobs):
         output.note(
             f"graphmem: {len(failed)} of {len(jobs)} jobs are not done; run the same command again to retry them."
@@ -165,53 +161,28 @@ async def ingest_batches(
     return jobs
 
 
+SessionId = Annotated[str, typer.Argument(help="The session's id.")]
+
+
 @command(app, "close")
-async def close(
-    output: Output,
-    session: Annotated[str, typer.Argument(help="The session's id.")],
-    user: User,
-    tenant: Tenant = "default",
-    space: Space = None,
-) -> None:
+async def close(client: AsyncClient, output: Output, session: SessionId, user: User, space: Space = None) -> None:
     """Close a session: what is unread is extracted, what matters outlives it, and a long one is summarised."""
-    from graphmem.cli import render
-
-    async with open_operations(output, tenant) as operations:
-        closed = await operations.close_session(user, session, space=space)
+    closed = await client.close_session(user, session, space=space)
     note = f"Note: {closed.reason}." if closed.reason else "Its summary is queued."
-    output.show(closed, render.sessions([closed]), note)
+    output.show(closed, *views.SESSIONS(closed), note)
 
 
-@command(app, "summarize")
-async def summarize(
-    output: Output,
-    session: Annotated[str, typer.Argument(help="The session's id.")],
-    user: User,
-    tenant: Tenant = "default",
-    space: Space = None,
-) -> None:
+@command(app, "summarize", worker=True)
+async def summarize(client: AsyncClient, output: Output, session: SessionId, user: User, space: Space = None) -> None:
     """Summarise a session and remember the summary and its takeaways."""
-    from graphmem.cli import render_admin
-
-    async with open_operations(output, tenant, worker=True) as operations:
-        queued = await operations.summarize_session(user, session, space=space)
-        job = await wait_for_job(operations, queued.id)
-    output.show(job, render_admin.jobs([job]))
+    queued = await client.summarize_session(user, session, space=space)
+    job = await wait_for_job(client, queued.id)
+    output.show(job, *views.INGESTED(job))
     if failed_jobs([job]):
         raise typer.Exit(EXIT_FAILED)
 
 
-@command(app, "archives")
-async def archives(
-    output: Output,
-    session: Annotated[str, typer.Argument(help="The session's id.")],
-    user: User,
-    tenant: Tenant = "default",
-    space: Space = None,
-) -> None:
+@command(app, "archives", views.ARCHIVES)
+async def archives(client: AsyncClient, session: SessionId, user: User, space: Space = None) -> object:
     """List the summaries that replaced old messages of a session."""
-    from graphmem.cli import render
-
-    async with open_operations(output, tenant) as operations:
-        stored = await operations.session_archives(user, session, space=space)
-    output.show({"items": stored}, render.archives(stored))
+    return await client.session_archives(user, session, space=space)

@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from http.client import HTTPConnection, HTTPException
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from graphmem.runtime.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from graphmem.runtime.settings import Settings
@@ -37,7 +40,10 @@ class LocalServer:
 
 @contextmanager
 def record_server(settings: Settings, url: str, secret: str) -> Iterator[None]:
-    """Record a server of this process in the data folder while the block lasts; the last one that starts is used."""
+    """Record a server of this process in the data folder while the block lasts.
+
+    Raises ConfigurationError when the folder is served already.
+    """
     record = LocalServer(url, os.getpid(), _start_time(os.getpid()), _describe_database(settings), secret)
     path = settings.data_dir / RECORD_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,12 +51,32 @@ def record_server(settings: Settings, url: str, secret: str) -> Iterator[None]:
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(asdict(record), file)
-    draft.replace(path)
+    try:
+        _claim(path, draft)
+    finally:
+        draft.unlink(missing_ok=True)
     try:
         yield
     finally:
         if _read_record(path) == record:
             path.unlink(missing_ok=True)
+
+
+def _claim(path: Path, draft: Path) -> None:
+    """Put a record in place, unless the one there is of a server that runs."""
+    while True:
+        try:
+            os.link(draft, path)  # fails where there is one, so that one of two servers that start together is first
+        except FileExistsError:
+            found = _read_record(path)
+            if found is not None and _is_running(found):
+                raise ConfigurationError(
+                    f"The data folder {path.parent} is served already, at {found.url} (process {found.pid}): use that "
+                    "server, end it, or choose another folder with GRAPHMEM_DATA_DIR."
+                ) from None
+            path.unlink(missing_ok=True)  # left by a process that was killed
+        else:
+            return
 
 
 def new_secret() -> str:
@@ -63,7 +89,12 @@ def find_local_server(settings: Settings) -> LocalServer | None:
     record = _read_record(settings.data_dir / RECORD_FILE)
     if record is None or record.database != _describe_database(settings) or not _is_running(record):
         return None
-    return record if _is_healthy(record.url) else None
+    return record if _is_on_loopback(record.url) and _is_healthy(record.url) else None
+
+
+def _is_on_loopback(url: str) -> bool:
+    """Return whether a server listens on this machine's own address, where it accepts the secret."""
+    return ip_address(urlsplit(url).hostname or "").is_loopback
 
 
 def _read_record(path: Path) -> LocalServer | None:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphmem.cli.command import Output, Tenant, command
+from graphmem.cli import views
+from graphmem.cli.command import Output, command
 from graphmem.cli.startup import open_operations
 from graphmem.runtime.errors import GraphmemError, InvalidInput
 
 if TYPE_CHECKING:
-    from graphmem.placement.models import PlacementList
+    from graphmem.client import AsyncClient
     from graphmem.runtime.settings import GraphAddress
 
 app = typer.Typer(no_args_is_help=True)
@@ -28,11 +29,10 @@ PLACEMENTS_FILE = "GRAPHMEM_PLACEMENTS_FILE"
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the move has ended.")]
 
 
-@command(app, "list")
-async def list_placements(output: Output, tenant: Tenant = "default") -> None:
+@command(app, "list", views.placements)
+async def list_placements(client: AsyncClient) -> object:
     """List the graphs, whether they answer, and the tenants that were moved."""
-    async with open_operations(output, tenant) as operations:
-        _show(output, await operations.placements())
+    return await client.placements()
 
 
 @command(app, "move")
@@ -133,9 +133,3 @@ def _write(path: Path, placements: dict[str, GraphAddress]) -> None:
     draft.touch(mode=0o600)
     draft.write_text(f"{text}\n", "utf-8")
     draft.replace(path)
-
-
-def _show(output: Output, listed: PlacementList) -> None:
-    from graphmem.cli import render_admin
-
-    output.show(listed, *render_admin.placements(listed))

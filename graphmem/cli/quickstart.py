@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from graphmem.cli.command import Output, Tenant, command, read_settings
-from graphmem.cli.startup import browser_login, open_services, start_detached
+from graphmem.cli.startup import browser_login, open_services, progress_bar, start_detached
 
 if TYPE_CHECKING:
     from graphmem.app.bootstrap import Services
@@ -40,7 +40,6 @@ class QuickstartOutput:
 async def quickstart(output: Output, tenant: Tenant = "default") -> None:
     """Extract memories from a sample conversation, and answer questions from them."""
     from graphmem.cli.ingest import ingest_batches, read_batches
-    from graphmem.cli.progress import progress_bar
     from graphmem.cli.quickstart_demo import collect_report, next_steps, render_report
     from graphmem.graph_memory import GraphMemory
     from graphmem.neo4j.embedded.neo4j_browser import DEFAULT_QUERY, read_query

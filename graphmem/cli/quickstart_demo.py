@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from rich.console import Group
@@ -18,8 +18,9 @@ from rich.text import Text
 
 from graphmem import sample
 from graphmem.app.bootstrap import Services
-from graphmem.cli.render import format_entity, format_time, format_validity
-from graphmem.cli.tables import add_row, make_table
+from graphmem.cli.command import Verbatim
+from graphmem.cli.tables import Renderable, add_row, format_time, make_table
+from graphmem.cli.views import format_entity, format_validity
 from graphmem.ingestion.jobs import EXTRACTION_JOB
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.memories.entity import Entity
@@ -197,9 +198,6 @@ async def known_time_after(services: Services, owner: Owner, session_id: str) ->
     return None
 
 
-Block: TypeAlias = "Table | Text | Group | Padding"
-
-
 SAMPLE_TIME_ZONE = ZoneInfo("Europe/Berlin")
 """The time zone of the sample's user."""
 
@@ -217,13 +215,13 @@ export OPENAI_API_KEY=…   # or OPENAI_BASE_URL for any compatible server
 """
 
 
-def render_report(report: QuickstartReport) -> list[Block]:
+def render_report(report: QuickstartReport) -> list[Renderable]:
     """Return the memories of the sample's user and the answers to the questions."""
     tables = [_kept_table(report.kept), _retired_table(report.retired), _rejected_table(report.rejected)]
     return [*tables, _heading("Answers"), *map(_render_answer, report.answers)]
 
 
-def next_steps(access: Mapping[str, object], owner: Owner, *, is_embedded: bool) -> list[Block]:
+def next_steps(access: Mapping[str, object], owner: Owner, *, is_embedded: bool) -> list[Renderable]:
     """Return how to open the graph in Neo4j Browser, with two queries to paste, and what to try next."""
     graphmem = _command_name()
     return [
@@ -289,9 +287,9 @@ def _render_answer(answer: DemoAnswer) -> Padding:
     return Padding(Group(*lines), (0, 0, 1, 0), expand=False)
 
 
-def _verbatim(text: str) -> Text:
-    """Return text to copy: its lines are not broken."""
-    return Text(textwrap.indent(text, "  "), no_wrap=True)
+def _verbatim(text: str) -> Verbatim:
+    """Return text to copy, indented."""
+    return Verbatim(textwrap.indent(text, "  "))
 
 
 def _command_name() -> str:

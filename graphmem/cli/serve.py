@@ -6,16 +6,16 @@ import asyncio
 import errno
 import signal
 import socket
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, nullcontext
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphmem.cli.command import Output, Tenant, User, command, read_settings
-from graphmem.cli.local_server import new_secret, record_server
-from graphmem.cli.startup import open_services
+from graphmem.cli.command import Open, Output, Tenant, User, command, read_settings
+from graphmem.cli.local_server import find_local_server, new_secret, record_server
+from graphmem.cli.startup import open_services, refuse_server
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.process import prepare_server, settle
 
@@ -62,41 +62,51 @@ async def serve(
     from graphmem.mcp.http import mount
 
     settings = read_settings(host=host, port=port)
-    with _listen_socket(settings.host, settings.port, "--port or GRAPHMEM_PORT") as listener:
+    secret = new_secret()
+    with (
+        _listen_socket(settings.host, settings.port, "--port or GRAPHMEM_PORT") as listener,
+        record_server(settings, _reachable_url(listener), secret),
+    ):
         _log_to_standard_error()
         async with open_services(output, worker=worker, settings=settings) as services:
+            await services.keys.check_first_key()
             listener.listen()
             output.note(f"graphmem serves {_base_url(listener)} (explorer at /ui, documentation at /docs)")
-            if settings.api_key is None:
-                output.note("Create a key with `graphmem keys create NAME`, or set GRAPHMEM_API_KEY.")
-            secret = new_secret()
+            for advice in _advise(settings):
+                output.note(advice)
             served = create_app(services, settings, secret)
-            async with mount(served, services, settings):
-                with _recorded(settings, listener, secret):
-                    async with _in_background(_warm_up(services, output)):
-                        await _serve(served, listener)
+            async with mount(served, services, settings), _in_background(_warm_up(services, output)):
+                await _serve(served, listener)
+
+
+def _advise(settings: Settings) -> Iterator[str]:
+    """Yield what whoever starts a server is to know about its settings."""
+    if settings.admin_key is None:
+        yield "Create a key with `graphmem keys create NAME`, or set GRAPHMEM_ADMIN_KEY."
+    if not settings.has_model:
+        yield (
+            "No language model is configured: messages are stored and searched as they are, but no memories are "
+            "extracted from them, and questions are not answered. Set OPENAI_API_KEY, OPENAI_BASE_URL for a compatible "
+            "server, or GRAPHMEM_LLM_MODEL=provider:model."
+        )
 
 
 @command(app, "open")
-async def open_explorer(
-    output: Output, launch: Annotated[bool, typer.Option(help="Open it in the web browser.")] = True
-) -> None:
-    """Open the explorer of the server that runs on the data folder, else of one at GRAPHMEM_HOST and GRAPHMEM_PORT."""
+async def open_explorer(output: Output, open: Open = True) -> None:
+    """Open the explorer of the server that commands use, else of one at GRAPHMEM_HOST and GRAPHMEM_PORT."""
     import httpx
 
-    from graphmem.cli.local_server import find_local_server
-    from graphmem.runtime.errors import ConfigurationError
-
     settings = read_settings()
-    server = find_local_server(settings)
+    server = None if settings.url else find_local_server(settings)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    url = server.url if server else f"http://{host}:{settings.port}"
+    url = settings.url or (server.url if server else f"http://{host}:{settings.port}")
+    url = url.rstrip("/")
     try:
-        async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
+        async with httpx.AsyncClient(trust_env=bool(settings.url), timeout=5) as client:
             (await client.get(f"{url}/healthz")).raise_for_status()
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ConfigurationError(f"No graphmem answers at {url}: start it with `graphmem serve`.") from error
-    if launch and not output.flags.json:
+    if open and not output.flags.json:
         typer.launch(f"{url}/ui")
     output.show({"url": f"{url}/ui"}, f"The explorer is at {url}/ui.")
 
@@ -113,7 +123,9 @@ async def mcp(
     """Serve one user's memory as MCP tools over standard input and output."""
     from graphmem.mcp.server import run_stdio
 
-    await run_stdio(read_settings(), user, tenant, source_kind)
+    settings = read_settings()
+    refuse_server(output, settings, "`graphmem mcp` serves memory")
+    await run_stdio(settings, user, tenant, source_kind)
 
 
 @command(app, "worker")
@@ -162,14 +174,13 @@ async def _in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]
         await asyncio.wait([task])
 
 
-def _recorded(settings: Settings, listener: socket.socket, secret: str) -> AbstractContextManager[None]:
-    """Let commands on this machine find the server, unless it listens on an address of another network only."""
+def _reachable_url(listener: socket.socket) -> str:
+    """Return the address at which this machine reaches the server."""
     host, port = listener.getsockname()[:2]
     address = ip_address(host)
-    if address.is_unspecified:
-        loopback = "[::1]" if address.version == 6 else "127.0.0.1"
-        return record_server(settings, f"http://{loopback}:{port}", secret)
-    return record_server(settings, _base_url(listener), secret) if address.is_loopback else nullcontext()
+    if not address.is_unspecified:
+        return _base_url(listener)
+    return f"http://[::1]:{port}" if address.version == 6 else f"http://127.0.0.1:{port}"
 
 
 def _listen_socket(host: str, port: int, options: str) -> socket.socket:

@@ -1,22 +1,31 @@
-"""What a command works with: the operations on a running server, or the services of its own process."""
+"""What a command works with: the operations of a server, or the services of its own process, and its progress."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from graphmem.cli.command import Output, named_as_options, read_settings
-from graphmem.cli.progress import start_progress
+import typer
+
+from graphmem.cli.command import Flags, Output, exit_with_error, named_as_options, read_settings
+from graphmem.cli.local_server import find_local_server
+from graphmem.runtime.errors import ConfigurationError, InvalidInput
 from graphmem.runtime.short_ids import FULL_ID_CHARS
 
 if TYPE_CHECKING:
     from graphmem.app.bootstrap import Services
-    from graphmem.cli.local_server import LocalServer
     from graphmem.client import AsyncClient
     from graphmem.neo4j.embedded.home import ServerInfo
+    from graphmem.runtime.progress import ProgressCallback, StartProgress
     from graphmem.runtime.settings import Settings
+    from graphmem.user_data.models import ErasureResult
+
+DEFAULT_TENANT = "default"
+"""The tenant of commands that name none."""
 
 
 @asynccontextmanager
@@ -31,34 +40,94 @@ async def open_services(
             yield services
 
 
+@dataclass(frozen=True)
+class Target:
+    """What a command works on: a server with a key for it, or the data of this machine where there is no server.
+
+    `tenant` is None where the key decides it.
+    """
+
+    place: str
+    tenant: str | None
+    server: str | None = None
+    key: str = field(default="", repr=False)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a server and a key were named, which are used or the command fails."""
+        return self.tenant is None
+
+
+def find_target(flags: Flags, settings: Settings, tenant: str = DEFAULT_TENANT) -> Target:
+    """Return what a command for a tenant works on.
+
+    GRAPHMEM_URL names the server, and GRAPHMEM_API_KEY the key to use there or at the server that runs on the data
+    folder. Where neither is set, the command acts as the administrator of this machine's data. Raises
+    ConfigurationError when one of the two is missing, and InvalidInput for a tenant that the key does not choose.
+    """
+    here = Target(f"the data folder {settings.data_dir}", tenant)
+    if flags.no_server or not settings.use_server:
+        return here
+    key = settings.api_key.get_secret_value() if settings.api_key else ""
+    if not (settings.url or key):
+        from graphmem.tenants.tokens import make_local_token
+
+        found = find_local_server(settings)
+        if found is None:
+            return here
+        return Target(f"the server at {found.url}", tenant, found.url, make_local_token(found.secret, tenant))
+    return _find_remote(settings, key, tenant)
+
+
+def _find_remote(settings: Settings, key: str, tenant: str) -> Target:
+    if not key:
+        raise ConfigurationError(
+            f"GRAPHMEM_URL names {settings.url}, and no key for it is set: set GRAPHMEM_API_KEY, or give --no-server "
+            "to work on the data of this machine."
+        )
+    local = None if settings.url else find_local_server(settings)
+    url = settings.url or (local.url if local else None)
+    if url is None:
+        raise ConfigurationError(
+            "GRAPHMEM_API_KEY is set, and no server runs on the data folder: start it with `graphmem serve`, name "
+            "another in GRAPHMEM_URL, or give --no-server to work on the data of this machine."
+        )
+    if tenant != DEFAULT_TENANT:
+        raise InvalidInput("The tenant cannot be chosen: it is that of the key in GRAPHMEM_API_KEY.")
+    return Target(f"the server at {url}", None, url.rstrip("/"), key)
+
+
+def refuse_server(output: Output, settings: Settings, action: str) -> None:
+    """Raise ConfigurationError when GRAPHMEM_URL names a server; `action` only works on this machine's data."""
+    if settings.url and settings.use_server and not output.flags.no_server:
+        raise ConfigurationError(
+            f"GRAPHMEM_URL names {settings.url}, and {action} only on the data of this machine: unset it, or give "
+            "--no-server."
+        )
+
+
 @asynccontextmanager
 async def open_operations(output: Output, tenant: str, *, worker: bool = False) -> AsyncIterator[AsyncClient]:
-    """Yield the operations of a tenant: of the server that runs on the data folder, else of this process.
+    """Yield the operations of a tenant: of a server, else of this process.
 
     With `worker` this process also runs jobs, unless a server is called: there its own workers do.
     A command is not to import models before: those that it does not use are not built when a server is called.
     """
-    from graphmem.cli.local_server import find_local_server
-
     settings = read_settings()
-    use_server = settings.use_server and not output.flags.no_server
-    server = find_local_server(settings) if use_server else None
     with named_as_options(output.parameters):
-        if server is None:
-            from graphmem.cli.lazy_memory import LazyMemory
-
-            async with LazyMemory(output, tenant, settings, worker=worker) as memory:
-                yield memory
-        else:
-            async with _make_client(server, tenant) as client:
-                yield client
+        target = output.target = find_target(output.flags, settings, tenant)
+        async with _open_client(output, target, tenant, settings, worker=worker) as client:
+            yield client
 
 
-def _make_client(server: LocalServer, tenant: str) -> AsyncClient:
+def _open_client(output: Output, target: Target, tenant: str, settings: Settings, *, worker: bool) -> AsyncClient:
+    if target.server is None:
+        from graphmem.cli.lazy_memory import LazyMemory
+
+        return LazyMemory(output, tenant, settings, worker=worker)
     from graphmem.client import AsyncClient
-    from graphmem.tenants.tokens import make_local_token
 
-    return AsyncClient(make_local_token(server.secret, tenant), server.url, attempts=2, trust_env=False)
+    return AsyncClient(target.key, target.server, attempts=2, trust_env=target.is_remote)
 
 
 async def complete_memory_id(operations: AsyncClient, user: str, given: str) -> str:
@@ -69,6 +138,35 @@ async def complete_memory_id(operations: AsyncClient, user: str, given: str) -> 
 async def complete_run_id(operations: AsyncClient, given: str) -> str:
     """Return the id of a run that begins with the text given."""
     return given if len(given) >= FULL_ID_CHARS else (await operations.run(given)).id
+
+
+async def describe_target(client: AsyncClient, output: Output) -> str:
+    """Return the tenant and the server, or the folder, that a command works on; a key is asked for its tenant."""
+    target = output.target
+    assert target is not None
+    tenant = target.tenant or (await client.placements()).tenants[0].tenant
+    return (
+        f"of tenant {tenant!r} in {target.place}"
+        if target.server is None
+        else f"of tenant {tenant!r} at {target.place}"
+    )
+
+
+async def confirm_erasure(client: AsyncClient, output: Output, what: str) -> None:
+    """Ask at a terminal whether a user or a space is to be erased; raise InvalidInput elsewhere."""
+    if not sys.stdin.isatty():
+        raise InvalidInput(f"Erasing the {what} cannot be undone: confirm it with --yes.")
+    typer.confirm(f"Erase all data of the {what} {await describe_target(client, output)}?", abort=True, err=True)
+
+
+def report_erasure(output: Output, what: str, result: ErasureResult, where: str = "") -> None:
+    """Show what was erased of a user or a space; end with an error where something is left."""
+    from graphmem.cli.tables import name_value_pairs
+
+    counts = name_value_pairs({**result.erased, "residue": result.residue})
+    output.show(result, *([f"The {what} {where} is erased."] if where and not result.residue else ()), counts)
+    if result.residue:
+        exit_with_error(f"{result.residue} items of the {what} are left: run the same command again.")
 
 
 SEES_ALL_TENANTS = "This login reads and writes the data of every tenant: give it to administrators only."
@@ -119,3 +217,63 @@ def browser_login(
     uri = settings.neo4j_uri or ""
     link = browser_link(address or f"http://{urlsplit(uri).hostname}:7474/browser/", uri, settings.neo4j_user, text)
     return {"open": link, "user": settings.neo4j_user, "paste first": f":{setup_commands()[0]}"}
+
+
+@contextmanager
+def progress_bar(output: Output, label: str, unit: str = "entries") -> Iterator[ProgressCallback]:
+    """Show a bar while the context lasts; the callback takes the number of units done and in total."""
+    from rich import progress as rich_progress
+
+    columns = (
+        rich_progress.TextColumn(label),
+        rich_progress.BarColumn(),
+        rich_progress.MofNCompleteColumn(),
+        rich_progress.TextColumn(unit),
+        rich_progress.TimeElapsedColumn(),
+    )
+    with rich_progress.Progress(*columns, console=output.stderr) as bar:
+        task = bar.add_task(unit, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def start_progress(output: Output) -> Iterator[StartProgress]:
+    """Show what a start waits for: lines, and on a terminal a bar for each download; with `--json` nothing."""
+    from graphmem.runtime.progress import StartProgress
+
+    if output.flags.json:
+        yield StartProgress()
+    elif output.stderr.is_terminal:
+        with _download_bar(output) as advance:
+            yield StartProgress(_named_note(output), advance)
+    else:
+        yield StartProgress(_named_note(output))
+
+
+def _named_note(output: Output) -> Callable[[str], None]:
+    return lambda sentence: output.note(f"graphmem: {sentence}")
+
+
+@contextmanager
+def _download_bar(output: Output) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar for each download; the callback takes the bytes downloaded and in total."""
+    from rich import progress as rich_progress
+
+    columns = (
+        rich_progress.TextColumn("{task.description}"),
+        rich_progress.BarColumn(),
+        rich_progress.DownloadColumn(),
+        rich_progress.TransferSpeedColumn(),
+        rich_progress.TimeRemainingColumn(),
+    )
+    with rich_progress.Progress(*columns, console=output.stderr, disable=True) as bar:
+        task = bar.add_task("Downloading", total=None)
+
+        def advance(downloaded: int, total: int) -> None:
+            bar.disable = False
+            bar.start()
+            bar.update(task, completed=downloaded, total=total)
+            if downloaded >= total:
+                bar.stop()
+
+        yield advance

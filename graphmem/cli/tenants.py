@@ -1,261 +1,181 @@
-"""What belongs to a tenant: users, API keys, webhooks, declared types, instructions, trust."""
+"""What belongs to a tenant: users, keys, webhooks, declared types, instructions, trust, spaces and the quarantine."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graphmem.cli.command import Cursor, Output, Tenant, command
-from graphmem.cli.startup import open_operations
+from graphmem.cli import views
+from graphmem.cli.command import Cursor, Output, PageSize, Verbatim, Yes, command, fail_unless_saved, read_input
+from graphmem.cli.startup import confirm_erasure, report_erasure
+from graphmem.runtime.short_ids import complete_id
 
 if TYPE_CHECKING:
-    from graphmem.memories.declared_types import DeclaredTypes
-    from graphmem.tenants.instructions import Instructions
-    from graphmem.tenants.trust import Trust
-
+    from graphmem.client import AsyncClient
 
 app = typer.Typer()
 
+OnlyUsers = Annotated[list[str] | None, typer.Option("--user", "-u", help="Only this user; repeat for several.")]
 
-@command(app, "users")
+
+@command(app, "users", views.USERS)
 async def users(
-    output: Output,
+    client: AsyncClient,
     query: Annotated[str | None, typer.Argument(help="Part of a user id.")] = None,
-    tenant: Tenant = "default",
-    limit: Annotated[int, typer.Option(min=1, max=200, help="How many.")] = 50,
+    limit: PageSize = 50,
     cursor: Cursor = None,
-) -> None:
+) -> object:
     """List the users of a tenant, with the numbers of their memories and sessions."""
-    from graphmem.cli import render
-
-    async with open_operations(output, tenant) as operations:
-        page = await operations.users(query=query, limit=limit, cursor=cursor)
-    output.show(page, render.users(page.items), *render.next_page(page))
+    return await client.users(query=query, limit=limit, cursor=cursor)
 
 
 keys_app = typer.Typer(no_args_is_help=True)
 
-KeyTenant = Annotated[str, typer.Option("--tenant", help="The tenant that the key belongs to.")]
-
 
 @command(keys_app, "create")
 async def create_key(
+    client: AsyncClient,
     output: Output,
     name: Annotated[str, typer.Argument(help="What the key is for.")],
     role: Annotated[str, typer.Option(help="agent (reads and writes), analyst (reads) or admin.")] = "agent",
-    user: Annotated[list[str] | None, typer.Option("--user", "-u", help="Only this user; repeat for several.")] = None,
+    user: OnlyUsers = None,
     space: Annotated[
         list[str] | None, typer.Option(help="Of the spaces of its users only this one; repeat for several.")
     ] = None,
     source_kind: Annotated[
-        str, typer.Option("--as", help="Whose word it is what the key saves, such as assistant or tool.")
+        str, typer.Option("--as", help="Who says what the key saves, such as assistant or tool.")
     ] = "user",
-    tenant: KeyTenant = "default",
     only_key: Annotated[bool, typer.Option("--only-key", help="Print the key and nothing else.")] = False,
 ) -> None:
     """Create an API key; it is shown once."""
-    from rich.text import Text
-
-    from graphmem.cli import render_admin
-
-    async with open_operations(output, tenant) as operations:
-        key = await operations.create_key(
-            name, role=role, users=user or None, spaces=space or None, source_kind=source_kind
-        )
+    key = await client.create_key(name, role=role, users=user or None, spaces=space or None, source_kind=source_kind)
     if only_key:
-        output.show(key, Text(key.key, no_wrap=True))
+        output.show(key, Verbatim(key.key))
     else:
-        output.show(key, render_admin.keys([key]), Text(f"Key: {key.key}\nIt is not shown again.", no_wrap=True))
+        output.show(key, *views.KEYS(key), Verbatim(f"Key: {key.key}\nIt is not shown again."))
 
 
-@command(keys_app, "list")
-async def list_keys(output: Output, tenant: KeyTenant = "default") -> None:
+@command(keys_app, "list", views.KEYS)
+async def list_keys(client: AsyncClient) -> object:
     """List a tenant's API keys without their secrets."""
-    from graphmem.cli import render_admin
-
-    async with open_operations(output, tenant) as operations:
-        keys = await operations.keys()
-    output.show({"items": keys}, render_admin.keys(keys))
+    return await client.keys()
 
 
 @command(keys_app, "revoke")
 async def revoke_key(
-    output: Output, key_id: Annotated[str, typer.Argument(help="The key's id.")], tenant: KeyTenant = "default"
+    client: AsyncClient, output: Output, key_id: Annotated[str, typer.Argument(help="The key's id.")]
 ) -> None:
     """Revoke an API key with immediate effect."""
-    from graphmem.runtime.short_ids import complete_id
-
-    async with open_operations(output, tenant) as operations:
-        listed = [key.id for key in await operations.keys()]
-        key_id = complete_id(key_id, [known for known in listed if known.startswith(key_id)])
-        await operations.revoke_key(key_id)
+    listed = [key.id for key in await client.keys()]
+    key_id = complete_id(key_id, [known for known in listed if known.startswith(key_id)])
+    await client.revoke_key(key_id)
     output.show({}, f"The key {key_id} is revoked.")
 
 
 webhooks_app = typer.Typer(no_args_is_help=True)
 
-HookTenant = Annotated[str, typer.Option("--tenant", help="The tenant whose changes are delivered.")]
-
 
 @command(webhooks_app, "add")
 async def add_webhook(
+    client: AsyncClient,
     output: Output,
     url: Annotated[str, typer.Argument(help="Where to deliver changes, such as https://example.com/hooks.")],
-    user: Annotated[list[str] | None, typer.Option("--user", "-u", help="Only this user; repeat for several.")] = None,
+    user: OnlyUsers = None,
     kind: Annotated[
         list[str] | None,
         typer.Option(help="Only inserted, superseded, deleted, merged or restored; repeat for several."),
     ] = None,
     since: Annotated[str | None, typer.Option(help="Also changes from this time on; absent: from now on.")] = None,
-    tenant: HookTenant = "default",
 ) -> None:
     """Add a webhook, which receives changes as signed requests; its secret is shown once."""
-    from rich.text import Text
-
-    from graphmem.cli import render_admin
-
-    async with open_operations(output, tenant) as operations:
-        webhook = await operations.create_webhook(url, users=user or None, kinds=kind or None, since=since)
-    output.show(
-        webhook,
-        render_admin.webhooks([webhook]),
-        Text(f"Secret: {webhook.secret}\nIt is not shown again.", no_wrap=True),
-    )
+    webhook = await client.create_webhook(url, users=user or None, kinds=kind or None, since=since)
+    output.show(webhook, *views.WEBHOOKS(webhook), Verbatim(f"Secret: {webhook.secret}\nIt is not shown again."))
 
 
-@command(webhooks_app, "list")
-async def list_webhooks(output: Output, tenant: HookTenant = "default") -> None:
+@command(webhooks_app, "list", views.WEBHOOKS)
+async def list_webhooks(client: AsyncClient) -> object:
     """List a tenant's webhooks and how their deliveries go."""
-    from graphmem.cli import render_admin
-
-    async with open_operations(output, tenant) as operations:
-        listed = await operations.webhooks()
-    output.show({"items": listed}, render_admin.webhooks(listed))
+    return await client.webhooks()
 
 
 @command(webhooks_app, "remove")
 async def remove_webhook(
-    output: Output,
-    webhook_id: Annotated[str, typer.Argument(help="The webhook's id.")],
-    tenant: HookTenant = "default",
+    client: AsyncClient, output: Output, webhook_id: Annotated[str, typer.Argument(help="The webhook's id.")]
 ) -> None:
     """Remove a webhook; what it has not received yet is not delivered."""
-    from graphmem.runtime.short_ids import complete_id
-
-    async with open_operations(output, tenant) as operations:
-        listed = [webhook.id for webhook in await operations.webhooks()]
-        webhook_id = complete_id(webhook_id, [known for known in listed if known.startswith(webhook_id)])
-        await operations.delete_webhook(webhook_id)
+    listed = [webhook.id for webhook in await client.webhooks()]
+    webhook_id = complete_id(webhook_id, [known for known in listed if known.startswith(webhook_id)])
+    await client.delete_webhook(webhook_id)
     output.show({}, f"The webhook {webhook_id} is removed.")
 
 
 types_app = typer.Typer(no_args_is_help=True)
 
-TypesTenant = Annotated[str, typer.Option("--tenant", help="The tenant whose memories may have the types.")]
 
-
-@command(types_app, "show")
-async def show_types(output: Output, tenant: TypesTenant = "default") -> None:
+@command(types_app, "show", views.declared_types)
+async def show_types(client: AsyncClient) -> object:
     """Show the types of memories and entities that a tenant declared."""
-    async with open_operations(output, tenant) as operations:
-        _show_types(output, await operations.declared_types())
+    return await client.declared_types()
 
 
-@command(types_app, "set")
+@command(types_app, "set", views.declared_types)
 async def set_types(
-    output: Output,
+    client: AsyncClient,
     file: Annotated[str, typer.Argument(help="JSON or YAML with memory_types and entity_types; - is standard input.")],
-    tenant: TypesTenant = "default",
-) -> None:
+) -> object:
     """Declare types of memories and entities, in place of those declared before."""
-    from graphmem.cli.command import read_input
-    from graphmem.user_data.formats import parse_structured_text
-
-    text = await asyncio.to_thread(read_input, file)
-    await _set_types(output, tenant, parse_structured_text(text.encode()))
-
-
-@command(types_app, "clear")
-async def clear_types(output: Output, tenant: TypesTenant = "default") -> None:
-    """Remove the declared types of a tenant; memories that have them keep them."""
-    await _set_types(output, tenant, {})
-
-
-async def _set_types(output: Output, tenant: str, document: Any) -> None:
     from graphmem.memories.declared_types import DeclaredTypesIn
     from graphmem.runtime.validation import validate_input
+    from graphmem.user_data.formats import parse_structured_text
 
+    document: Any = parse_structured_text((await asyncio.to_thread(read_input, file)).encode())
     declared = validate_input(DeclaredTypesIn, document).model_dump(mode="json", exclude_unset=True)
-    async with open_operations(output, tenant) as operations:
-        _show_types(output, await operations.set_declared_types(**declared))
+    return await client.set_declared_types(**declared)
 
 
-def _show_types(output: Output, types: DeclaredTypes) -> None:
-    lines = [
-        f"memory type {declared.name} ({declared.base}): {declared.description}" for declared in types.memory_types
-    ]
-    lines += [f"entity type {declared.name}: {declared.description}" for declared in types.entity_types]
-    output.show(types, "\n".join(lines) or "There are no declared types.")
+@command(types_app, "clear", views.declared_types)
+async def clear_types(client: AsyncClient) -> object:
+    """Remove the declared types of a tenant; memories that have them keep them."""
+    return await client.set_declared_types()
 
 
 instructions_app = typer.Typer(no_args_is_help=True)
 
-InstructionsTenant = Annotated[
-    str, typer.Option("--tenant", help="The tenant whose memories the instructions are for.")
-]
 
-
-@command(instructions_app, "show")
-async def show_instructions(output: Output, tenant: InstructionsTenant = "default") -> None:
+@command(instructions_app, "show", views.instructions)
+async def show_instructions(client: AsyncClient) -> object:
     """Show what a tenant wants remembered, and what not."""
-    async with open_operations(output, tenant) as operations:
-        _show_instructions(output, await operations.instructions())
+    return await client.instructions()
 
 
-@command(instructions_app, "set")
+@command(instructions_app, "set", views.instructions)
 async def set_instructions(
-    output: Output,
-    file: Annotated[str, typer.Argument(help="A text file; - is standard input.")],
-    tenant: InstructionsTenant = "default",
-) -> None:
+    client: AsyncClient, file: Annotated[str, typer.Argument(help="A text file; - is standard input.")]
+) -> object:
     """Set what a tenant wants remembered, and what not."""
-    from graphmem.cli.command import read_input
-
-    await _set_instructions(output, tenant, await asyncio.to_thread(read_input, file))
+    return await client.set_instructions(await asyncio.to_thread(read_input, file))
 
 
-@command(instructions_app, "clear")
-async def clear_instructions(output: Output, tenant: InstructionsTenant = "default") -> None:
+@command(instructions_app, "clear", views.instructions)
+async def clear_instructions(client: AsyncClient) -> object:
     """Remove the instructions of a tenant."""
-    await _set_instructions(output, tenant, "")
-
-
-async def _set_instructions(output: Output, tenant: str, text: str) -> None:
-    async with open_operations(output, tenant) as operations:
-        _show_instructions(output, await operations.set_instructions(text))
-
-
-def _show_instructions(output: Output, instructions: Instructions) -> None:
-    output.show(instructions, instructions.text or "There are no custom instructions.")
+    return await client.set_instructions("")
 
 
 trust_app = typer.Typer(no_args_is_help=True)
 
-TrustTenant = Annotated[str, typer.Option("--tenant", help="The tenant whose memories the order is for.")]
 
-
-@command(trust_app, "show")
-async def show_trust(output: Output, tenant: TrustTenant = "default") -> None:
+@command(trust_app, "show", views.trust)
+async def show_trust(client: AsyncClient) -> object:
     """Show which sources a tenant trusts more than others."""
-    async with open_operations(output, tenant) as operations:
-        _show_trust(output, await operations.trust())
+    return await client.trust()
 
 
-@command(trust_app, "set")
+@command(trust_app, "set", views.trust)
 async def set_trust(
-    output: Output,
+    client: AsyncClient,
     order: Annotated[
         list[str],
         typer.Argument(
@@ -263,19 +183,116 @@ async def set_trust(
             help="Sources, the most trusted first; those joined by commas are trusted alike: user operator,import web.",
         ),
     ],
-    tenant: TrustTenant = "default",
-) -> None:
+) -> object:
     """Set which sources a tenant trusts more than others; those left out follow in the default order."""
-    async with open_operations(output, tenant) as operations:
-        _show_trust(output, await operations.set_trust([group.split(",") for group in order]))
+    return await client.set_trust([group.split(",") for group in order])
 
 
-@command(trust_app, "reset")
-async def reset_trust(output: Output, tenant: TrustTenant = "default") -> None:
+@command(trust_app, "reset", views.trust)
+async def reset_trust(client: AsyncClient) -> object:
     """Set the default order of trust again."""
-    async with open_operations(output, tenant) as operations:
-        _show_trust(output, await operations.set_trust([]))
+    return await client.set_trust([])
 
 
-def _show_trust(output: Output, trust: Trust) -> None:
-    output.show(trust, " > ".join(", ".join(group) for group in trust.order))
+spaces_app = typer.Typer(no_args_is_help=True)
+
+SpaceId = Annotated[str, typer.Argument(metavar="SPACE", help="The space's id, such as team-atlas.")]
+MemberId = Annotated[str, typer.Argument(metavar="MEMBER", help="The id of a user or of a key.")]
+Role = Annotated[Literal["reader", "writer", "owner"], typer.Option(help="What the member may do.")]
+Kind = Annotated[
+    Literal["user", "key"] | None,
+    typer.Option(help="What the id is of; absent: a key's if there is one, else a user's."),
+]
+
+
+@command(spaces_app, "put", views.space)
+async def put_space(
+    client: AsyncClient,
+    space: SpaceId,
+    title: Annotated[str, typer.Option(help="What it is called, such as 'Team Atlas'.")],
+    about: Annotated[str, typer.Option(help="A sentence that says what belongs there; extraction reads it.")] = "",
+    owner: Annotated[list[str] | None, typer.Option(help="A user who owns it; repeat for several.")] = None,
+    writer: Annotated[list[str] | None, typer.Option(help="A user who writes in it; repeat for several.")] = None,
+    reader: Annotated[list[str] | None, typer.Option(help="A user who reads it; repeat for several.")] = None,
+) -> object:
+    """Create a space or change it; without --owner, --writer and --reader its members stay."""
+    given = {"owner": owner, "writer": writer, "reader": reader}
+    members: list[dict[str, Any]] = [
+        {"user": user, "role": role} for role, users in given.items() for user in users or ()
+    ]
+    return await client.put_space(space, title=title, about=about, members=members or None)
+
+
+@command(spaces_app, "list", views.SPACES)
+async def list_spaces(client: AsyncClient) -> object:
+    """List the spaces of a tenant."""
+    return await client.spaces()
+
+
+@command(spaces_app, "show", views.space)
+async def show_space(client: AsyncClient, space: SpaceId) -> object:
+    """Show a space with its members."""
+    return await client.space(space)
+
+
+@command(spaces_app, "grant", views.space)
+async def grant(
+    client: AsyncClient, space: SpaceId, member: MemberId, role: Role = "reader", kind: Kind = None
+) -> object:
+    """Give a user or a key a role in a space."""
+    return await client.set_space_member(space, member, role=role, kind=kind)
+
+
+@command(spaces_app, "revoke")
+async def revoke_membership(
+    client: AsyncClient, output: Output, space: SpaceId, member: MemberId, kind: Kind = None
+) -> None:
+    """Remove a user or a key from a space, with immediate effect."""
+    await client.remove_space_member(space, member, kind=kind)
+    output.show({}, f"{member} is no member of {space} any more.")
+
+
+@command(spaces_app, "delete")
+async def delete_space(client: AsyncClient, output: Output, space: SpaceId, yes: Yes = False) -> None:
+    """Erase a space with all its data everywhere, then count what is left; this cannot be undone."""
+    if not yes:
+        await confirm_erasure(client, output, f"space {space!r}")
+    report_erasure(output, f"space {space!r}", await client.delete_space(space))
+
+
+quarantine_app = typer.Typer(no_args_is_help=True)
+
+StatementId = Annotated[str, typer.Argument(metavar="ID", help="The statement's id, or its beginning.")]
+
+
+@command(quarantine_app, "list", views.QUARANTINE)
+async def list_statements(
+    client: AsyncClient,
+    user: Annotated[str | None, typer.Option("--user", "-u", help="Of one user; absent: of all.")] = None,
+    space: Annotated[str | None, typer.Option(help="Of one space.")] = None,
+    limit: PageSize = 50,
+    cursor: Cursor = None,
+) -> object:
+    """List what is in quarantine, the latest first, with the reason."""
+    return await client.quarantine(user, space=space, limit=limit, cursor=cursor)
+
+
+@command(quarantine_app, "release")
+async def release(client: AsyncClient, output: Output, statement_id: StatementId) -> None:
+    """Save a statement as the memory that it would have been."""
+    result = await client.release_quarantined(await _complete_statement_id(client, statement_id))
+    output.show(result, *views.SAVES(result))
+    fail_unless_saved([result])
+
+
+@command(quarantine_app, "drop")
+async def drop(client: AsyncClient, output: Output, statement_id: StatementId) -> None:
+    """Erase a statement from the quarantine; the message that it is from stays."""
+    await client.drop_quarantined(await _complete_statement_id(client, statement_id))
+    output.show({}, "The statement is erased.")
+
+
+async def _complete_statement_id(client: AsyncClient, given: str) -> str:
+    """Return the id of the statement, among the latest of the tenant, whose id begins with a text."""
+    page = await client.quarantine(limit=200)
+    return complete_id(given, [statement.id for statement in page.items if statement.id.startswith(given)])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
 import typer
 
+from graphmem.cli import views
 from graphmem.cli.command import (
     STANDARD_STREAM,
     AnyUser,
@@ -17,22 +19,31 @@ from graphmem.cli.command import (
     Space,
     Tenant,
     User,
+    Yes,
     command,
-    confirm_erasure,
     exit_with_error,
     read_input,
     read_settings,
-    show_erasure,
     write_atomically,
 )
-from graphmem.cli.progress import progress_bar, start_progress
-from graphmem.cli.startup import open_operations, open_services
+from graphmem.cli.startup import (
+    confirm_erasure,
+    describe_target,
+    find_target,
+    open_operations,
+    open_services,
+    progress_bar,
+    refuse_server,
+    report_erasure,
+    start_progress,
+)
 from graphmem.client.waiting import failed_jobs, wait_for_job
-from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.errors import ConfigurationError, InvalidInput, NotFound
 
 if TYPE_CHECKING:
+    from graphmem.client import AsyncClient
     from graphmem.tenants.owners import Owner
-    from graphmem.user_data.models import ImportFormat
+    from graphmem.user_data.models import ImportFormat, ImportResult
 
 app = typer.Typer()
 
@@ -64,19 +75,42 @@ async def export(
     if user is None:
         if file == STANDARD_STREAM or format != "json" or view != "full":
             raise InvalidInput("Without --user, give a folder for the full exports of all users, in JSON.")
+        _refuse_remote(output, tenant, "all users are exported")
         await _export_all(output, tenant, Path(file))
         return
     owner = make_owner(tenant, user)
+    if find_target(output.flags, read_settings(), tenant).is_remote:
+        async with open_operations(output, tenant) as client:
+            await _write_export(output, file, _once(await client.export(user, format=format, view=view, space=space)))
+        return
     async with open_services(output) as services:
         owner = await services.rights.find_place(owner, None, space)
         with progress_bar(output, "Exporting") as on_progress:
             chunks = services.exports.stream_view(owner, format, view, progress=on_progress)
-            if file == STANDARD_STREAM:
-                async for chunk in chunks:
-                    sys.stdout.buffer.write(chunk)
-                return
-            size = await write_atomically(Path(file), chunks)
+            await _write_export(output, file, chunks)
+
+
+async def _write_export(output: Output, file: str, chunks: AsyncIterator[bytes]) -> None:
+    """Write an export to a file or to standard output."""
+    if file == STANDARD_STREAM:
+        async for chunk in chunks:
+            sys.stdout.buffer.write(chunk)
+        return
+    size = await write_atomically(Path(file), chunks)
     output.show({"file": file, "bytes": size}, f"Exported {size} bytes to {file}.")
+
+
+async def _once(document: bytes) -> AsyncIterator[bytes]:
+    yield document
+
+
+def _refuse_remote(output: Output, tenant: str, action: str) -> None:
+    """Raise ConfigurationError when a server and a key were named; `action` happens only on this machine's data."""
+    target = find_target(output.flags, read_settings(), tenant)
+    if target.is_remote:
+        raise ConfigurationError(
+            f"This command would call {target.place}, and {action} only on the data of this machine: give --no-server."
+        )
 
 
 async def _export_all(output: Output, tenant: str, folder: Path) -> None:
@@ -148,14 +182,23 @@ async def import_(
             raise InvalidInput(
                 "--offline imports exports of graphmem for the users whose they are: give no other option."
             )
+        _refuse_remote(output, tenant, "--offline imports")
         await _import_offline(output, tenant, path)
         return
     if user is None:
         if not await asyncio.to_thread(path.is_dir):
             raise InvalidInput("Say with --user whose memory it is, or give a folder of exports.")
+        _refuse_remote(output, tenant, "a folder is imported")
         await _import_folder(output, tenant, path)
         return
     owner = make_owner(tenant, user)
+    if find_target(output.flags, read_settings(), tenant).is_remote:
+        if from_neo4j:
+            _refuse_remote(output, tenant, "a live graph is imported")
+        text = await asyncio.to_thread(read_input, file)
+        async with open_operations(output, tenant) as client:
+            await _report_import(output, client, await client.import_(user, text, format=format, space=space))
+        return
     if not from_neo4j and format in ("auto", "graphmem") and await asyncio.to_thread(is_large_export, path):
         await _import_large_export(output, owner, space, path)
     elif from_neo4j:
@@ -172,19 +215,16 @@ async def import_(
 
 async def _import_folder(output: Output, tenant: str, folder: Path) -> None:
     """Import each export of a folder for the user whose it is; exit with an error when one was not imported."""
-    from graphmem.cli import render_admin
-
     async with open_services(output) as services:
         with progress_bar(output, "Importing", unit="users") as on_progress:
             imported = await services.file_imports.import_folder(tenant, folder, progress=on_progress)
-    output.show(imported, *render_admin.folder_import(imported))
+    output.show(imported, *views.folder_import(imported))
     if imported.failed:
         exit_with_error(f"{len(imported.failed)} files were not imported.")
 
 
 async def _import_large_export(output: Output, owner: Owner, space: str | None, path: Path) -> None:
     """Check an export, then import it part by part."""
-    from graphmem.cli import render_admin
     from graphmem.tenants.spaces import SpaceRole
 
     async with open_services(output) as services:
@@ -194,14 +234,13 @@ async def _import_large_export(output: Output, owner: Owner, space: str | None, 
         ):
             place = await services.rights.find_place(owner, None, space, SpaceRole.WRITER)
             result = await services.file_imports.import_file(place, path, on_read=on_read, progress=on_progress)
-    output.show(result, render_admin.import_result(result))
+    output.show(result, *views.import_result(result))
 
 
 async def _import_document(
     output: Output, owner: Owner, space: str | None, source_format: ImportFormat, document: Any
 ) -> None:
     """Import a document, and wait for the extraction of its messages; exit with an error when that failed for some."""
-    from graphmem.cli import render_admin
     from graphmem.graph_memory import GraphMemory
     from graphmem.tenants.spaces import SpaceRole
     from graphmem.user_data.models import ImportFormat
@@ -212,17 +251,24 @@ async def _import_document(
             result = await services.imports.import_parsed(
                 place, source_format, document, actor="cli", progress=on_progress
             )
-        jobs = [await wait_for_job(GraphMemory(services, owner.tenant), job_id) for job_id in result.jobs]
-    output.show(result, render_admin.import_result(result), *([render_admin.jobs(jobs)] if jobs else []))
+        await _report_import(output, GraphMemory(services, owner.tenant), result)
+
+
+async def _report_import(output: Output, client: AsyncClient, result: ImportResult) -> None:
+    """Wait for the extraction of imported messages; exit with an error when that failed, or nothing was imported."""
+    jobs = [await wait_for_job(client, job_id) for job_id in result.jobs]
+    output.show(result, *views.import_result(result), *(views.INGESTED(jobs) if jobs else ()))
     for entry in result.refused:
         output.note(f"not imported: {'.'.join(map(str, entry.loc))}: {entry.reason}")
     if failed_jobs(jobs):
         exit_with_error("Extraction failed for some of the messages: run the same command again to retry.")
+    if result.refused and not any([*result.imported.values(), *result.unchanged.values()]):
+        exit_with_error("Nothing was imported.")
 
 
 async def _import_offline(output: Output, tenant: str, path: Path) -> None:
     """Make a new database of an export or of a folder of exports, and say how long each phase took."""
-    from graphmem.cli import render_admin
+    from graphmem.cli.tables import name_value_pairs
     from graphmem.user_data.offline_import import OfflineProgress, import_offline
 
     with (
@@ -233,7 +279,9 @@ async def _import_offline(output: Output, tenant: str, path: Path) -> None:
     ):
         progress = OfflineProgress(on_written, on_imported, on_populated, start)
         imported = await import_offline(read_settings(), tenant, path, progress)
-    output.show(imported, render_admin.offline_import(imported))
+    seconds = {f"{phase}, seconds": value for phase, value in imported.seconds.items()}
+    counts = {"users": imported.users, **imported.imported, **seconds, "facts a second": imported.facts_per_second}
+    output.show(imported, name_value_pairs(counts))
 
 
 @command(app, "backup")
@@ -245,7 +293,9 @@ async def backup(
     import graphmem
     from graphmem.user_data.backup import create_backup
 
-    made = await create_backup(read_settings(), file, graphmem.__version__)
+    settings = read_settings()
+    refuse_server(output, settings, "`graphmem backup` works")
+    made = await create_backup(settings, file, graphmem.__version__)
     output.show(made, f"Wrote {made.bytes} bytes to {made.file}.", *_hints(has_jobs=made.has_jobs))
 
 
@@ -257,7 +307,9 @@ async def restore(
     """Restore a backup into a data folder that holds no data."""
     from graphmem.user_data.backup import restore_backup
 
-    found = await restore_backup(read_settings(), file)
+    settings = read_settings()
+    refuse_server(output, settings, "`graphmem restore` works")
+    found = await restore_backup(settings, file)
     forget_again = "Forget the users again whose receipts are later than the backup."
     output.show(found, f"Restored the backup of {found.created_at}. {forget_again}", *_hints(has_jobs=found.has_jobs))
 
@@ -269,14 +321,12 @@ def _hints(*, has_jobs: bool) -> list[str]:
 
 
 @command(app, "forget")
-async def forget(
-    output: Output,
-    user: User,
-    tenant: Tenant = "default",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
-) -> None:
+async def forget(client: AsyncClient, output: Output, user: User, yes: Yes = False) -> None:
     """Erase all data of a user everywhere, then count what is left; this cannot be undone."""
     if not yes:
-        confirm_erasure("user", user, tenant)
-    async with open_operations(output, tenant) as operations:
-        show_erasure(output, "user", await operations.forget(user))
+        await confirm_erasure(client, output, f"user {user!r}")
+    where = await describe_target(client, output)
+    result = await client.forget(user)
+    if not (any(result.erased.values()) or result.residue):
+        raise NotFound(f"There is no user {user!r} {where}: nothing was erased.")
+    report_erasure(output, f"user {user!r}", result, where)

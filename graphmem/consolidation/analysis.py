@@ -25,12 +25,12 @@ from graphmem.consolidation.models import (
     UpdateEntity,
     parse_proposals,
 )
-from graphmem.consolidation.names import mentions_name
 from graphmem.consolidation.run_store import fetch_entities, list_rolled_back_proposals
 from graphmem.consolidation.verification import ProposalVerifier, VerificationResult
 from graphmem.memories.entity import Entity
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import Scope
+from graphmem.memories.names import mentions_name
 from graphmem.memories.saving import FactLoader
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations
@@ -229,11 +229,13 @@ class ProposalAnalyser:
         contradictions = shown.to_contradictions(answer.value.contradictions)
         return AnalysisResult(proposals, invalid_count, contradictions, answer.receipt)
 
-    async def verify(self, owner: Owner, proposals: Sequence[ReviewedProposal]) -> VerificationResult:
+    async def verify(
+        self, owner: Owner, proposals: Sequence[ReviewedProposal], *, curated: bool = False
+    ) -> VerificationResult:
         """Return the proposals of one batch with what a second call quotes for them; without a model, as they are."""
         if self._verifier is None:
             return VerificationResult(list(proposals))
-        return await self._verifier.verify(owner, proposals)
+        return await self._verifier.verify(owner, proposals, curated=curated)
 
     async def _load_batch(self, owner: Owner, memory_ids: Sequence[str]) -> PromptBatch:
         async def work(transaction: Transaction) -> PromptBatch:

@@ -19,16 +19,14 @@ from graphmem.consolidation.models import (
     ReviewedProposal,
     Verification,
 )
-from graphmem.consolidation.quote_checks import quotes_cover
-from graphmem.consolidation.statements import Restated, find_changed_numbers, find_difference
+from graphmem.consolidation.text_checks import find_changed_numbers, is_literally, quotes_cover
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.entity_store import EntityStore
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_to_properties, image_of_fact
+from graphmem.memories.fact import Fact, fact_to_properties
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.saving import FactWrite
-from graphmem.memories.snapshot import ElementImage, ElementKind, diff_properties
+from graphmem.memories.snapshot import ElementImage, ElementKind, diff_properties, image_of_fact
 from graphmem.memories.snapshot_store import ChangeRecorder
-from graphmem.memories.versioning import Ledger
 from graphmem.neo4j.driver import Transaction
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import MICROSECOND
@@ -125,7 +123,7 @@ class FactChanges:
         draft = merge_facts(sources, proposal.content, say_same=say_same)
         merged = self._ledger.merge(draft, proposal.memory_ids, self._run_id)
         self._facts[merged.memory_id] = merged
-        self._current[merged.dedup_key] = merged.memory_id
+        self._current[merged.content_hash, merged.subject_id] = merged.memory_id
         self._merged_into |= dict.fromkeys(proposal.memory_ids, merged.memory_id)
         self._ended += sources
         self._merged.append(merged)
@@ -142,12 +140,12 @@ class FactChanges:
         return len(earliest) == len(dated) or any(self._says_all(fact, proposal, verification) for fact in earliest)
 
     def _says_all(self, fact: Fact, proposal: Merge, verification: Verification | None) -> bool:
-        names, source = self._context.subject_phrases(fact), {fact.memory_id: fact.content}
         if verification is not None:
+            names = self._context.subject_phrases(fact)
             return quotes_cover(verification, fact.memory_id, proposal.content, names)
         if self._context.curated and proposal.verified:
-            return find_changed_numbers(source, proposal.content, Restated()) is None
-        return find_difference(source, proposal.content, names) is None
+            return find_changed_numbers({fact.memory_id: fact.content}, proposal.content) is None
+        return is_literally(fact.content, proposal.content)
 
     def _associate(self, proposal: Associate) -> None:
         for key in proposal.memory_ids:

@@ -1,7 +1,7 @@
-"""Durable jobs of consolidation: a run of one user, and the nightly stages of all users with something to analyse.
+"""Durable jobs of consolidation: a run of one user, and the start of the nightly runs of all users.
 
-A run is discovered, analysed batch by batch, and executed: on demand by one job, at night by one job for each stage.
-The steps are the same in every job. A step whose stage is done returns the result stored on the run's node.
+A run is discovered, analysed batch by batch, executed, and ends when its profiles are written. At night its analysis
+and its execution wait for their times. A step whose stage is done returns the result stored on the run's node.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any, Literal
 
 from graphmem.consolidation.analysis import AnalysisResult, ProposalAnalyser
 from graphmem.consolidation.discovery import Discovery
-from graphmem.consolidation.jobs import CONSOLIDATION_JOB, ConsolidationPayload, NightlyStagePayload, Stage
 from graphmem.consolidation.models import (
     ConsolidationRun,
     MemoryBatch,
@@ -27,10 +27,9 @@ from graphmem.consolidation.models import (
 from graphmem.consolidation.profiles import ProfileDraft, ProfileWriter
 from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore, RunUpdate
+from graphmem.consolidation.service import CONSOLIDATION_JOB, ConsolidationPayload, NightPayload
 from graphmem.jobs.job import JobAction, JobOutcome, JobStatus
-from graphmem.jobs.kinds import (
-    Steps,
-)
+from graphmem.jobs.kinds import JobWaits, Steps, WaitCause
 from graphmem.jobs.runner import JobRunner
 from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph
@@ -44,15 +43,14 @@ RUN_WITHOUT_MODEL_REASON = (
 )
 """Reason of a run that no model analysed."""
 
+_ANALYSED = (RunPhase.ANALYSED, RunPhase.EXECUTED, RunPhase.DONE)
+
 _NIGHTLY_RUN_NAMESPACE = uuid.UUID("6f1b7c52-6a61-4b0c-9a53-6f3c2d5b8f10")
 """Namespace of the ids of nightly runs, which follow from the time of the schedule and the user."""
 
 
-class BatchesAction(JobAction):
-    """The end of a job after a stage that another job continues."""
-
-    action: Literal["discover", "analyse"]
-    batches: int
+VERIFIED_AT_ONCE = 10
+"""Proposals by hand that one model call verifies."""
 
 
 class RunAction(JobAction):
@@ -80,15 +78,15 @@ class ProfilesAction(JobAction):
     written: int
 
 
-class NightlyStageAction(JobAction):
-    """The number of runs for which a stage was queued."""
+class NightAction(JobAction):
+    """The number of nightly runs that were queued."""
 
-    action: Stage
+    action: Literal["night"] = "night"
     runs: int
 
 
 class ConsolidationJob:
-    """Handles the jobs of consolidation; `jobs` is the queue for the stages of nightly runs.
+    """Handles the jobs of consolidation; `jobs` is the queue for nightly runs.
 
     Without `profiles`, which need a model, no profiles of entities are written.
     """
@@ -116,18 +114,18 @@ class ConsolidationJob:
     async def handle(self, payload: ConsolidationPayload, steps: Steps) -> JobOutcome:
         """Handle a job of kind `consolidate`."""
         try:
-            return await self._run(payload.owner, payload.run_id, payload.stage, steps)
+            return await self._run(payload, steps)
         except GraphmemError as error:
             # Not a step: a retried job continues with the step that failed.
-            await self._mark_failed(payload.owner, payload.run_id, error.detail)
+            await self._runs.end_failed(payload.tenant, payload.run_id, error.detail, self._clock())
             raise
 
     # One run
 
-    async def _run(self, owner: Owner, run_id: str, stage: Stage, steps: Steps) -> JobOutcome:
+    async def _run(self, payload: ConsolidationPayload, steps: Steps) -> JobOutcome:
+        owner, run_id = payload.owner, payload.run_id
         batches = await steps.run("discover", partial(self._discover, owner, run_id), list[MemoryBatch])
-        if stage is Stage.DISCOVERY:
-            return JobOutcome(actions=[BatchesAction(action="discover", batches=len(batches))])
+        self._wait_until(payload.analyse_from, "analysis")
         results = []
         for number, batch in enumerate(batches, 1):
             analysed = await steps.run(
@@ -135,22 +133,30 @@ class ConsolidationJob:
             )
             verify = partial(self._verify, owner, run_id, analysed)
             results.append(await steps.run(f"verify {number}", verify, AnalysisResult))
+        for number, given in enumerate(await self._list_given(owner, run_id, steps), 1):
+            verify = partial(self._verify, owner, run_id, given, curated=True)
+            results.append(await steps.run(f"verify given {number}", verify, AnalysisResult))
         receipt = await steps.run(
             "store proposals", partial(self._store_proposals, owner, run_id, batches, results), Receipt
         )
-        if stage is Stage.ANALYSIS:
-            return JobOutcome(actions=[BatchesAction(action="analyse", batches=len(batches))], receipt=receipt)
-        done = await steps.run("execute", partial(self._execute, owner, run_id), RunAction)
-        status = JobStatus.SUCCEEDED if done.status is not RunStatus.ABORTED else JobStatus.SKIPPED
-        actions: list[JobAction] = [done]
-        if self._profiles is not None and done.status is RunStatus.SUCCEEDED:
+        self._wait_until(payload.execute_from, "execution")
+        await steps.run("execute", partial(self._execute, owner, run_id))
+        actions: list[JobAction] = []
+        if self._profiles is not None:
             drafts = await self._draft_profiles(owner, run_id, self._profiles, steps)
             receipt = sum((draft.receipt for draft in drafts), receipt)
+            written = await steps.run("store profiles", partial(self._profiles.store, owner, run_id, drafts), int)
             if drafts:
-                store = partial(self._profiles.store, owner, run_id, drafts)
-                written = await steps.run("store profiles", store, list[str])
-                actions.append(ProfilesAction(run_id=run_id, asked=len(drafts), written=len(written)))
-        return JobOutcome(status=status, reason=done.reason, actions=actions, receipt=receipt)
+                actions.append(ProfilesAction(run_id=run_id, asked=len(drafts), written=written))
+        done = await steps.run("end", partial(self._describe, owner, run_id), RunAction)
+        status = JobStatus.SUCCEEDED if done.status is not RunStatus.ABORTED else JobStatus.SKIPPED
+        return JobOutcome(status=status, reason=done.reason, actions=[done, *actions], receipt=receipt)
+
+    def _wait_until(self, time: datetime | None, stage: str) -> None:
+        """Give the worker back until a time; jobs of the user that are queued meanwhile go first."""
+        seconds = (time - self._clock()).total_seconds() if time else 0.0
+        if time and seconds > 0:
+            raise JobWaits(f"its {stage} begins at {time.isoformat()}", seconds, WaitCause.ITS_TIME)
 
     async def _discover(self, owner: Owner, run_id: str) -> list[MemoryBatch]:
         """Find the batches of a new run and store them; return those of the run."""
@@ -171,20 +177,34 @@ class ConsolidationJob:
             await self._runs.update(run_id, RunUpdate(status=RunStatus.RUNNING, reason=None))
         return await self._runs.load_batches(run_id, owner.tenant)
 
+    async def _list_given(self, owner: Owner, run_id: str, steps: Steps) -> list[AnalysisResult]:
+        """Return the proposals of a run by hand, as many together as one call verifies; none of another run."""
+        given = await steps.run("given", partial(self._load_given, owner, run_id), list[ReviewedProposal])
+        return [
+            AnalysisResult(given[start : start + VERIFIED_AT_ONCE]) for start in range(0, len(given), VERIFIED_AT_ONCE)
+        ]
+
+    async def _load_given(self, owner: Owner, run_id: str) -> list[ReviewedProposal]:
+        run = await self._load_run(owner, run_id)
+        return run.proposals if run.trigger is RunTrigger.CURATED else []
+
     async def _analyse(self, owner: Owner, run_id: str, batch: MemoryBatch) -> AnalysisResult:
         """Return the proposals for a batch; none if the proposals of the run are stored already."""
         run = await self._load_run(owner, run_id)
-        if run.phase in (RunPhase.ANALYSED, RunPhase.DONE):
+        if run.phase in _ANALYSED:
             return AnalysisResult([])
         return await self._analyser.analyse(owner, batch)
 
-    async def _verify(self, owner: Owner, run_id: str, analysed: AnalysisResult) -> AnalysisResult:
+    async def _verify(
+        self, owner: Owner, run_id: str, analysed: AnalysisResult, *, curated: bool = False
+    ) -> AnalysisResult:
         """Return what the analysis of a batch found with the verification of its proposals, and what both cost."""
         run = await self._load_run(owner, run_id)
-        if run.phase in (RunPhase.ANALYSED, RunPhase.DONE):
+        if run.phase in _ANALYSED:
             return analysed
-        verified = await self._analyser.verify(owner, analysed.proposals)
-        await self._runs.update(run_id, RunUpdate(batches_done=run.batches_done + 1))
+        verified = await self._analyser.verify(owner, analysed.proposals, curated=curated)
+        if not curated:
+            await self._runs.update(run_id, RunUpdate(batches_done=run.batches_done + 1))
         return replace(analysed, proposals=verified.proposals, receipt=analysed.receipt + verified.receipt)
 
     async def _store_proposals(
@@ -195,9 +215,9 @@ class ConsolidationJob:
         A run whose proposals are stored already stays as it is.
         """
         run = await self._load_run(owner, run_id)
-        if run.phase in (RunPhase.ANALYSED, RunPhase.DONE):
+        if run.phase in _ANALYSED:
             return run.receipt
-        unread = [batch for batch, result in zip(batches, results, strict=True) if not result.is_read]
+        unread = [batch for batch, result in zip(batches, results, strict=False) if not result.is_read]
         unread_ids = {memory_id for batch in unread for memory_id in batch.memory_ids}
         # Those that are stored: the ids of memories that were erased meanwhile are no longer in them.
         stored = await self._runs.load_batches(run_id, owner.tenant)
@@ -212,40 +232,45 @@ class ConsolidationJob:
             receipt=receipt,
             batches=read,
             batches_done=len(read),
-            reason=reason if self._analyser.has_model else RUN_WITHOUT_MODEL_REASON,
+            reason=reason if self._analyser.has_model or not batches else RUN_WITHOUT_MODEL_REASON,
         )
         await self._runs.update(run_id, analysed)
         return receipt
 
-    async def _execute(self, owner: Owner, run_id: str) -> RunAction:
-        """Execute the proposals of a run unless the run is done; return how it ended."""
+    async def _execute(self, owner: Owner, run_id: str) -> None:
+        """Execute the proposals of a run unless that is done."""
         run = await self._load_run(owner, run_id)
-        if run.phase is not RunPhase.DONE:
-            batches = await self._runs.load_batches(run_id, owner.tenant)
-            result = await self._executor.execute(
-                owner,
-                run_id,
-                run.proposals,
-                dry_run=run.dry_run,
-                curated=run.trigger is RunTrigger.CURATED,
-                actor=run.actor,
-                considered=[key for batch in batches for key in batch.memory_ids],
-                considered_for_compression=[key for batch in batches if batch.old for key in batch.memory_ids],
-                contradictions=run.contradictions,
+        if run.phase in (RunPhase.EXECUTED, RunPhase.DONE):
+            return
+        batches = await self._runs.load_batches(run_id, owner.tenant)
+        is_curated = run.trigger is RunTrigger.CURATED
+        result = await self._executor.execute(
+            owner,
+            run_id,
+            run.proposals,
+            dry_run=run.dry_run,
+            curated=is_curated,
+            actor=run.actor,
+            considered=[key for batch in batches for key in batch.memory_ids],
+            considered_for_compression=[key for batch in batches if batch.old for key in batch.memory_ids],
+            contradictions=run.contradictions,
+            ends_run=self._profiles is None or is_curated,
+        )
+        if run.dry_run or result.status is not RunStatus.SUCCEEDED:
+            discarded = RunUpdate(
+                status=result.status,
+                phase=RunPhase.DONE,
+                finished_at=self._clock(),
+                proposals=_as_planned(result.proposals),
+                contradictions=result.contradictions,
+                reason=result.reason or run.reason,
+                change_count=result.change_count if run.dry_run else 0,
+                preview=result.changes,
             )
-            if run.dry_run or result.status is not RunStatus.SUCCEEDED:
-                discarded = RunUpdate(
-                    status=result.status,
-                    phase=RunPhase.DONE,
-                    finished_at=self._clock(),
-                    proposals=_as_planned(result.proposals),
-                    contradictions=result.contradictions,
-                    reason=result.reason or run.reason,
-                    change_count=result.change_count if run.dry_run else 0,
-                    preview=result.changes,
-                )
-                await self._runs.update(run_id, discarded)
-            run = await self._load_run(owner, run_id)
+            await self._runs.update(run_id, discarded)
+
+    async def _describe(self, owner: Owner, run_id: str) -> RunAction:
+        run = await self._load_run(owner, run_id)
         return RunAction(
             run_id=run_id,
             status=run.status,
@@ -258,7 +283,7 @@ class ConsolidationJob:
     async def _draft_profiles(
         self, owner: Owner, run_id: str, writer: ProfileWriter, steps: Steps
     ) -> list[ProfileDraft]:
-        """Return the profiles that are due after a run; after one by hand or without consequences none are."""
+        """Return the profiles that are due after a run was executed; none where it has ended."""
         due = await steps.run("find profiles", partial(self._find_due_profiles, owner, run_id), list[str])
         drafts: list[ProfileDraft] = []
         for number, entity_id in enumerate(due, 1):
@@ -269,54 +294,45 @@ class ConsolidationJob:
         return drafts
 
     async def _find_due_profiles(self, owner: Owner, run_id: str) -> list[str]:
-        run = await self._load_run(owner, run_id)
-        if run.dry_run or run.trigger is RunTrigger.CURATED or run.profiled_at is not None:
+        if (await self._load_run(owner, run_id)).phase is not RunPhase.EXECUTED:
             return []
         return await self._discovery.find_due_profiles(owner, self._clock())
-
-    async def _mark_failed(self, owner: Owner, run_id: str, reason: str) -> None:
-        """Mark a run as failed unless it has been executed: then only its profiles are missing."""
-        with suppress(NotFound):
-            if (await self._load_run(owner, run_id)).phase is RunPhase.DONE:
-                return
-        failed = RunUpdate(status=RunStatus.FAILED, reason=reason, finished_at=self._clock())
-        await self._runs.update(run_id, failed)
 
     async def _load_run(self, owner: Owner, run_id: str) -> ConsolidationRun:
         return await self._runs.get(owner.tenant, run_id, with_changes=False)
 
-    # The nightly stages of all users
+    # The nightly runs of all users
 
-    async def handle_nightly_stage(self, payload: NightlyStagePayload, steps: Steps) -> JobOutcome:
-        """Handle a job of kind `consolidation_stage`: queue the stage for every unfinished nightly run.
+    async def handle_night(self, payload: NightPayload, steps: Steps) -> JobOutcome:
+        """Handle a job of kind `consolidation_night`: queue a run for every user with something to do."""
+        begins = await steps.run("begin", partial(self._find_beginning, payload), datetime)
+        groups = await steps.run("find users", partial(self._find_groups_with_work, payload.tenant))
+        for group_id in groups:
+            await steps.run("start run", partial(self._start_run, _owner_of_group(group_id), payload, begins))
+        return JobOutcome(actions=[NightAction(runs=len(groups))])
 
-        Runs that an earlier night left unfinished are among them.
-        """
-        stage, tenant, at = payload.stage, payload.tenant, payload.scheduled_at or steps.job_id
-        if stage is Stage.DISCOVERY:
-            groups = await steps.run("find users", partial(self._find_groups_with_work, tenant))
-            for group_id in groups:
-                await steps.run("create run", partial(self._create_run, _owner_of_group(group_id), at))
-        found = await steps.run("find runs", partial(self._find_runs, tenant))
-        for run_id, group_id in found:
-            owner = _owner_of_group(group_id)
-            job = ConsolidationPayload(run_id=run_id, tenant=owner.tenant, user_id=owner.user_id, stage=stage)
-            await steps.run(
-                "queue", partial(self._jobs.enqueue, CONSOLIDATION_JOB, job, f"{run_id}:{stage.value}:{at}")
-            )
-        return JobOutcome(actions=[NightlyStageAction(action=stage, runs=len(found))])
+    async def _find_beginning(self, payload: NightPayload) -> datetime:
+        return datetime.fromisoformat(payload.scheduled_at) if payload.scheduled_at else self._clock()
 
     async def _find_groups_with_work(self, tenant: str | None) -> list[str]:
         return [owner.group_id for owner in await self._discovery.find_owners(tenant, self._clock())]
 
-    async def _find_runs(self, tenant: str | None) -> list[list[str]]:
-        return [[run_id, owner.group_id] for run_id, owner in await self._runs.list_unfinished_nightly(tenant)]
-
-    async def _create_run(self, owner: Owner, at: str) -> None:
-        if not any(run.trigger is RunTrigger.NIGHTLY for run in await self._runs.list_unfinished(owner)):
-            run_id = str(uuid.uuid5(_NIGHTLY_RUN_NAMESPACE, f"{at}:{owner.group_id}"))
-            with suppress(NotFound, UserBeingForgotten), use_tenant(owner.tenant):
+    async def _start_run(self, owner: Owner, payload: NightPayload, begins: datetime) -> None:
+        """Queue the job of a user's nightly run; one that an earlier night has left unfinished goes on by itself."""
+        run_id = await self._runs.find_unfinished_nightly(owner)
+        with suppress(NotFound, UserBeingForgotten), use_tenant(owner.tenant):
+            if run_id is None:
+                run_id = str(uuid.uuid5(_NIGHTLY_RUN_NAMESPACE, f"{begins.isoformat()}:{owner.group_id}"))
                 await self._runs.create(run_id, owner.tenant, owner, RunTrigger.NIGHTLY, self._clock())
+            analyse_from, execute_from = payload.stage_times(begins)
+            job = ConsolidationPayload(
+                tenant=owner.tenant,
+                user_id=owner.user_id,
+                run_id=run_id,
+                analyse_from=analyse_from,
+                execute_from=execute_from,
+            )
+            await self._jobs.enqueue(CONSOLIDATION_JOB, job, run_id)
 
 
 def _owner_of_group(group_id: str) -> Owner:

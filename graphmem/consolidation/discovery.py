@@ -1,28 +1,42 @@
-"""Discovery: what a run of consolidation should analyse, read from the graph and planned as batches."""
+"""Discovery: finds what a run of consolidation analyses, and which entities may be one by their names."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
 
 from graphmem.consolidation.batch_planning import (
     DEFAULT_COLD_MEMORY_POLICY,
+    MAX_BEARERS,
+    SIMILARITY_BLOCK_ROWS,
     ColdMemoryPolicy,
     ConsolidationCandidate,
     DiscoveryResult,
-    EntityNames,
     plan_batches,
 )
+from graphmem.memories.entity import NamedEntity
+from graphmem.memories.names import NameMatch, NameReason, NameVerdict, compare_name_lists, name_tokens
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.driver_values import Row
+from graphmem.neo4j.migrations import NAME_TEXT_FIELDS
 from graphmem.tenants.owners import Owner
+from graphmem.text.lucene import build_lucene_query, query_terms
+from graphmem.text.names import first_name_forms
+from graphmem.text.normalising import to_latin
 
 MIN_PROFILE_FACTS = 6
 """Facts of an entity from which on it has a profile; a reader of fewer reads the facts themselves."""
 
 MIN_NEW_FACTS = 3
-"""Facts that are newer than a profile from which on it is written anew, though all that it says still holds."""
+"""Facts that are newer than a profile from which on it is written again, though all that it says still holds."""
+
+NAMES_PER_QUERY = 100
+"""Entities whose similar names are looked up in one query."""
 
 
 class Discovery:
@@ -85,8 +99,49 @@ class Discovery:
         rows = await self._graph.fetch("consolidation.fetch_discovery_candidates", group_id=owner.group_id, now=now)
         candidates = [_candidate_from_row(row) for row in rows]
         names = await self._graph.fetch("consolidation.fetch_entity_names", group_id=owner.group_id)
-        entities = [_entity_names_from_row(row) for row in names]
-        return plan_batches(candidates, now, self._batch_size, self._max_batches, self._cold_policy, entities)
+        entities = [
+            NamedEntity(row["id"], row["name"], row["type"], tuple(row["aliases"]), row["is_user"]) for row in names
+        ]
+        similar = await self._find_similar_names(owner, candidates, entities)
+        return plan_batches(
+            candidates, now, self._batch_size, self._max_batches, self._cold_policy, entities=entities, similar=similar
+        )
+
+    async def _find_similar_names(
+        self, owner: Owner, candidates: Sequence[ConsolidationCandidate], entities: Sequence[NamedEntity]
+    ) -> list[tuple[str, str]]:
+        """Return the pairs of entities that may be one by their names, the most alike first; one of each is new."""
+        new_ids = {key for candidate in candidates if candidate.is_new for key in candidate.all_entity_ids}
+        new = [entity for entity in entities if entity.id in new_ids]
+        near = find_similar_spellings(new, entities)
+        for start in range(0, len(new), NAMES_PER_QUERY):
+            rows = await self._graph.fetch(
+                "consolidation.find_entities_near_names",
+                group_id=owner.group_id,
+                names=[
+                    {"id": entity.id, "words": _build_name_query(owner, entity)}
+                    for entity in new[start : start + NAMES_PER_QUERY]
+                ],
+            )
+            for row in rows:
+                key = row["id"], row["other"]
+                near[key] = max(row["similarity"], near.get(key, 0.0))
+        return rank_similar_names(entities, near)
+
+
+def _build_name_query(owner: Owner, entity: NamedEntity) -> str:
+    """Return the full-text query for entities that share a word, a form of a first name or initials with one."""
+    words = {word: None for name in _names_of(entity) for token in name_tokens(name) for word in _forms(token)}
+    words |= {initials: None for name in _names_of(entity) if (initials := _initials(name_tokens(name)))}
+    return build_lucene_query(query_terms(" ".join([*_names_of(entity), *words])), [owner.group_key], NAME_TEXT_FIELDS)
+
+
+def _forms(word: str) -> list[str]:
+    return [word, *sorted(first_name_forms(word))]
+
+
+def _initials(words: Sequence[str]) -> str:
+    return "".join(word[0] for word in words) if len(words) > 1 else ""
 
 
 def _candidate_from_row(row: Row) -> ConsolidationCandidate:
@@ -108,5 +163,68 @@ def _candidate_from_row(row: Row) -> ConsolidationCandidate:
     )
 
 
-def _entity_names_from_row(row: Row) -> EntityNames:
-    return EntityNames(row["id"], (row["name"], *row["aliases"]), row["type"], row["is_user"])
+# Similar names
+
+MIN_SPELLING_SIMILARITY = 0.8
+"""Smallest share of equal letters at which the spellings of two names are compared further."""
+
+MAX_ALIKE = 3
+"""Most entities of similar names that are considered for one entity."""
+
+
+def find_similar_spellings(new: Sequence[NamedEntity], entities: Sequence[NamedEntity]) -> dict[tuple[str, str], float]:
+    """Return the pairs of entities of which the letters or initials of a name nearly agree, in any script."""
+    own, others = _list_spellings(new), _list_spellings(entities)
+    near: dict[tuple[str, str], float] = {}
+    for start in range(0, len(own), SIMILARITY_BLOCK_ROWS):
+        block = own[start : start + SIMILARITY_BLOCK_ROWS]
+        alike = process.cdist(
+            [spelling for spelling, _ in block],
+            [spelling for spelling, _ in others],
+            scorer=OSA.normalized_similarity,
+            score_cutoff=MIN_SPELLING_SIMILARITY,
+        )
+        near |= {(block[row][1], others[column][1]): 0.0 for row, column in np.argwhere(alike > 0)}
+    return near
+
+
+def _list_spellings(entities: Sequence[NamedEntity]) -> list[tuple[str, str]]:
+    return [
+        (spelling, entity.id)
+        for entity in entities
+        for words in map(name_tokens, _names_of(entity))
+        for spelling in {to_latin("".join(words)), _initials(words)} - {""}
+    ]
+
+
+def rank_similar_names(entities: Sequence[NamedEntity], near: Mapping[tuple[str, str], float]) -> list[tuple[str, str]]:
+    """Return the pairs whose names may mean one entity, the most alike first, at most `MAX_ALIKE` for each entity.
+
+    `near` holds the pairs to compare, with the similarity of their vectors. A name that many share is left out.
+    """
+    by_id = {entity.id: entity for entity in entities}
+    matches: dict[str, dict[str, NameMatch]] = defaultdict(dict)
+    for (one, other), similarity in near.items():
+        if one != other and one in by_id and other in by_id:
+            first, second = by_id[one], by_id[other]
+            match = compare_name_lists(_names_of(first), first.type, _names_of(second), second.type, similarity)
+            if match.verdict is not NameVerdict.DIFFERENT and match.reason not in _CONTAINING:
+                matches[one][other] = matches[other][one] = match
+    pairs: dict[tuple[str, str], NameMatch] = {}
+    for one, found in matches.items():
+        known = [other for other in found if max(len(found), len(matches[other])) <= MAX_BEARERS]
+        for other in sorted(known, key=lambda other: (_descending(found[other]), other))[:MAX_ALIKE]:
+            pairs[min(one, other), max(one, other)] = found[other]
+    return sorted(pairs, key=lambda pair: (_descending(pairs[pair]), pair))
+
+
+_CONTAINING = (NameReason.CONTAINED, NameReason.QUALIFIER)
+"""Reasons for which two names often mean two things, such as a company and one of its branches."""
+
+
+def _descending(match: NameMatch) -> tuple[int, ...]:
+    return tuple(-int(value) for value in match.strength)
+
+
+def _names_of(entity: NamedEntity) -> list[str]:
+    return [entity.name, *entity.aliases]

@@ -10,13 +10,12 @@ from graphmem.consolidation.merging import EntityDetails, combine_details, reatt
 from graphmem.consolidation.models import UpdateEntity
 from graphmem.consolidation.run_store import fetch_facts_of_entity
 from graphmem.memories.entity import Entity
-from graphmem.memories.fact import Fact, join_sources
-from graphmem.memories.fact_mapping import fact_from_row, fact_to_properties, profile_of
+from graphmem.memories.fact import Fact, fact_from_row, fact_to_properties, join_sources, profile_of
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import MemoryStatus
 from graphmem.memories.saving import FactWrite
 from graphmem.memories.snapshot import ElementKind
 from graphmem.memories.snapshot_store import ChangeRecorder
-from graphmem.memories.versioning import Ledger
 from graphmem.neo4j.driver import Transaction
 from graphmem.neo4j.driver_values import to_json
 from graphmem.runtime.field_types import deduplicate, name_key
@@ -111,24 +110,24 @@ class EntityMerger:
         return ledger.now + MICROSECOND
 
     async def _retire_duplicates(self, keep: Entity, merge: Entity, now: datetime) -> tuple[list[Fact], datetime]:
-        """End the statements about `merge` that are also current about `keep`, which takes over their sources."""
+        """End the statements of `merge` that `keep` has as well, which takes over their sources."""
         current = {
             fact.memory_id: fact
             for entity_id in (keep.id, merge.id)
             for fact in await fetch_facts_of_entity(self.transaction, self.owner, entity_id)
-            if fact.expired_at is None and fact.subject_id in (keep.id, merge.id) and fact.active_hash
+            if fact.expired_at is None and fact.active_hash
         }
-        kept_by_hash = {fact.content_hash: fact for fact in current.values() if fact.subject_id == keep.id}
-        duplicates = [
-            fact for fact in current.values() if fact.subject_id == merge.id and fact.content_hash in kept_by_hash
-        ]
+        moved = {fact.memory_id: reattach_fact(fact, merge.id, keep.id).dedup_key for fact in current.values()}
+        names_kept = [fact for fact in current.values() if merge.id not in fact.end_ids]
+        kept_by_key = {moved[fact.memory_id]: fact for fact in [*current.values(), *names_kept]}
+        duplicates = [fact for fact in current.values() if kept_by_key[moved[fact.memory_id]] is not fact]
         if not duplicates:
             return [], now
         kinds = {fact.trust_kind for fact in current.values()}
         order = await find_trust_order(self.transaction, self.owner.tenant, kinds)
         ledger = Ledger(current.values(), now, self.actor, order)
         for duplicate in duplicates:
-            kept = kept_by_hash[duplicate.content_hash]
+            kept = kept_by_key[moved[duplicate.memory_id]]
             if not kept.immutable:
                 trusted = duplicate if order.is_less(kept.trust_kind, than=duplicate.trust_kind) else kept
                 ledger.annotate(
@@ -138,7 +137,7 @@ class EntityMerger:
                     source_kind=trusted.source_kind,
                     trusted_as=trusted.trusted_as,
                 )
-        kept_ids = {fact.memory_id: kept_by_hash[fact.content_hash].memory_id for fact in duplicates}
+        kept_ids = {fact.memory_id: kept_by_key[moved[fact.memory_id]].memory_id for fact in duplicates}
         reached = await retire_duplicates(
             self.transaction, self.owner, self.recorder, ledger, kept_ids, SAME_ENTITY_REASON, now
         )

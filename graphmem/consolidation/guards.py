@@ -1,8 +1,8 @@
 """The guards: rules that every proposal must pass, whoever made it, and the limit of what a run may lose. Pure.
 
 A rule returns the reason why it refuses a proposal, or None. The rules refuse to merge across subjects, people or
-scopes, to change immutable or past memories, to lose or invent what sources say, and to merge contradictions. What a
-proposal says is compared by the quotes of its verification; without one, by its words.
+scopes, to change immutable or past memories, to lose or invent what sources say, and to merge contradictions. The
+quotes of its verification show that a merge says what its sources say. Without one, each source stands in it literally.
 """
 
 from __future__ import annotations
@@ -31,21 +31,16 @@ from graphmem.consolidation.models import (
     UpdateEntity,
     Verification,
 )
-from graphmem.consolidation.names import (
-    PART_OF_NAME,
-    find_same_name_reason,
-    mentions_name,
-    name_tokens,
-)
-from graphmem.consolidation.quote_checks import find_quote, find_unverified, restated_in
-from graphmem.consolidation.statements import (
-    Restated,
+from graphmem.consolidation.text_checks import (
     find_changed_names,
     find_changed_numbers,
-    find_difference,
     find_misattributed_numbers,
     find_number_conflict,
+    find_quote,
+    find_source_not_literal,
     find_subject_mismatch,
+    find_unverified,
+    restated_in,
     user_names,
 )
 from graphmem.memories.entity import (
@@ -56,6 +51,7 @@ from graphmem.memories.entity import (
 )
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryStatus, MemoryType, Scope
+from graphmem.memories.names import NameMatch, NameReason, compare_name_lists, mentions_name, name_tokens
 from graphmem.runtime.field_types import content_hash, name_key
 from graphmem.runtime.stored_values import stored_values
 from graphmem.tenants.trust import DEFAULT_ORDER, TrustOrder
@@ -92,7 +88,7 @@ class GuardContext:
     facts_by_entity: Mapping[str, Sequence[Fact]] = field(default_factory=dict)
     similarly_named: Mapping[str, Sequence[Entity]] = field(default_factory=dict)
     other_relationships: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    current: Mapping[str, str] = field(default_factory=dict)
+    current: Mapping[tuple[str, str], str] = field(default_factory=dict)
     contradicted: frozenset[str] = frozenset()
     curated: bool = False
     find_secrets: SecretFinder = lambda _: ()
@@ -253,13 +249,13 @@ def _check_merged_text(proposal: Merge, context: GuardContext, verification: Ver
     subject_names = context.subject_phrases(facts[0])
     others = dict.fromkeys(key for fact in facts for key in fact.entity_ids if key != subject)
     entity_names = [context.names_of([key]) for key in others]
-    restated = restated_in(verification) if verification else Restated()
+    restated = restated_in(verification) if verification else None
     if verification is not None:
         reason = find_unverified(verification, sources, proposal.content, subject_names)
     elif context.curated and proposal.verified:
         reason = None
     else:
-        reason = find_difference(sources, proposal.content, subject_names, context.names_of(others))
+        reason = find_source_not_literal(sources, proposal.content)
     reason = (
         reason
         or find_changed_numbers(sources, proposal.content, restated)
@@ -269,7 +265,7 @@ def _check_merged_text(proposal: Merge, context: GuardContext, verification: Ver
         return reason
     if misattributed := find_misattributed_numbers(sources.values(), proposal.content):
         return f"the merged text attributes {', '.join(misattributed[:5])} to something else"
-    other = context.current.get(f"{content_hash(proposal.content)}:{subject}")
+    other = context.current.get((content_hash(proposal.content), subject))
     if other is not None and other not in proposal.memory_ids:
         return f"{other} states the same already: add it to memory_ids"
     return None
@@ -311,8 +307,8 @@ def _check_entity_update(
 
 
 def _is_form_of_name(entity: Entity, alias: str) -> bool:
-    reason = find_same_name_reason([entity.name, *entity.aliases], [alias], people=_may_be_person(entity))
-    return reason is not None and reason != PART_OF_NAME
+    match = compare_name_lists([entity.name, *entity.aliases], entity.type, [alias], entity.type)
+    return match.reason is not None and match.reason.is_evidence
 
 
 def _check_values(
@@ -431,17 +427,15 @@ def _single_valued_facts(facts: Iterable[Fact], subject_id: str) -> list[Fact]:
 
 def _check_same_name(keep: Entity, merge: Entity, context: GuardContext) -> str | None:
     """Return that the names of two entities are no evidence that they are one, or None."""
-    people = _may_be_person(keep) and _may_be_person(merge)
-    names, others = [keep.name, *keep.aliases], [merge.name, *merge.aliases]
-    if keep.is_user and not USER_WORDS.isdisjoint(map(str.casefold, others)):
+    if keep.is_user and not USER_WORDS.isdisjoint(map(str.casefold, _names_of(merge))):
         return None
-    reason = find_same_name_reason(names, others, people=people)
-    if reason is None:
-        return f"no memory says that {keep.name} is {merge.name}, and the names are no forms of one another"
+    match = _compare(keep, merge)
     ours, theirs = context.facts_by_entity.get(keep.id, ()), context.facts_by_entity.get(merge.id, ())
-    if reason == PART_OF_NAME and not share_a_fact(ours, theirs, keep, merge):
+    if match.reason is NameReason.PART_OF_NAME and not share_a_fact(ours, theirs, keep, merge):
         return f"a part of a name is no evidence that {keep.name} is {merge.name}"
-    return _find_third_of_name(keep, merge, context) if people else None
+    if not _may_mean_one(match):
+        return f"no memory says that {keep.name} is {merge.name}, and the names are no forms of one another"
+    return _find_third_of_name(keep, merge, context) if _may_be_person(keep) and _may_be_person(merge) else None
 
 
 def _find_third_of_name(keep: Entity, merge: Entity, context: GuardContext) -> str | None:
@@ -449,11 +443,23 @@ def _find_third_of_name(keep: Entity, merge: Entity, context: GuardContext) -> s
     for one, other in ((keep, merge), (merge, keep)):
         for third in context.similarly_named.get(other.id, ()):
             if third.id not in (keep.id, merge.id) and (
-                find_same_name_reason([other.name], [third.name], people=True)
+                _may_mean_one(compare_name_lists([other.name], None, [third.name], None))
                 and not _shares_more_of_name(one, third, other)
             ):
                 return f"{other.name} could also be {third.name}"
     return None
+
+
+def _compare(one: Entity, other: Entity) -> NameMatch:
+    return compare_name_lists(_names_of(one), one.type, _names_of(other), other.type)
+
+
+def _names_of(entity: Entity) -> list[str]:
+    return [entity.name, *entity.aliases]
+
+
+def _may_mean_one(match: NameMatch) -> bool:
+    return match.reason is not None and (match.reason.is_evidence or match.reason is NameReason.PART_OF_NAME)
 
 
 def _shares_more_of_name(keep: Entity, third: Entity, merge: Entity) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphmem.consolidation.models import StatementQuote
-from graphmem.consolidation.names import is_like, mentions_name
-from graphmem.consolidation.quote_checks import find_quote
+from graphmem.consolidation.text_checks import find_quote
 from graphmem.memories.entity import Entity
 from graphmem.memories.fact import Fact
+from graphmem.memories.names import is_like, mentions_name
 from graphmem.text.names import name_words, strip_possessive
 from graphmem.text.normalising import fold
 from graphmem.text.tokenising import UNSPACED_LETTER

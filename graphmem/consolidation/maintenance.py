@@ -27,8 +27,8 @@ from graphmem.jobs.runner import JobRunner
 from graphmem.memories.decay import IMPORTANCE_PERIOD_DAYS, decayed_importance
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import CORE_IMPORTANCE
-from graphmem.memories.versioning import Ledger
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.tenant_context import use_tenant

@@ -74,7 +74,8 @@ class Merge(_Proposal):
 
     Statements that say the `same` hold together from the earliest start that is known, those of which one `completes`
     another from the latest. Up to there each of them holds by itself. `verified` says of a proposal by hand that a
-    person has compared the sentence with its sources: their words are then not compared.
+    person has compared the sentence with its sources. Without it a model verifies the sentence; where none is
+    configured, each source must stand in it literally.
     """
 
     action: Literal["MERGE"]
@@ -288,11 +289,12 @@ class RunTrigger(StrEnum):
 
 
 class RunPhase(StrEnum):
-    """The last stage that a run has finished."""
+    """The last stage that a run has finished; an executed run writes profiles before it is done."""
 
     NEW = "new"
     DISCOVERED = "discovered"
     ANALYSED = "analysed"
+    EXECUTED = "executed"
     DONE = "done"
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from graphmem.consolidation.names import mentions_name
-from graphmem.consolidation.statements import find_untold
+from graphmem.consolidation.text_checks import find_untold
 from graphmem.memories.entity_profile import ProfileSentence
+from graphmem.memories.names import mentions_name
 
 MIN_SENTENCES = 2
 """Sentences below which there is no profile: a single one says no more than a fact does."""

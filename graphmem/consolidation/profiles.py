@@ -9,21 +9,20 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, Field
 
-from graphmem.consolidation.models import RunStatus
+from graphmem.consolidation.models import RunPhase, RunStatus
 from graphmem.consolidation.profile_checks import MIN_SENTENCES, CitableFact, ProfileCheck
 from graphmem.consolidation.run_store import RunStore, RunUpdate, fetch_entities
-from graphmem.consolidation.statements import user_names
+from graphmem.consolidation.text_checks import user_names
 from graphmem.memories.decay import DECAY_RATES
 from graphmem.memories.entity import Entity
 from graphmem.memories.entity_profile import ProfileSentence, number_sentences
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_from_row
+from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.fact_store import FactStore
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryType, Scope
 from graphmem.memories.saving import FactLoader, FactWrite
 from graphmem.memories.snapshot import ElementKind
 from graphmem.memories.snapshot_store import ChangeRecorder
-from graphmem.memories.versioning import Ledger
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import PromptTemplate, indent_continuations
@@ -171,33 +170,36 @@ class ProfileWriter:
 
     # Storing
 
-    async def store(self, owner: Owner, run_id: str, drafts: Sequence[ProfileDraft]) -> list[str]:
-        """Store profiles as changes of a run that has succeeded, and return their ids; done again, it changes nothing.
+    async def store(self, owner: Owner, run_id: str, drafts: Sequence[ProfileDraft]) -> int:
+        """Store profiles as changes of an executed run, end the run, and return their number.
 
-        One that is derived from what has changed since it was written is left out: it is due again.
+        Done again, it changes nothing. A profile that is derived from what has changed since it was written is left
+        out: it is due again.
         """
         written = [draft for draft in drafts if draft.sentences]
         texts = [draft.content for draft in written]
         vectors = dict(zip(texts, await self._embedder.embed(texts), strict=True)) if texts else {}
 
-        async def work(transaction: Transaction) -> list[str]:
+        async def work(transaction: Transaction) -> int:
             now = await self._facts.lock_user(transaction, owner)
             run = await self._runs.get(owner.tenant, run_id, with_changes=False, transaction=transaction)
-            if run.status is not RunStatus.SUCCEEDED:
-                return []
-            if run.profiled_at is not None:
-                return await _list_written(transaction, owner, run_id, drafts)
+            if run.phase is not RunPhase.EXECUTED:
+                return run.profiles
             recorder = ChangeRecorder(transaction, run_id, owner.group_id, now)
             profiles = await self._write_all(transaction, owner, run_id, written, vectors, recorder, now)
+            unprofiled = [draft.entity_id for draft in drafts if draft.is_answered and not draft.sentences]
             update = RunUpdate(
+                status=RunStatus.SUCCEEDED,
+                phase=RunPhase.DONE,
+                finished_at=now,
                 profiles=len(profiles),
-                profiled_at=now,
-                unprofiled=[draft.entity_id for draft in drafts if draft.is_answered and not draft.sentences],
+                profiled_at=now if drafts else None,
+                unprofiled=unprofiled,
                 change_count=run.change_count + await recorder.record_after(),
                 receipt=sum((draft.receipt for draft in drafts), run.receipt),
             )
             await self._runs.update(run_id, update, transaction)
-            return [profile.memory_id for profile in profiles]
+            return len(profiles)
 
         return await self._graph.write(work)
 
@@ -243,15 +245,6 @@ class ProfileWriter:
 
 def _actor(run_id: str) -> str:
     return f"consolidation:{run_id}"
-
-
-async def _list_written(
-    transaction: Transaction, owner: Owner, run_id: str, drafts: Sequence[ProfileDraft]
-) -> list[str]:
-    """Return the ids of the profiles that a run has stored."""
-    entity_ids = [draft.entity_id for draft in drafts]
-    rows = await transaction.run("profiles.fetch_latest", group_id=owner.group_id, entity_ids=entity_ids)
-    return [fact.memory_id for fact in map(fact_from_row, rows) if fact.actor == _actor(run_id)]
 
 
 def _to_fact(

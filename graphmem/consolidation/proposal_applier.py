@@ -28,12 +28,12 @@ from graphmem.consolidation.models import (
     RunStatus,
     UpdateEntity,
 )
-from graphmem.consolidation.names import name_tokens
 from graphmem.consolidation.run_store import fetch_entities, fetch_facts, fetch_facts_of_entity
 from graphmem.memories.entity import Entity
 from graphmem.memories.entity_mapping import entity_from_node
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
+from graphmem.memories.names import name_tokens
 from graphmem.memories.saving import FactLoader
 from graphmem.memories.snapshot import ElementChange, ElementImage
 from graphmem.memories.snapshot_store import ChangeRecorder
@@ -68,7 +68,9 @@ class GuardContextLoader:
             entities=await fetch_entities(self.transaction, self.owner, entity_ids),
             entity_ids_by_name=await self._load_entity_ids_by_name(new_names),
             contradicted=self.contradicted,
-            current={fact.dedup_key: fact.memory_id for fact in facts.values() if fact.is_valid_at(now)},
+            current={
+                (fact.content_hash, fact.subject_id): fact.memory_id for fact in facts.values() if fact.is_valid_at(now)
+            },
             curated=self.curated,
             find_secrets=self.find_secrets,
             order=await find_trust_order(self.transaction, self.owner.tenant, kinds),

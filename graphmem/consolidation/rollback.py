@@ -19,13 +19,12 @@ from graphmem.consolidation.models import (
 from graphmem.consolidation.rollback_plan import ElementKey, RollbackPlan
 from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.memories import snapshot_store
-from graphmem.memories.fact_mapping import fact_from_image, fact_from_row
+from graphmem.memories.fact import fact_from_row
 from graphmem.memories.fact_store import FactStore
-from graphmem.memories.rivals import describe_rival, find_rival
+from graphmem.memories.ledger import Ledger, describe_rival, find_rival
 from graphmem.memories.saving import FactLoader
-from graphmem.memories.snapshot import ElementImage, ElementKind
+from graphmem.memories.snapshot import ElementImage, ElementKind, fact_from_image
 from graphmem.memories.snapshot_store import ChangeRecorder
-from graphmem.memories.versioning import Ledger
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import Conflict, Gone
 from graphmem.runtime.times import MICROSECOND, Clock
@@ -109,8 +108,10 @@ class RunRollback:
             raise Conflict("The run was a dry run: it changed nothing.")
         if run.status is RunStatus.ROLLED_BACK:
             raise Conflict(f"The run was rolled back already, by {run.undone_by}.")
-        has_ended = run.status is RunStatus.SUCCEEDED or (run.parts and run.status.is_final)
-        if not has_ended or not run.change_count:
+        if not run.status.is_final:
+            raise Conflict("The run has not ended: roll it back when it has.")
+        has_succeeded = run.status is RunStatus.SUCCEEDED or bool(run.parts)
+        if not has_succeeded or not run.change_count:
             raise Conflict(f"The run is {run.status.value} and changed nothing that could be rolled back.")
         if (run.finished_at or run.created_at) < self._clock() - timedelta(days=self._days):
             raise Gone(f"A run can be rolled back for {self._days} days, and this one is older.")

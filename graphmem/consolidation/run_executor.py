@@ -92,12 +92,13 @@ class RunExecutor:
         considered: Sequence[str] = (),
         considered_for_compression: Sequence[str] = (),
         contradictions: Sequence[ReportedContradiction] = (),
+        ends_run: bool = True,
     ) -> ExecutionResult:
         """Apply the proposals that pass the guards; a dry run or an aborted run changes nothing.
 
         `considered` are the memories that the run has analysed, `considered_for_compression` those that it has
         analysed for compression, `contradictions` what it has found contradictory and therefore leaves alone. The
-        transaction also marks the run as done.
+        transaction also marks the run as done, or as executed where it does not end it.
         """
         vectors = await self._embed_texts(proposals)
         contradicted = frozenset(key for reported in contradictions for key in reported.memory_ids)
@@ -134,9 +135,9 @@ class RunExecutor:
                     **marks,
                 )
             done = RunUpdate(
-                status=result.status,
-                phase=RunPhase.DONE,
-                finished_at=now,
+                status=result.status if ends_run else RunStatus.RUNNING,
+                phase=RunPhase.DONE if ends_run else RunPhase.EXECUTED,
+                finished_at=now if ends_run else None,
                 proposals=result.proposals,
                 contradictions=result.contradictions,
                 change_count=result.change_count,

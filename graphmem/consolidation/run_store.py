@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -27,8 +28,7 @@ from graphmem.consolidation.models import (
 from graphmem.memories import snapshot_store
 from graphmem.memories.entity import Entity
 from graphmem.memories.entity_mapping import entity_from_node
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_from_row
+from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.saving import FactLoader
 from graphmem.memories.snapshot import ElementChange
 from graphmem.models.receipt import Receipt
@@ -235,19 +235,30 @@ class RunStore:
                 found.setdefault(frozenset(reported.memory_ids), contradiction)
         return list(found.values())
 
-    async def list_unfinished(self, owner: Owner) -> list[ConsolidationRun]:
-        """Return the queued and running runs of a user, oldest first."""
-        rows = await self._graph.fetch("runs.list_unfinished", tenant=owner.tenant, group_id=owner.group_id)
-        return [_run_from_node(row["run"]) for row in rows]
+    async def list_unfinished(self) -> list[tuple[str, str]]:
+        """Return the queued and running runs of one user each: ids and tenants, oldest first."""
+        return [(row["id"], row["tenant"]) for row in await self._graph.fetch("runs.list_unfinished")]
 
-    async def list_unfinished_nightly(self, tenant: str | None) -> list[tuple[str, Owner]]:
-        """Return the queued and running nightly runs of a tenant, or of all tenants, with their users, oldest first."""
-        rows = await self._graph.fetch("runs.list_unfinished_nightly", tenant=tenant)
-        return [(row["id"], Owner.from_group_id(row["group_id"])) for row in rows]
+    async def find_unfinished_nightly(self, owner: Owner) -> str | None:
+        """Return the id of the oldest queued or running nightly run of a user, or None."""
+        rows = await self._graph.fetch("runs.list_unfinished_nightly", tenant=owner.tenant, group_id=owner.group_id)
+        return rows[0]["id"] if rows else None
 
-    async def list_unfinished_on_demand(self) -> list[tuple[str, str]]:
-        """Return queued and running runs of one user each that no schedule started: ids and tenants, oldest first."""
-        return [(row["id"], row["tenant"]) for row in await self._graph.fetch("runs.list_unfinished_on_demand")]
+    async def end_failed(self, tenant: str, run_id: str, reason: str, now: datetime) -> None:
+        """End a run whose job has failed. One that was executed has succeeded, though its profiles are missing."""
+        with suppress(NotFound):
+            run = await self.get(tenant, run_id, with_changes=False)
+            if run.phase is RunPhase.DONE:
+                return
+            is_executed = run.phase is RunPhase.EXECUTED
+            ended = RunUpdate(
+                status=RunStatus.SUCCEEDED if is_executed else RunStatus.FAILED,
+                reason=f"its profiles were not written: {reason}" if is_executed else reason,
+                finished_at=now,
+            )
+            if is_executed:
+                ended = ended.model_copy(update={"phase": RunPhase.DONE})
+            await self.update(run_id, ended)
 
     async def load_batches(self, run_id: str, tenant: str) -> list[MemoryBatch]:
         """Return the batches of memories that discovery found for a run."""

@@ -1,4 +1,4 @@
-"""Consolidation and maintenance on demand: start a run, read it, roll it back."""
+"""Consolidation and maintenance: their jobs and schedules, and runs on demand that are read and rolled back."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ import time
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
+
+from croniter import CroniterBadCronError, croniter
 
 from graphmem.consolidation.discovery import Discovery
-from graphmem.consolidation.jobs import (
-    CONSOLIDATION_JOB,
-    NIGHTLY_STAGE_JOB,
-    ConsolidationPayload,
-    NightlyStagePayload,
-    Stage,
-    nightly_schedule_name,
-)
 from graphmem.consolidation.maintenance import MAINTENANCE_JOB, MAINTENANCE_SCHEDULE, MaintenancePayload
 from graphmem.consolidation.maintenance_tasks import MaintenanceResults, MaintenanceTask
 from graphmem.consolidation.models import (
@@ -36,6 +32,7 @@ from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.jobs.job import JobStatus
+from graphmem.jobs.kinds import SYSTEM_PARTITION, JobKind, ScheduledPayload, UserJobPayload
 from graphmem.jobs.runner import JobRunner, JobWaiting
 from graphmem.neo4j.tenant_context import use_tenant
 from graphmem.runtime.errors import (
@@ -54,6 +51,52 @@ from graphmem.tenants.owners import Owner, make_owner
 
 WAIT_SECONDS = 3600.0
 """How long a caller waits for a run, in seconds."""
+
+NIGHT_SCHEDULE = "consolidation"
+"""Name of the schedule of nightly runs."""
+
+
+class ConsolidationPayload(UserJobPayload):
+    """One run of one user; its analysis and its execution wait for their times, if it has any."""
+
+    run_id: str
+    analyse_from: datetime | None = None
+    execute_from: datetime | None = None
+
+
+class NightPayload(ScheduledPayload):
+    """The nightly runs of a tenant, or of all tenants; `analysis` and `execution` are the crons of these stages."""
+
+    tenant: str | None = None
+    analysis: str
+    execution: str
+    timezone: str
+
+    @property
+    def partition(self) -> str:
+        """The partition of the schedule."""
+        return f"{SYSTEM_PARTITION}{NIGHT_SCHEDULE}"
+
+    def stage_times(self, begins: datetime) -> tuple[datetime, datetime]:
+        """Return when the analysis and the execution of a night begin that begins at a time."""
+        analyse_from = next_tick(self.analysis, self.timezone, begins)
+        return analyse_from, next_tick(self.execution, self.timezone, analyse_from)
+
+
+CONSOLIDATION_JOB = JobKind("consolidate", ConsolidationPayload)
+"""Does one run of one user."""
+
+NIGHT_JOB = JobKind("consolidation_night", NightPayload)
+"""Queues the nightly runs of all users, as jobs of kind `consolidate`."""
+
+
+def next_tick(cron: str, timezone: str, after: datetime) -> datetime:
+    """Return the first time after another that a cron names in an IANA zone; raise InvalidInput for an invalid cron."""
+    try:
+        tick: datetime = croniter(cron, after.astimezone(ZoneInfo(timezone))).get_next(datetime)
+    except (CroniterBadCronError, KeyError, ValueError) as error:
+        raise InvalidInput(f"{cron!r} in {timezone!r} is no cron: {error}.") from error
+    return tick
 
 
 class ConsolidationService:
@@ -134,22 +177,18 @@ class ConsolidationService:
         return await self._runs.get(tenant, run_id)
 
     async def end_stranded(self) -> int:
-        """Mark unfinished runs as failed whose job has failed, and return how many there were.
+        """End unfinished runs whose job has failed, and return how many there were.
 
-        A job that fails because the database is unavailable cannot record that itself. Nightly runs are continued by
-        the next night.
+        A job that fails because the database is unavailable cannot record that itself.
         """
         ended = 0
-        for run_id, tenant in await self._runs.list_unfinished_on_demand():
+        for run_id, tenant in await self._runs.list_unfinished():
             job = await self._jobs.find(run_id)
             if job is not None and job.status is JobStatus.FAILED:
                 with use_tenant(tenant):
-                    await self._mark_failed(run_id, job.error or "its job failed")
+                    await self._runs.end_failed(tenant, run_id, job.error or "its job failed", self._clock())
                 ended += 1
         return ended
-
-    async def _mark_failed(self, run_id: str, reason: str) -> None:
-        await self._runs.update(run_id, RunUpdate(status=RunStatus.FAILED, reason=reason, finished_at=self._clock()))
 
     async def rollback(
         self, tenant: str, run_id: str, *, force: bool = False, actor: str | None = None
@@ -197,7 +236,7 @@ class ConsolidationService:
             dry_run=dry_run,
             actor=actor,
             proposals=curated or (),
-            phase=RunPhase.NEW if curated is None else RunPhase.ANALYSED,
+            phase=RunPhase.NEW if curated is None else RunPhase.DISCOVERED,
             parent_run_id=parent_run_id,
             request=request,
         )
@@ -210,7 +249,7 @@ class ConsolidationService:
         try:
             await self._jobs.enqueue(CONSOLIDATION_JOB, payload, run_id)
         except JobStoreUnavailable as error:
-            await self._mark_failed(run_id, error.detail)
+            await self._runs.end_failed(owner.tenant, run_id, error.detail, self._clock())
             raise
 
     async def _queue_again(self, owner: Owner, run_id: str) -> None:
@@ -246,22 +285,19 @@ class ConsolidationService:
 
 
 async def schedule_nightly_consolidation(jobs: JobRunner, settings: Settings, graph: str = HOME_GRAPH) -> None:
-    """Schedule the three nightly stages of a graph in the configured time zone.
-
-    Without `nightly`, remove their schedules.
-    """
-    cron_by_stage = {
-        Stage.DISCOVERY: settings.consolidation_discovery,
-        Stage.ANALYSIS: settings.consolidation_analysis,
-        Stage.EXECUTION: settings.consolidation_execution,
-    }
-    for stage, cron in cron_by_stage.items():
-        name = schedule_of_graph(nightly_schedule_name(stage), graph)
-        if settings.nightly:
-            payload = NightlyStagePayload(stage=stage, graph=graph)
-            await jobs.schedule(name, cron, settings.timezone, NIGHTLY_STAGE_JOB, payload)
-        else:
-            await jobs.unschedule(name)
+    """Schedule the nightly runs of a graph in the configured time zone; without `nightly`, remove the schedule."""
+    name = schedule_of_graph(NIGHT_SCHEDULE, graph)
+    if not settings.nightly:
+        await jobs.unschedule(name)
+        return
+    payload = NightPayload(
+        graph=graph,
+        analysis=settings.consolidation_analysis,
+        execution=settings.consolidation_execution,
+        timezone=settings.timezone,
+    )
+    payload.stage_times(datetime.now(UTC))  # raises for a cron that cannot be read
+    await jobs.schedule(name, settings.consolidation_discovery, settings.timezone, NIGHT_JOB, payload)
 
 
 MAINTENANCE_WAIT_SECONDS = 900.0

@@ -92,7 +92,10 @@ class VerifierAnswer(BaseModel):
 
 
 VERIFIED_ACTIONS = (Merge, LinkEntities, UpdateEntity)
-"""The actions that a model verifies; an association and a new entity change nothing that is stored."""
+"""The actions that a model verifies; an association and a new entity change nothing that is stored.
+
+What a person sets on an entity is the person's own statement, which no memory needs to say.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +185,15 @@ class ProposalVerifier:
         self._model = model
         self._template = prompts["verify"]
 
-    async def verify(self, owner: Owner, reviewed: Sequence[ReviewedProposal]) -> VerificationResult:
+    async def verify(
+        self, owner: Owner, reviewed: Sequence[ReviewedProposal], *, curated: bool = False
+    ) -> VerificationResult:
         """Return proposals with their verifications; raise ModelUnavailable when the model does not answer.
 
-        Waiting proposals without an answer are refused: all of them if the answer is not usable.
+        Of curated ones, those are left as they are that a person has verified or that set something on an entity.
+        Other waiting proposals without an answer are refused: all of them if the answer is not usable.
         """
-        shown, indexes = await self._load(owner, reviewed)
+        shown, indexes = await self._load(owner, reviewed, curated)
         if not indexes:
             return VerificationResult(list(reviewed))
         checked: dict[int, CheckedProposal] = {}
@@ -208,11 +214,13 @@ class ProposalVerifier:
             proposals[index] = proposals[index].model_copy(update=update)
         return VerificationResult(proposals, receipt)
 
-    async def _load(self, owner: Owner, reviewed: Sequence[ReviewedProposal]) -> tuple[ShownProposals, list[int]]:
+    async def _load(
+        self, owner: Owner, reviewed: Sequence[ReviewedProposal], curated: bool
+    ) -> tuple[ShownProposals, list[int]]:
         """Return what the prompt shows, and the indexes of the proposals that it shows."""
 
         async def work(transaction: Transaction) -> tuple[ShownProposals, list[int]]:
-            asked = {index: one.proposal for index, one in enumerate(reviewed) if _is_asked(one)}
+            asked = {index: one.proposal for index, one in enumerate(reviewed) if _is_asked(one, curated)}
             entities = await fetch_entities(transaction, owner, entity_ids_of(asked.values()))
             statements: dict[int, list[Fact]] = {}
             for index, proposal in asked.items():
@@ -231,8 +239,11 @@ class ProposalVerifier:
         return await self._graph.read(work)
 
 
-def _is_asked(reviewed: ReviewedProposal) -> bool:
-    return reviewed.verdict is ProposalVerdict.WAITING and isinstance(reviewed.proposal, VERIFIED_ACTIONS)
+def _is_asked(reviewed: ReviewedProposal, curated: bool) -> bool:
+    proposal = reviewed.proposal
+    if reviewed.verdict is not ProposalVerdict.WAITING or not isinstance(proposal, VERIFIED_ACTIONS):
+        return False
+    return not curated or (not isinstance(proposal, UpdateEntity) and not proposal.verified)
 
 
 async def _load_statements(transaction: Transaction, owner: Owner, proposal: Proposal) -> list[Fact]:

@@ -21,9 +21,9 @@ from graphmem.memories.memory import Memory
 from graphmem.runtime.field_types import (
     MAX_METADATA_DEPTH,
     Domain,
-    Id,
     Metadata,
     NonBlankText,
+    SessionId,
     UnitInterval,
     check_json_value,
     deduplicate,
@@ -287,7 +287,7 @@ class ContextRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     question: NonBlankText | None = Field(None, max_length=MAX_QUESTION_LENGTH)
-    session_id: Id | None = None
+    session_id: SessionId | None = None
     intent: NonBlankText | None = Field(None, max_length=200)
     domain: Domain | None = None
     domains: list[Domain] = Field(
@@ -341,7 +341,7 @@ class ContextItemIn(BaseModel):
     value: JsonValue
     relevance: UnitInterval = 0.8
     ttl: int = Field(7200, ge=1, le=MAX_ITEM_SECONDS, description="Seconds until it expires.")
-    session_id: Id | None = None
+    session_id: SessionId | None = None
 
     @model_validator(mode="after")
     def _check_value(self) -> Self:

@@ -42,7 +42,7 @@ from graphmem.context.models import (
 )
 from graphmem.conversations.message_mapping import message_from_node
 from graphmem.conversations.session import MessageRole, Session, origin_of
-from graphmem.memories.fact_mapping import memory_from_columns
+from graphmem.memories.fact import memory_from_columns
 from graphmem.memories.filters import FactFilters, known_at_or_now
 from graphmem.memories.memory import Memory
 from graphmem.neo4j.driver import Graph, Transaction

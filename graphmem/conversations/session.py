@@ -11,8 +11,9 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_serializer, model_validator
 
+from graphmem.conversations.message_shapes import ROLE_ALIASES, read_content, read_message, read_timestamp
 from graphmem.jobs.job import JobStatus
 from graphmem.memories.memory import Tags
 from graphmem.runtime.field_types import (
@@ -20,6 +21,7 @@ from graphmem.runtime.field_types import (
     Id,
     Metadata,
     NonBlankText,
+    SessionId,
     StorableText,
     UnitInterval,
     Vector,
@@ -30,6 +32,8 @@ from graphmem.runtime.times import ZonedDatetime
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.spaces import PlaceQuery, SpaceId
 from graphmem.tenants.trust import StatedKind
+from graphmem.text.added_texts import without_thoughts
+from graphmem.text.normalising import is_blank
 
 MessageInput = TypeVar("MessageInput")
 
@@ -83,7 +87,14 @@ def _parse_role(value: object) -> object:
     if not isinstance(value, str):
         return value
     word = value.strip().lower()
-    return MessageRole.ASSISTANT if word == "model" else word
+    return ROLE_ALIASES.get(word, word)
+
+
+def _read_text(content: object) -> object:
+    """Return the content of a message as text; raise ValueError for a text that is blank."""
+    if isinstance(content, str) and is_blank(content):
+        raise ValueError("must not be empty")
+    return read_content(content)
 
 
 def _check_time_zone(name: str) -> str:
@@ -117,16 +128,39 @@ MessageEntities = Annotated[
 """The values that a message names, by type; a single value is read as a list of one."""
 
 
+MessageContent = Annotated[
+    StorableText,
+    AfterValidator(str.strip),
+    BeforeValidator(_read_text, json_schema_input_type=str | list[str | dict[str, Any]] | None),
+]
+"""The text of a message, read from a text, a list of content parts, or null; empty where there is nothing to store."""
+
+
 class MessageIn(BaseModel):
-    """A message as a caller sends it."""
+    """A message as a caller sends it, also in the shape of OpenAI's and Anthropic's APIs.
+
+    Fields that those APIs have beside these are ignored.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     id: Id | None = None
-    role: Annotated[MessageRole, BeforeValidator(_parse_role)]
-    content: NonBlankText = Field(max_length=MAX_MESSAGE_LENGTH)
+    role: Annotated[MessageRole, BeforeValidator(_parse_role)] = Field(
+        description="user, assistant (or model), system (or developer), tool (or function)."
+    )
+    content: MessageContent = Field(
+        max_length=MAX_MESSAGE_LENGTH,
+        description="The text, or a list of content parts. A message without text, such as one that only calls tools, "
+        "is not stored; the answer lists it under `skipped`.",
+    )
     name: NonBlankText | None = Field(None, max_length=300)
-    timestamp: ZonedDatetime | None = None
+    timestamp: (
+        Annotated[
+            ZonedDatetime,
+            BeforeValidator(read_timestamp, json_schema_input_type=datetime | float),
+        ]
+        | None
+    ) = Field(None, description="When it was said: RFC 3339 with an offset, or seconds or milliseconds since 1970.")
     intent: NonBlankText | None = Field(None, max_length=200)
     entities: MessageEntities = Field(default_factory=dict)
     metadata: Metadata = Field(default_factory=dict)
@@ -142,13 +176,35 @@ class MessageIn(BaseModel):
         None, ge=0, allow_inf_nan=False, description="How long that query took, in milliseconds."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_shape(cls, value: object) -> object:
+        return read_message(value)
+
+    @field_serializer("content")
+    def _write_content(self, content: str) -> str | None:
+        return content or None  # as it was given: a text may not be empty
+
+    @model_validator(mode="after")
+    def _leave_thoughts_out(self) -> Self:
+        if self.role is MessageRole.ASSISTANT:
+            self.content = without_thoughts(self.content)
+        return self
+
+
+class SkippedMessage(BaseModel):
+    """A message of a batch that is not stored, by its place from 0, and why."""
+
+    index: int
+    reason: str
+
 
 class MessagesIn(BaseModel):
     """A batch of messages of one session, in order."""
 
     model_config = ConfigDict(extra="forbid")
 
-    session_id: Id | None = None
+    session_id: SessionId | None = None
     messages: list[MessageIn] = Field(min_length=1, max_length=MAX_BATCH_SIZE)
     extract: bool = True
     wait: bool = False
@@ -159,6 +215,17 @@ class MessagesIn(BaseModel):
     @model_validator(mode="after")
     def _check_size(self) -> Self:
         return check_request_size(self)
+
+    def without_blank(self) -> tuple[Self, list[SkippedMessage]]:
+        """Return the batch of the messages that have text, and the others."""
+        skipped = [
+            SkippedMessage(index=index, reason="it has no text")
+            for index, message in enumerate(self.messages)
+            if not message.content
+        ]
+        if not skipped:
+            return self, skipped
+        return self.model_copy(update={"messages": [message for message in self.messages if message.content]}), skipped
 
 
 def split_into_batches(messages: Sequence[MessageInput]) -> Iterator[list[MessageInput]]:
@@ -251,7 +318,7 @@ class SessionIn(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    session_id: Id | None = None
+    session_id: SessionId | None = None
     title: NonBlankText | None = Field(None, max_length=500)
     topic_tags: Tags = Field(default_factory=list)
     domain: Domain | None = Field(None, description="The field the session is about, such as cooking.")
@@ -322,6 +389,11 @@ class MessagesAccepted(BaseModel):
     job_id: str | None
     session_id: str
     message_ids: list[str]
+    skipped: list[SkippedMessage] = Field(
+        default_factory=list,
+        exclude_if=lambda skipped: not skipped,
+        description="Messages of the batch that are not stored; `message_ids` are those of the others.",
+    )
     new_ids: list[str] = Field(default_factory=list, exclude=True)
 
 
@@ -342,7 +414,7 @@ class SummarizeIn(RequestBody):
 class TriggerIn(RequestBody):
     """The session to extract from; `user_id` is needed when several users have a session of that id."""
 
-    session_id: Id
+    session_id: SessionId
     user_id: Id | None = None
 
 

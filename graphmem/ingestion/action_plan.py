@@ -20,6 +20,7 @@ from graphmem.ingestion.supersession import (
     is_same_state,
     make_remainder,
     may_repeat,
+    repeats,
 )
 from graphmem.memories.entity import EntityIn, EntityRef
 from graphmem.memories.fact import Fact
@@ -247,15 +248,13 @@ class ActionPlanner:
         start = candidate.memory.valid_at
         if start is None:
             return None
-        hash_of_candidate = content_hash(candidate.memory.content)
         return next(
             (
                 fact
                 for fact in self._facts.values()
                 if fact.immutable
-                and fact.content_hash == hash_of_candidate
                 and fact.effective_start < start < fact.valid_to
-                and may_repeat(candidate, fact, self._entities)
+                and repeats(candidate, fact, self._entities)
             ),
             None,
         )
@@ -273,13 +272,12 @@ class ActionPlanner:
 
     def _competing_facts(self, candidate: ValidatedCandidate) -> list[Fact]:
         """Return the other values of the candidate's subject and predicate that were true at some time."""
-        hash_of_candidate = content_hash(candidate.memory.content)
         return [
             fact
             for fact in self._facts.values()
             if has_same_slot(candidate, fact, self._entities)
             and not fact.is_never_valid
-            and fact.content_hash != hash_of_candidate
+            and not repeats(candidate, fact, self._entities)
         ]
 
     def _reinforce(self, index: int, candidate: ValidatedCandidate, known: Sequence[Fact]) -> None:
@@ -301,6 +299,7 @@ class ActionPlanner:
                 "content": fact.content,
                 "subject": self._entity_input(fact.subject_id),
                 "predicate": fact.predicate,
+                "object": None,
                 "valid_at": fact.valid_at,
                 "invalid_at": None,
                 "single_valued": False,
@@ -343,7 +342,7 @@ class ActionPlanner:
             self._veto(index, "end", reason, fact.memory_id, is_saved=True)
             return self._insert(index, candidate, by_rules=False)
         if self._is_less_trusted(candidate, fact):
-            if content_hash(candidate.memory.content) == fact.content_hash:
+            if has_same_wording(candidate, fact):
                 return self._veto(index, "end", "it is of a more trusted source", fact.memory_id)
             contesting = candidate.memory.model_copy(update={"supersedes": [fact.memory_id]})
             self._plan.saves.append(PlannedSave(index, contesting))

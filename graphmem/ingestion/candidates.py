@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -14,7 +14,6 @@ from graphmem.conversations.session import MessageRole
 from graphmem.ingestion.declared_candidates import DeclaredLabel
 from graphmem.ingestion.dropped_candidates import dropping_errors
 from graphmem.ingestion.llm_schemas import Candidate, Extraction, Named, Screening, parse_local_date
-from graphmem.ingestion.name_matching import are_different_people, may_mean_same_person
 from graphmem.ingestion.screening import Catch, find_catches, find_foreign_lines
 from graphmem.ingestion.transcript import TranscriptLine
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE, EntityIn
@@ -30,7 +29,8 @@ from graphmem.memories.memory import (
     Tag,
     parse_tag,
 )
-from graphmem.runtime.field_types import deduplicate, name_key
+from graphmem.memories.names import are_different_people, may_mean_same_person
+from graphmem.runtime.field_types import content_hash, deduplicate, name_key
 from graphmem.tenants.trust import SourceKind, TrustOrder
 from graphmem.text.quoting import find_words
 
@@ -456,14 +456,17 @@ def _read_expiry(candidate: Candidate, sent_at: datetime) -> datetime | None:
 
 
 def _merge_duplicates(candidates: Sequence[ValidatedCandidate]) -> list[ValidatedCandidate]:
-    """Merge candidates with the same content and subject into the first, which gets the message ids of all.
+    """Merge candidates that state the same into the first, which gets the message ids of all.
 
     One that is not saved is merged with others that are not saved alone.
     """
-    merged: dict[tuple[str, str, bool, bool], ValidatedCandidate] = {}
+    merged: dict[Hashable, ValidatedCandidate] = {}
     for candidate in candidates:
-        subject = name_key(candidate.memory.subject.name) if candidate.memory.subject else USER
-        key = (name_key(candidate.memory.content), subject, candidate.retracts, candidate.catch is not None)
+        memory = candidate.memory
+        subject = name_key(memory.subject.name) if memory.subject else USER
+        target = name_key(memory.object.name) if memory.object else None
+        statement = (content_hash(memory.content), subject, memory.predicate, target)
+        key = (*statement, candidate.retracts, candidate.catch is not None)
         if key not in merged:
             merged[key] = candidate
             continue

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC
 
 from graphmem.ingestion.candidates import PENDING_TYPES, AliasGroup, ValidatedCandidate
-from graphmem.ingestion.name_matching import NameMatch, is_short_form, match_names
 from graphmem.ingestion.name_resolution import (
     AmbiguousName,
     EntityIds,
@@ -15,8 +14,8 @@ from graphmem.ingestion.name_resolution import (
 )
 from graphmem.ingestion.supersession import RelatedFact, collect_named_entities, select_related_facts
 from graphmem.memories.entity import PERSON_TYPE, EntityIn
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_from_row
+from graphmem.memories.fact import Fact, fact_from_row
+from graphmem.memories.names import NameVerdict, compare_name_lists, is_short_form
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, NAME_TEXT_FIELDS
 from graphmem.runtime.field_types import Vector, content_hash, name_key
@@ -116,10 +115,11 @@ class CandidateLinker:
                     known[possible.id] = possible
                     options.setdefault(key, []).append(possible.id)
                 continue
-            match = _match_any_name(compared[key], possible, similarity)
-            if match is NameMatch.SAME:
+            name, known_names = compared[key], (possible.name, *possible.aliases)
+            match = compare_name_lists([name.name], name.type, known_names, possible.type, similarity)
+            if match.verdict is NameVerdict.SAME:
                 same.setdefault(key, possible.id)
-            elif match is NameMatch.POSSIBLE:
+            elif match.verdict is NameVerdict.POSSIBLE:
                 known[possible.id] = possible
                 options.setdefault(key, []).append(possible.id)
         ambiguous_names = [
@@ -169,11 +169,6 @@ def _ids_by_alias(aliases: Sequence[AliasGroup], entities: EntityIds) -> dict[st
         if entity_id := known.get(name_key(group.name)):
             found.update({key: entity_id for key in map(name_key, group.others) if key not in known})
     return found
-
-
-def _match_any_name(entity: EntityIn, possible: PossibleEntity, similarity: float) -> NameMatch:
-    names = (possible.name, *possible.aliases)
-    return max(match_names(entity.name, entity.type, name, possible.type, similarity) for name in names)
 
 
 def _is_called(entity: EntityIn, possible: PossibleEntity) -> bool:

@@ -17,7 +17,6 @@ from graphmem.ingestion.candidates import Rejection
 from graphmem.ingestion.declared_candidates import DeclaredLabel, read_labels, render_declared_types
 from graphmem.ingestion.jobs import shorten_reason
 from graphmem.ingestion.llm_schemas import Addressee, Candidate, Extraction, Named, Screening, Speech, UpsertMemory
-from graphmem.ingestion.name_matching import may_mean_same_person
 from graphmem.ingestion.screening import find_foreign_lines, render_foreign_lines
 from graphmem.ingestion.transcript import (
     EARLIER_MESSAGES,
@@ -35,6 +34,7 @@ from graphmem.ingestion.transcript import (
 from graphmem.memories.declarations import DeclaredTypeStore
 from graphmem.memories.entity_names import name_keys_in
 from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryIn
+from graphmem.memories.names import may_mean_same_person
 from graphmem.models.language_model import LanguageModel, ToolCall, ToolCallCompletion
 from graphmem.models.prompts import PromptTemplate, indent_continuations
 from graphmem.models.receipt import Receipt

@@ -21,6 +21,7 @@ from graphmem.ingestion.transcript import TranscriptLine
 from graphmem.ingestion.window_transaction import ExtractedWindow, find_order_of_window, load_current_facts
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import (
     MemoryIn,
     MemoryPatch,
@@ -30,7 +31,6 @@ from graphmem.memories.memory import (
 )
 from graphmem.memories.new_memory import NewMemory
 from graphmem.memories.saving import FactLoader, FactWrite
-from graphmem.memories.versioning import Ledger
 from graphmem.memories.writer import MemoryWriter, about_speaker, find_space, kind_of_statement
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import LanguageModel
@@ -222,6 +222,7 @@ class InferredSave:
                     ends=save.ends,
                     links_names=True,
                     speaker=speaker,
+                    given=save.memory.model_fields_set,
                 )
                 for save in saves
             ],

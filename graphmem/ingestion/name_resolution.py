@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.ingestion.candidates import AliasGroup, ValidatedCandidate
-from graphmem.ingestion.name_matching import is_short_form
 from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
 from graphmem.memories.memory import MemoryIn
+from graphmem.memories.names import is_short_form
 from graphmem.runtime.field_types import name_key
 from graphmem.text.names import is_possessive_phrase
 

@@ -18,9 +18,8 @@ from graphmem.ingestion.name_resolution import (
 )
 from graphmem.ingestion.supersession import (
     has_same_slot,
-    has_same_subject,
-    has_same_wording,
     has_stated_start,
+    repeats,
 )
 from graphmem.ingestion.transcript import TranscriptLine, render_transcript
 from graphmem.memories.entity import EntityRef
@@ -62,7 +61,7 @@ def is_settled_by_rules(candidate: ValidatedCandidate, related: Sequence[Fact], 
     """
     if not related or candidate.retracts:
         return not related
-    if any(has_same_subject(candidate, fact, entities) and has_same_wording(candidate, fact) for fact in related):
+    if any(repeats(candidate, fact, entities) for fact in related):
         return True
     return candidate.memory.single_valued and all(_is_earlier_value(fact, candidate, entities) for fact in related)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Literal
 
 from graphmem.conversations.episode_store import EpisodeStore
@@ -65,6 +66,10 @@ class MessageService:
         `author` is the user who sends them to a space; what they state is trusted no more than `sent_as`. A repetition
         with the same `request` stores nothing and returns the same.
         """
+        batch, skipped = batch.without_blank()
+        if not batch.messages:
+            session_id = batch.session_id or str(uuid.uuid4())
+            return MessagesAccepted(job_id=None, session_id=session_id, message_ids=[], skipped=skipped)
         extract = batch.extract and self._is_automatic
         if author is not None:
             batch = with_author(batch, author)
@@ -79,7 +84,7 @@ class MessageService:
         )
         if batch.wait and accepted.job_id:
             return await self._waiting.wait(accepted.job_id, WAIT_SECONDS)
-        return accepted
+        return accepted.model_copy(update={"skipped": skipped})
 
     async def list_sessions(self, owner: Owner, query: SessionListQuery) -> Page[Session]:
         """List sessions, the most recently updated first."""

@@ -25,9 +25,9 @@ from graphmem.ingestion.transcript import (
 )
 from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import Steps
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_from_row
+from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.fact_store import FactStore
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import (
     MAX_CONTENT_LENGTH,
     MemoryIn,
@@ -37,7 +37,6 @@ from graphmem.memories.memory import (
     MemoryType,
     Scope,
 )
-from graphmem.memories.versioning import Ledger
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.language_model import LanguageModel
 from graphmem.models.prompts import indent_continuations, load_prompts

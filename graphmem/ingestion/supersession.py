@@ -14,11 +14,11 @@ from graphmem.ingestion.candidates import (
     AliasGroup,
     ValidatedCandidate,
 )
-from graphmem.ingestion.name_matching import is_named_in
 from graphmem.ingestion.name_resolution import EntityIds
 from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import MemoryIn, MemoryStatus, MemoryType
+from graphmem.memories.names import is_named_in
 from graphmem.runtime.field_types import content_hash, name_key
 
 MAX_RELATED_PER_CANDIDATE = 8
@@ -36,7 +36,6 @@ MIN_CONTENT_COSINE_IF_CLOSE = 0.25
 MAX_PENDING_PER_WINDOW = 12
 """Most further plans and open loops that a window is compared with: any statement may settle one."""
 
-_CLOSING_MARKS = ".!。 "
 """Characters at the end of a sentence that do not change what it says."""
 
 
@@ -79,8 +78,18 @@ def has_same_slot(candidate: ValidatedCandidate, fact: Fact, entities: EntityIds
 
 
 def has_same_wording(candidate: ValidatedCandidate, fact: Fact) -> bool:
-    """Return whether statement and fact differ at most in case, spaces and closing marks."""
-    return _without_closing_marks(candidate.memory.content) == _without_closing_marks(fact.content)
+    """Return whether a statement has the text of a fact, as it is written."""
+    return content_hash(candidate.memory.content) == fact.content_hash
+
+
+def repeats(candidate: ValidatedCandidate, fact: Fact, entities: EntityIds) -> bool:
+    """Return whether a statement has the text, the subject, the predicate and the object of a fact."""
+    other = candidate.memory.object
+    return (
+        has_same_wording(candidate, fact)
+        and has_same_slot(candidate, fact, entities)
+        and fact.object_id == (entities.of_entity(other) if other else None)
+    )
 
 
 def has_stated_start(fact: Fact) -> bool:
@@ -129,7 +138,7 @@ def score_relatedness(known: RelatedFact, index: int, candidate: ValidatedCandid
     fact, similarity = known.fact, known.similarities[index]
     same_subject = has_same_subject(candidate, fact, entities)
     same_slot = has_same_slot(candidate, fact, entities)
-    if same_subject and fact.content_hash == content_hash(candidate.memory.content):
+    if same_subject and has_same_wording(candidate, fact):
         return 3.0
     if same_slot and candidate.memory.single_valued:
         return 2.0
@@ -140,10 +149,6 @@ def score_relatedness(known: RelatedFact, index: int, candidate: ValidatedCandid
     is_close = same_slot or names_same or fact.type in PENDING_TYPES
     threshold = MIN_CONTENT_COSINE_IF_CLOSE if is_close else MIN_CONTENT_COSINE
     return similarity if similarity >= threshold else 0.0
-
-
-def _without_closing_marks(content: str) -> str:
-    return name_key(content).rstrip(_CLOSING_MARKS)
 
 
 _SUPERSEDING_TYPES = frozenset(

@@ -27,6 +27,7 @@ from graphmem.memories.entity import EntityRef
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import (
     MAINTENANCE_TAGS,
     MAX_SOURCE_MESSAGES,
@@ -37,7 +38,6 @@ from graphmem.memories.memory import (
 )
 from graphmem.memories.new_memory import NewMemory
 from graphmem.memories.saving import MENTIONED_ONCE, FactLoader, FactWrite, record_interest
-from graphmem.memories.versioning import Ledger
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import to_json
 from graphmem.runtime.field_types import Vector, content_hash, name_key
@@ -355,6 +355,7 @@ class WindowTransaction:
                     ends=save.ends,
                     # The tool has no field for what a statement names.
                     links_names=bool(self._window.transcript),
+                    given=_stated_fields(self._window.candidates[save.candidate_index]),
                 )
                 for save in ready
             ],
@@ -469,3 +470,8 @@ def _save_action(save: PlannedSave, result: SaveResult) -> MemoryAction:
             "reason": (save.reason if is_decided else result.reason) or None,
         }
     )
+
+
+def _stated_fields(candidate: ValidatedCandidate) -> set[str]:
+    """Return the fields of a candidate that its message states; type, tags and metadata are the extraction's."""
+    return {"invalid_at", "expires_at", *(["valid_at"] if candidate.is_dated else [])}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphmem.chats.context_block import make_context_block
-from graphmem.runtime.errors import GraphmemError
+from graphmem.conversations.session import MAX_MESSAGE_LENGTH, split_into_batches
+from graphmem.memories.memory import SaveAction, SaveResult
+from graphmem.runtime.errors import GraphmemError, InvalidInput
 
 if TYPE_CHECKING:
     from graphmem.client import AsyncClient
@@ -15,8 +17,38 @@ if TYPE_CHECKING:
 DEFAULT_TOKEN_BUDGET = 1000
 """Tokens of a context in a prompt, unless the caller says otherwise."""
 
+_NOT_STORED = (SaveAction.SKIP, SaveAction.CONTEST)
+"""What a save did with a statement that does not hold after it."""
+
 MAX_TOOL_RESULTS = 10
 """Memories that one call of the search tool returns."""
+
+
+def require_stored(results: Iterable[SaveResult], named: Sequence[str] = ()) -> None:
+    """Raise InvalidInput unless each statement of a save holds now; the error says which do not, and why.
+
+    `named` are the names of the statements in the caller's terms, by default their number. Those that hold are stored
+    all the same.
+    """
+    lost = [(index, result) for index, result in enumerate(results) if result.action in _NOT_STORED]
+    if lost:
+        reasons = (
+            f"{named[index] if named else f'statement {index + 1}'}: {result.reason or result.action.value}"
+            for index, result in lost
+        )
+        raise InvalidInput(f"Not stored: {'; '.join(reasons)}.")
+
+
+def split_long_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages that the service stores whole: a longer one becomes several, whose ids begin with its own."""
+    parts: list[dict[str, Any]] = []
+    for message in messages:
+        text = message["content"]
+        pieces = [text[start : start + MAX_MESSAGE_LENGTH] for start in range(0, len(text), MAX_MESSAGE_LENGTH)]
+        for number, piece in enumerate(pieces):
+            own_id = {"id": f"{message['id']}-{number + 1}"} if number and "id" in message else {}
+            parts.append({**message, "content": piece, **own_id})
+    return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +66,7 @@ class AgentMemory:
     space: str | None = None
 
     async def build_context(self, question: str) -> str:
-        """Return what is known that may help with a question, as a block by which an adapter finds it again."""
+        """Return what is known that may help with a question, in a block that adapters recognise; empty if nothing."""
         response = await self.client.context(
             self.user_id,
             question,
@@ -42,7 +74,7 @@ class AgentMemory:
             token_budget=self.token_budget,
             space=self.space,
         )
-        return make_context_block(response.preamble)
+        return make_context_block(response.preamble) if response.preamble.strip() else ""
 
     async def search_memory(self, query: str) -> str:
         """Search what is known about the user by meaning.
@@ -63,9 +95,12 @@ class AgentMemory:
             (result,) = await self.client.add(self.user_id, {"content": statement, "space": self.space})
         except GraphmemError as error:
             return f"Not saved: {error}"
-        return f"Saved: {result.memory.content}" if result.memory else f"Not saved: {result.reason}"
+        if result.memory is None or result.action in _NOT_STORED:
+            return f"Not saved: {result.reason or result.action.value}"
+        return f"Saved: {result.memory.content}"
 
     async def record(self, turns: Iterable[tuple[str, str]]) -> None:
         """Store turns, each a role and a text, from which memories are extracted in the background."""
-        if messages := [{"role": role, "content": text} for role, text in turns]:
-            await self.client.add_messages(self.user_id, messages, session_id=self.session_id, space=self.space)
+        messages = split_long_messages({"role": role, "content": text} for role, text in turns)
+        for batch in split_into_batches(messages):
+            await self.client.add_messages(self.user_id, batch, session_id=self.session_id, space=self.space)

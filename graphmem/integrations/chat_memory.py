@@ -6,12 +6,16 @@ Whatever fails here is logged once, until it works again, and counted; the call 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import secrets
+import weakref
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from graphmem.chats.answer_reader import PassingAnswer
 from graphmem.chats.conversation import ConversationIds, messages_to_store, question_of
 from graphmem.chats.failures import ChatFailure, ChatFailures
 from graphmem.chats.protocol import ChatAnswer, ChatRequest
@@ -52,16 +56,28 @@ class _ChatMemory:
     def __init__(self, options: ChatMemoryOptions) -> None:
         self.options = options
         self.failures = ChatFailures()
+        self._open: list[tuple[ChatCall, PassingAnswer]] = []
         self._ids = ConversationIds(secrets.token_bytes())
         self._recent = RecentChats()
 
     def begin(self, request: ChatRequest) -> ChatCall:
-        """Return the call of a request."""
+        """Return the call of a request, which ends the calls before it in its conversation."""
+        earlier = request.turns[:-1]
+        self._end_open(lambda call: call.request.asked in earlier)
         user_id = self.options.user_id
         session_id = self.options.session_id
         if session_id is None and (previous := self._recent.find_response(user_id, request)):
             session_id = previous.session_id
         return ChatCall(request, session_id or self._ids.session_id(user_id, request, datetime.now(UTC).date()))
+
+    def note_open(self, call: ChatCall, passing: PassingAnswer) -> None:
+        """Note an answer that is being read: a program that stops reading a stream need not close it."""
+        self._open.append((call, passing))
+
+    def _end_open(self, is_over: Callable[[ChatCall], bool] = lambda _: True) -> None:
+        for call, passing in [*self._open]:
+            if is_over(call):
+                passing.end()
 
     def _find_context(self, call: ChatCall) -> ChatContext | None:
         return self._recent.find_context(self.options.user_id, call)
@@ -83,6 +99,7 @@ class _ChatMemory:
         return context
 
     def _messages(self, call: ChatCall, answer: ChatAnswer | None) -> list[dict[str, Any]]:
+        self._open = [(other, passing) for other, passing in self._open if other is not call]
         if answer and answer.response_id:
             response = RecentResponse(call.session_id, call.context)
             self._recent.remember_response(self.options.user_id, answer.response_id, response)
@@ -108,6 +125,7 @@ class BlockingChatMemory(_ChatMemory):
         self._asks, self._stores, self._owns_clients = asks, stores, owns_clients
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="graphmem-turns")
         self._unstored: set[Future[None]] = set()
+        atexit.register(_end_open_answers, weakref.ref(self))
 
     def add_context(self, call: ChatCall) -> None:
         """Give a call its context, unless it cannot be had."""
@@ -119,17 +137,23 @@ class BlockingChatMemory(_ChatMemory):
 
     def store(self, call: ChatCall, answer: ChatAnswer | None) -> None:
         """Store the turns of a call in the background."""
-        if messages := self._messages(call, answer):
+        if not (messages := self._messages(call, answer)):
+            return
+        try:
             future = self._thread.submit(self._store, call, messages)
-            self._unstored.add(future)
-            future.add_done_callback(self._unstored.discard)
+        except RuntimeError:  # the program ends, and starts no threads any more
+            self._store(call, messages)
+            return
+        self._unstored.add(future)
+        future.add_done_callback(self._unstored.discard)
 
     def _store(self, call: ChatCall, messages: list[dict[str, Any]]) -> None:
         with self.failures.noted(ChatFailure.STORE):
             self._stores.add_messages(self.options.user_id, messages, **self._message_arguments(call))
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until the turns of all calls are stored, or for `timeout` seconds."""
+        """Wait until the turns of all calls are stored, or for `timeout` seconds; ends the answers being read."""
+        self._end_open()
         wait([*self._unstored], timeout)
 
     def close(self) -> None:
@@ -139,6 +163,11 @@ class BlockingChatMemory(_ChatMemory):
         if self._owns_clients:
             self._asks.close()
             self._stores.close()
+
+
+def _end_open_answers(memory: weakref.ref[BlockingChatMemory]) -> None:
+    if living := memory():
+        living.flush(CLOSING_SECONDS)
 
 
 class AsyncChatMemory(_ChatMemory):
@@ -185,7 +214,12 @@ class AsyncChatMemory(_ChatMemory):
         await self._stores.add_messages(self.options.user_id, messages, **self._message_arguments(call))
 
     async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as of the blocking one
-        """Wait until the turns of all calls are stored, or for `timeout` seconds."""
+        """Wait until the turns of all calls are stored, or for `timeout` seconds; ends the answers being read."""
+        self._end_open()
+        await self.wait_until_stored(timeout)
+
+    async def wait_until_stored(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as above
+        """Wait until the turns of the calls that have ended are stored, or for `timeout` seconds."""
         if self._unstored:
             await asyncio.wait([*self._unstored], timeout=timeout)
 

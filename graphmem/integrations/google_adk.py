@@ -15,6 +15,9 @@ from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemor
 from google.adk.memory.memory_entry import MemoryEntry
 from google.genai.types import Content, Part
 
+from graphmem.conversations.session import split_into_batches
+from graphmem.integrations.agent_memory import require_stored, split_long_messages
+
 if TYPE_CHECKING:
     from google.adk.events.event import Event
     from google.adk.sessions.session import Session
@@ -65,14 +68,17 @@ class GraphmemMemoryService(BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Save statements without a language model, all or none."""
+        """Save statements without a language model.
+
+        Raises InvalidInput where one of them is not stored, such as a secret; the others are.
+        """
         statements = [
             {"content": text, "metadata": {**(custom_metadata or {}), **entry.custom_metadata}}
             for entry in memories
             if (text := _text_of(entry.content))
         ]
         if statements:
-            await self._client.add(self._user(app_name, user_id), statements)
+            require_stored(await self._client.add(self._user(app_name, user_id), statements))
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Return the memories that fit a query, best first, and messages that may say more."""
@@ -115,8 +121,8 @@ class GraphmemMemoryService(BaseMemoryService):
             for event in events
             if (text := _text_of(event.content)) and not event.partial
         ]
-        if messages:
-            await self._client.add_messages(self._user(app_name, user_id), messages, session_id=session_id)
+        for batch in split_into_batches(split_long_messages(messages)):
+            await self._client.add_messages(self._user(app_name, user_id), batch, session_id=session_id)
 
 
 def _entry_of_memory(memory: Memory) -> MemoryEntry:

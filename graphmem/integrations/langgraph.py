@@ -1,7 +1,8 @@
-"""A store for LangGraph: its items are memories, so that a changed value supersedes and earlier ones stay readable.
+"""A store for LangGraph: its items are memories, of which earlier values stay readable.
 
-An item is one memory whose subject is an entity named by namespace and key and whose value is single-valued: `put`
-supersedes, `delete` ends, and `GraphmemStore.as_of` reads the store as it was.
+An item is one memory whose subject is an entity named by namespace and key: `put` makes a new version of it, `delete`
+ends it, and `GraphmemStore.as_of` reads the store as it was. A value that cannot be stored, such as a secret, raises
+InvalidInput.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from langgraph.store.base import (
     get_text_at_path,
 )
 
+from graphmem.integrations.agent_memory import require_stored
 from graphmem.memories.memory import MAX_CONTENT_LENGTH, Memory
 from graphmem.runtime.field_types import name_key
 
@@ -138,11 +140,12 @@ class GraphmemStore(BaseStore):
         if op.value is None:
             if memory:
                 yield _ClientCall("delete", user_id, (memory.id,))
-        elif memory is None or memory.content != _to_text(op):
-            yield _ClientCall("add", user_id, (_to_statement(op),))
-        elif _stored(memory).get("value") != op.value:
-            # A statement that is current already would be reinforced, and the fields that are not in it lost.
-            yield _ClientCall("update", user_id, (memory.id,), {"metadata": _to_metadata(op)})
+        elif memory is None:
+            results = yield _ClientCall("add", user_id, (_to_statement(op),))
+            require_stored(results, [f"the item {op.key!r}"])
+        elif _stored(memory).get("value") != op.value or memory.content != _to_text(op).strip():
+            changes = {"content": _to_text(op), "metadata": _to_metadata(op)}
+            yield _ClientCall("update", user_id, (memory.id,), changes)
 
     def _search(self, op: SearchOp) -> Calls[list[SearchItem]]:
         user_id = self._user_of(op.namespace_prefix)

@@ -7,7 +7,7 @@ methods, types, retries and streams of the client stay those of its package, whi
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -19,6 +19,9 @@ from graphmem.chats.protocol import ChatProtocol, ChatRequest
 from graphmem.chats.recent import ChatContext
 from graphmem.integrations.chat_memory import AsyncChatMemory, BlockingChatMemory
 from graphmem.runtime.errors import InvalidInput
+
+CLOSING_SECONDS = 5.0
+"""Seconds that closing a stream which was not read to its end waits until its turns are stored."""
 
 CONTEXT_ID_HEADER = "x-graphmem-context-id"
 """Header of a response with the id of its context, by which the answer can be rated."""
@@ -95,6 +98,10 @@ class _MemoryTransport:
         return self._rewrite(request, protocol.add_context(body, context.block))
 
 
+_BROKEN = (httpx.HTTPError, httpx2.HTTPError)
+"""What a connection raises that ends in the middle of an answer."""
+
+
 class PassingStream(httpx.SyncByteStream, httpx2.SyncByteStream):
     """The bytes of a response, read while they pass; who stops and reads on gets the rest."""
 
@@ -104,10 +111,15 @@ class PassingStream(httpx.SyncByteStream, httpx2.SyncByteStream):
         self._passing = passing
 
     def __iter__(self) -> Iterator[bytes]:
-        for data in self._received:
+        try:
+            for data in self._received:
+                if self._passing:
+                    self._passing.feed(data)
+                yield data
+        except _BROKEN:
             if self._passing:
-                self._passing.feed(data)
-            yield data
+                self._passing.end(is_broken=True)
+            raise
 
     def close(self) -> None:
         """Close the response; its answer is complete or has broken off."""
@@ -117,26 +129,46 @@ class PassingStream(httpx.SyncByteStream, httpx2.SyncByteStream):
 
 
 class PassingAsyncStream(httpx.AsyncByteStream, httpx2.AsyncByteStream):
-    """The bytes of an asynchronous response, read while they pass; who stops and reads on gets the rest."""
+    """The bytes of an asynchronous response, read while they pass; who stops and reads on gets the rest.
 
-    def __init__(self, response: Any, passing: PassingAnswer | None) -> None:
+    Closing one that was not read to its end waits until its turns are stored: the event loop may be about to end.
+    """
+
+    def __init__(
+        self,
+        response: Any,
+        passing: PassingAnswer | None,
+        wait_until_stored: Callable[[float], Awaitable[None]] | None = None,
+    ) -> None:
         self._response = response
         self._received = response.aiter_raw()
         self._passing = passing
+        self._wait_until_stored = wait_until_stored
+        self._is_read = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for data in self._received:
+        try:
+            async for data in self._received:
+                if self._passing:
+                    self._passing.feed(data)
+                yield data
+            self._is_read = True
+        except _BROKEN:
             if self._passing:
-                self._passing.feed(data)
-            yield data
+                self._passing.end(is_broken=True)
+            raise
 
     async def aclose(self) -> None:
         """Close the response; its answer is complete or has broken off."""
         if not self._received.ag_running:  # another task reads on, and ends with the response
             await self._received.aclose()
         await self._response.aclose()
-        if self._passing:
-            self._passing.end()
+        if self._passing is None:
+            return
+        was_left = not self._is_read and not self._passing.is_complete
+        self._passing.end()
+        if was_left and self._wait_until_stored:
+            await self._wait_until_stored(CLOSING_SECONDS)
 
 
 class BlockingMemoryTransport(_MemoryTransport, httpx.BaseTransport, httpx2.BaseTransport):
@@ -166,6 +198,7 @@ class BlockingMemoryTransport(_MemoryTransport, httpx.BaseTransport, httpx2.Base
         if response.is_success:
             reader = AnswerReader(protocol, response.headers.get("content-type", ""))
             passing = PassingAnswer(reader, self._failures, lambda answer: self.memory.store(call, answer))
+            self.memory.note_open(call, passing)
         return self._respond(response, PassingStream(response, passing), call.context, told=True)
 
     def close(self) -> None:
@@ -201,7 +234,9 @@ class AsyncMemoryTransport(_MemoryTransport, httpx.AsyncBaseTransport, httpx2.As
         if response.is_success:
             reader = AnswerReader(protocol, response.headers.get("content-type", ""))
             passing = PassingAnswer(reader, self._failures, lambda answer: self.memory.store(call, answer))
-        return self._respond(response, PassingAsyncStream(response, passing), call.context, told=True)
+            self.memory.note_open(call, passing)
+        stream = PassingAsyncStream(response, passing, self.memory.wait_until_stored)
+        return self._respond(response, stream, call.context, told=True)
 
     async def aclose(self) -> None:
         """Store what is not stored yet, and close the HTTP client."""

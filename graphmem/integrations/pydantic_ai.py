@@ -47,6 +47,8 @@ def context_processor(memory: AgentMemory) -> Callable[[list[ModelMessage]], Awa
         if question not in built:
             built.clear()
             built[question] = await memory.build_context(question)
+        if not built[question]:
+            return bare
         context = SystemPromptPart(built[question])
         return [replace(bare[0], parts=[context, *bare[0].parts]), *bare[1:]]
 

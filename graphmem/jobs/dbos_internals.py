@@ -34,6 +34,9 @@ TEXT_COLUMNS = {
 }
 """The columns in which DBOS stores text by table: the input and the result of a job, and the results of its steps."""
 
+UNFINISHED = ["ENQUEUED", "DELAYED", "PENDING"]
+"""DBOS statuses of jobs that are queued or running."""
+
 BATCH_SIZE = 500
 """Ids in one query; SQLite takes at most 32,766 parameters."""
 
@@ -49,54 +52,90 @@ class DbosTables:
         }
 
     def move_to_end(self, connection: sa.Connection, job_id: str, queue: str, partition: str) -> None:
-        """Make a queued job the last of its partition.
+        """Make a queued job the last of its partition, delayed for as long as one in front of it.
 
-        DBOS orders jobs by creation time, which its SQLite schema stores in whole seconds.
+        DBOS orders jobs by creation time, which its SQLite schema stores in whole seconds, and hands out a job while
+        one in front of it is delayed.
         """
         jobs = self._status.c
-        last = connection.scalar(
-            sa.select(sa.func.max(jobs.created_at)).where(
-                jobs.queue_name == queue,
-                jobs.queue_partition_key == partition,
-                jobs.status.in_(["ENQUEUED", "DELAYED", "PENDING"]),
+        delay = sa.case((jobs.status == "DELAYED", jobs.delay_until_epoch_ms))
+        last, until = connection.execute(
+            sa.select(sa.func.max(jobs.created_at), sa.func.max(delay)).where(
+                *self._is_in(queue, partition),
+                jobs.status.in_(UNFINISHED),
                 jobs.workflow_uuid != job_id,
+                # A job that waits for its time stands in the queue at that time, see `delay`.
+                sa.or_(jobs.status != "DELAYED", jobs.created_at < jobs.delay_until_epoch_ms),
             )
-        )
-        created_at = max(int(time.time() * 1000), (last or 0) + 1)
-        connection.execute(self._status.update().where(jobs.workflow_uuid == job_id).values(created_at=created_at))
+        ).one()
+        values = {"created_at": max(int(time.time() * 1000), (last or 0) + 1)}
+        if until:
+            values |= {"status": "DELAYED", "delay_until_epoch_ms": until}
+        connection.execute(self._status.update().where(jobs.workflow_uuid == job_id).values(values))
 
-    def delay(self, connection: sa.Connection, job_id: str, until_ms: int) -> None:
-        """Take a running job from its worker until a time, in milliseconds since 1970; its steps stay recorded.
+    def delay(
+        self,
+        connection: sa.Connection,
+        job_id: str,
+        queue: str,
+        partition: str,
+        until_ms: int,
+        *,
+        keeps_place: bool = True,
+    ) -> None:
+        """Take a running job from its worker until a time, in milliseconds since 1970, and delay those behind it.
 
-        DBOS has delays for new jobs only. Its count of attempts starts again, because it ends jobs that crash.
+        A job that does not keep its place delays none: it comes after those that are queued before that time.
+
+        DBOS has delays for new jobs only. The steps of the job stay recorded; DBOS's count of its attempts starts
+        again, because DBOS ends jobs that crash.
         """
         jobs = self._status.c
+        delayed = {"status": "DELAYED", "delay_until_epoch_ms": until_ms}
         connection.execute(
             self._status.update()
             .where(jobs.workflow_uuid == job_id, jobs.status == "PENDING")
             .values(
-                status="DELAYED",
-                delay_until_epoch_ms=until_ms,
+                **delayed,
                 recovery_attempts=0,
                 started_at_epoch_ms=None,
                 owner_xid=None,
+                **({} if keeps_place else {"created_at": until_ms}),
             )
         )
+        if keeps_place:
+            connection.execute(
+                self._status.update().where(*self._is_in(queue, partition), jobs.status == "ENQUEUED").values(delayed)
+            )
 
-    def find_earlier_delay(self, connection: sa.Connection, job_id: str) -> int | None:
-        """Return until when an earlier job of a job's partition is delayed, in milliseconds since 1970, or None."""
+    def _is_in(self, queue: str, partition: str) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
+        jobs = self._status.c
+        return jobs.queue_name == queue, jobs.queue_partition_key == partition
+
+    def find_earlier(self, connection: sa.Connection, job_id: str) -> int | None:
+        """Return until when an earlier unfinished job of the same partition is delayed, in milliseconds since 1970.
+
+        None: there is no earlier job. 0: there is one that may run at once. Two workers that take jobs from a partition
+        at the same moment may be handed two of them, so that each job asks before it starts.
+        """
         earlier, this = self._status.alias(), self._status.alias()
-        same_queue = sa.and_(
-            earlier.c.queue_name == this.c.queue_name,
-            earlier.c.queue_partition_key == this.c.queue_partition_key,
-        )
+        delay = sa.case((earlier.c.status == "DELAYED", earlier.c.delay_until_epoch_ms), else_=0)
         until: int | None = connection.scalar(
-            sa.select(sa.func.max(earlier.c.delay_until_epoch_ms))
-            .select_from(this.join(earlier, same_queue))
+            sa.select(sa.func.max(delay))
+            .select_from(
+                this.join(
+                    earlier,
+                    sa.and_(
+                        earlier.c.queue_name == this.c.queue_name,
+                        earlier.c.queue_partition_key == this.c.queue_partition_key,
+                    ),
+                )
+            )
             .where(
                 this.c.workflow_uuid == job_id,
-                earlier.c.status == "DELAYED",
-                earlier.c.created_at < this.c.created_at,
+                earlier.c.status.in_(UNFINISHED),
+                sa.tuple_(earlier.c.created_at, earlier.c.workflow_uuid)
+                < sa.tuple_(this.c.created_at, this.c.workflow_uuid),
             )
         )
         return until
@@ -106,7 +145,7 @@ class DbosTables:
         jobs = self._status.c
         rows = connection.execute(
             sa.select(jobs.status, sa.func.count(), sa.func.min(jobs.created_at))
-            .where(jobs.queue_name == queue, jobs.status.in_(["ENQUEUED", "DELAYED", "PENDING"]))
+            .where(jobs.queue_name == queue, jobs.status.in_(UNFINISHED))
             .group_by(jobs.status)
         )
         return {status: (count, oldest) for status, count, oldest in rows}

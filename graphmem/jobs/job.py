@@ -10,6 +10,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.models.receipt import Receipt
+from graphmem.runtime.field_types import Id
+from graphmem.runtime.paging import PageQuery
+from graphmem.tenants.spaces import SpaceId
 
 
 class JobStatus(StrEnum):
@@ -78,6 +81,16 @@ class Job(BaseModel):
     def is_at_rest(self) -> bool:
         """Whether nothing will happen soon: the job is final or waits for a model."""
         return self.status.is_final or self.waits_until is not None
+
+
+class JobListQuery(PageQuery):
+    """Which jobs to list."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: Id | None = Field(None, description="Only the jobs of this user.")
+    space: SpaceId | None = Field(None, description="Only the jobs of this space.")
+    status: JobStatus | None = None
 
 
 class RetryQuery(BaseModel):

@@ -1,15 +1,16 @@
-"""One attempt at one job: its handler runs on the event loop, its steps are recorded on a thread of DBOS."""
+"""One attempt at one job: its handler and its steps run on the event loop, while a thread of DBOS waits for the end."""
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
 import logging
-import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -30,9 +31,8 @@ from graphmem.jobs.kinds import (
     WaitCause,
     error_detail,
 )
-from graphmem.jobs.postponements import Postponements
 from graphmem.jobs.registry import WorkerProcess, WorkerRegistry
-from graphmem.jobs.store import JobStore
+from graphmem.jobs.store import BEHIND_REASON, JobStore
 from graphmem.neo4j.tenant_context import use_graph, use_tenant
 from graphmem.runtime.errors import (
     ConfigurationError,
@@ -49,11 +49,6 @@ from graphmem.runtime.tracing import span
 
 log = logging.getLogger(__name__)
 
-POSTPONING_ERRORS = (DatabaseUnavailable, JobStoreUnavailable)
-"""Errors after which a job is tried again later: the work was not at fault, and no other worker can do it either."""
-
-_POSTPONING_NAMES = {error.__name__ for error in POSTPONING_ERRORS}
-
 MAX_WAITS_FOR_ANSWER = 2
 """How often a job waits after answers that cannot be used, which often stay so."""
 
@@ -64,23 +59,23 @@ class WorkerOptions:
 
     It runs `concurrency` jobs side by side. After `dead_worker_seconds` without a heartbeat others run its jobs.
     `retry_delays` are the pauses in seconds before each further try of a step that met an unavailable dependency.
-    A job that meets an unavailable database is tried again after `first_postponement` seconds, then after pauses that
-    double. One that meets an unavailable model gives its worker back and waits as long as `model_pauses` say, time
-    after time, about a day in total; then it fails. So does one of a kind that the worker does not know, which a newer
-    version has queued, as long as `handover_pauses` say: a worker of that version takes it meanwhile.
+
+    A job that cannot go on gives its worker back and waits, time after time; after the last of the pauses it fails.
+    They last about a day in total: `database_pauses` for the database, `model_pauses` for a model, and
+    `handover_pauses` for a worker that knows the kind of the job, which a newer version has queued.
     """
 
     concurrency: int = 8
     dead_worker_seconds: float = 30.0
     retry_delays: Sequence[float] = (2.0, 8.0, 20.0)
-    first_postponement: float = 5.0
+    database_pauses: Sequence[float] = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, *[300.0] * 287)
     model_pauses: Sequence[float] = (30.0, 120.0, 600.0, 1800.0, *[3600.0] * 23)
     handover_pauses: Sequence[float] = (2.0, 2.0, 5.0, 10.0, 30.0, *[60.0] * 1440)
 
 
 @dataclass(slots=True)
 class WorkerContext:
-    """What the parts of a worker share."""
+    """What the parts of a worker share; `threads` record the results of steps."""
 
     store: JobStore
     registry: WorkerRegistry
@@ -89,51 +84,27 @@ class WorkerContext:
     options: WorkerOptions
     process: WorkerProcess
     running: RunningJobs
-    postponements: Postponements
-
-
-class JobPostponed(JobInterrupted):
-    """The job stops here without an outcome: a database is unavailable, and this worker runs it again later."""
-
-
-@dataclass(frozen=True, slots=True)
-class _PendingStep:
-    """A step the handler waits for; `record` is set on the event loop."""
-
-    name: str
-    execute: ExecuteStep
-    record: asyncio.Future[StepRecord]
-
-    def resolve(self, record: StepRecord) -> None:
-        if not self.record.done():
-            self.record.set_result(record)
+    threads: ThreadPoolExecutor
 
 
 class JobRun:
-    """One attempt at one job. `run` is called on DBOS's thread, `abort` on any thread."""
+    """One attempt at one job. `run` is called on DBOS's thread, `abort` on any thread, the rest on the event loop."""
 
     def __init__(self, context: WorkerContext, job_id: str, kind: str, payload: dict[str, Any]) -> None:
         self.job_id = job_id
         self._context = context
         self._kind = kind
         self._payload = payload
-        self._loop = context.loop
-        self._steps = Steps(job_id, self._record, context.options.retry_delays, self._find_pause)
-        self._pending: queue.SimpleQueue[_PendingStep | None] = queue.SimpleQueue()
-        self._task: asyncio.Task[JobOutcome] | None = None
-        self._executing: concurrent.futures.Future[StepRecord] | None = None
-        self._ended = threading.Event()
+        self._steps = Steps(job_id, self._record, context.options.retry_delays, self._find_wait)
+        self._recorded_steps = 0
+        self._task: asyncio.Task[Any] | None = None
         self._aborted = False
 
-    # On DBOS's thread
-
     def run(self) -> JobResult:
-        """Run the handler to its end, recording each step it asks for.
+        """Run the handler to its end, recording each of its steps.
 
-        A step that met an unavailable database is not recorded when the job is postponed, so that it is done again.
-        Raises JobInterrupted when the job must stop, and JobWaits when it must go on later.
+        Raises JobInterrupted when the job must stop without an outcome, and JobWaits when it must go on later.
         """
-        store = self._context.store
         self._context.running.add(self)
         # The handler runs on the event loop with a copy of what is bound here.
         with (
@@ -143,11 +114,7 @@ class JobRun:
         ):
             try:
                 self._context.registry.claim(self.job_id, self._context.process.id)
-                if (seconds := store.seconds_of_earlier_wait(self.job_id)) is not None:
-                    raise JobWaits("an earlier job of this user waits", seconds, WaitCause.EARLIER_JOB)
-                if (seconds := self._find_handover_pause()) is not None:
-                    reason = f"this worker knows no job of kind {self._kind!r}; a newer one does it"
-                    raise JobWaits(reason, seconds, WaitCause.NEWER_WORKER)
+                self._check_turn()
                 result = self._run_handler()
                 current.set_attribute("graphmem.job_status", result.status)
                 JOBS_FINISHED.labels(self._kind, result.status).inc()
@@ -155,90 +122,64 @@ class JobRun:
                 log.info("job", extra={"kind": self._kind, "status": result.status, "seconds": seconds})
                 return result
             except JobWaits as wait:
-                log.warning("Job %s waits %.0f s: %s", self.job_id, wait.seconds, wait.reason)
-                store.delay(self.job_id, wait)
+                level = logging.INFO if wait.cause is WaitCause.EARLIER_JOB else logging.WARNING
+                log.log(level, "Job %s waits %.0f s: %s", self.job_id, wait.seconds, wait.reason)
+                self._context.store.delay(self.job_id, wait)
                 raise
             finally:
                 self._release()
 
-    def _find_handover_pause(self) -> float | None:
-        """Return how long the job waits for a worker that knows its kind; None when it waits no longer, or is known."""
-        if self._kind in self._context.handlers:
-            return None
-        pauses = self._context.options.handover_pauses
-        handovers = self._context.store.count_waits(self.job_id, WaitCause.NEWER_WORKER)
-        return pauses[handovers] if handovers < len(pauses) else None
+    def _check_turn(self) -> None:
+        """Raise JobWaits for a job behind an earlier one, and for one of a kind that this worker does not know."""
+        store = self._context.store
+        if (seconds := store.seconds_of_earlier_job(self.job_id)) is not None:
+            raise JobWaits(BEHIND_REASON, seconds, WaitCause.EARLIER_JOB)
+        if self._kind not in self._context.handlers:
+            pauses = self._context.options.handover_pauses
+            reason = f"this worker knows no job of kind {self._kind!r}; a newer one does it"
+            if wait := self._next_wait(WaitCause.NEWER_WORKER, pauses, reason):
+                raise wait
 
     def _run_handler(self) -> JobResult:
         started = time.monotonic()
-        self._call_on_loop(self._start_handler)
         try:
-            for step in self._pending_steps():
-                stored = DBOS.run_step({"name": step.name}, self._execute, step)
-                self._call_on_loop(step.resolve, StepRecord.model_validate(stored))
-            result = self._result()
+            self._recorded_steps = self._context.store.count_steps(self.job_id)
+            result = JobResult.from_outcome(self._wait_for_handler())
         except dbos_error.DBOSException as error:
             # Other steps than recorded: the handler is not deterministic, or changed with an upgrade.
-            self._abort_and_wait()
             log.warning("Job %s failed: %s", self.job_id, error.message)
             result = JobResult.failed(error.message, self._steps.receipt, restarts_when_retried=True)
-        except BaseException:
-            self._abort_and_wait()
-            raise
+        except Exception as error:
+            if isinstance(error, DatabaseUnavailable | JobStoreUnavailable) and (wait := self._find_wait(error)):
+                raise wait from None
+            self._log_failure(error)
+            result = JobResult.failed(error_detail(error), self._steps.receipt)
         result.receipt = result.receipt.model_copy(update={"seconds": round(time.monotonic() - started, 3)})
         result.retries = self._steps.retry_count
         result.finished_at = datetime.now(UTC)
         return result
 
-    def _pending_steps(self) -> Iterator[_PendingStep]:
-        while True:
-            try:
-                step = self._pending.get(timeout=1)
-            except queue.Empty:
-                if self._loop.is_closed():
-                    raise JobInterrupted from None
-                continue
-            if step is None:
-                return
-            yield step
-
-    def _execute(self, step: _PendingStep) -> dict[str, Any]:
-        if self._aborted:
-            raise JobInterrupted
-        self._executing = asyncio.run_coroutine_threadsafe(step.execute(), self._loop)
-        if self._aborted:
-            self._executing.cancel()
+    def _wait_for_handler(self) -> JobOutcome:
+        """Return the outcome of the handler; raise its error, or JobInterrupted, only once it has ended."""
+        handling = self._handle()
         try:
-            record = self._executing.result()
-        except concurrent.futures.CancelledError:
+            ended = asyncio.run_coroutine_threadsafe(handling, self._context.loop)
+        except RuntimeError:  # the application's event loop is closed
+            handling.close()
             raise JobInterrupted from None
-        if record.error in _POSTPONING_NAMES and self._postpone():
-            raise JobPostponed
-        return record.model_dump(exclude_unset=True)
-
-    def _result(self) -> JobResult:
-        task = self._task
-        if task is None or task.cancelled() or self._aborted:
+        while not concurrent.futures.wait({ended}, timeout=1).done:
+            if self._context.loop.is_closed():
+                raise JobInterrupted
+        if self._aborted or ended.cancelled():
             raise JobInterrupted
-        error = task.exception()
-        if isinstance(error, JobInterrupted):
-            raise error
-        if error is None:
-            return JobResult.from_outcome(task.result())
-        if isinstance(error, POSTPONING_ERRORS) and self._postpone():
-            raise JobPostponed
+        return ended.result()
+
+    def _log_failure(self, error: Exception) -> None:
         if isinstance(error, GraphmemError):
             bug = error.__cause__ if not isinstance(error.__cause__, GraphmemError) else None
             log.warning("Job %s failed: %s", self.job_id, error.detail, exc_info=bug)
         else:
             log.warning("Job %s failed", self.job_id, exc_info=error)
-        return JobResult.failed(error_detail(error), self._steps.receipt)
-
-    def _postpone(self) -> bool:
-        pause = self._context.postponements.postpone(self.job_id)
-        if pause is not None:
-            log.warning("job postponed", extra={"kind": self._kind, "seconds": pause})
-        return pause is not None
 
     def _release(self) -> None:
         try:
@@ -248,67 +189,72 @@ class JobRun:
         finally:
             self._context.running.remove(self.job_id)
 
-    def _abort_and_wait(self) -> None:
-        self.abort()
-        while not self._ended.wait(1) and not self._loop.is_closed():
-            pass
+    def _find_wait(self, error: Exception) -> JobInterrupted | None:
+        """Return how the job waits after an error of a dependency; None to let it fail."""
+        options = self._context.options
+        if isinstance(error, JobStoreUnavailable):
+            return JobInterrupted()  # nothing can be stored; the worker queues the job again when the store is back
+        if isinstance(error, DatabaseUnavailable):
+            return self._next_wait(WaitCause.DATABASE, options.database_pauses, error.detail)
+        if isinstance(error, ModelUnavailable) and error.retry_after is not None:
+            limit = MAX_WAITS_FOR_ANSWER if isinstance(error, ModelAnswerUnusable) else None
+            asked = error.retry_after if error.retry_after > DEFAULT_RETRY_AFTER_SECONDS else 0.0
+            return self._next_wait(WaitCause.OUTSIDE, options.model_pauses[:limit], error.detail, asked)
+        return None
 
-    def _call_on_loop(self, callback: Callable[..., object], *args: Any) -> None:
-        try:
-            self._loop.call_soon_threadsafe(callback, *args)
-        except RuntimeError:  # the application's event loop is closed
-            raise JobInterrupted from None
-
-    # On any thread
-
-    def _find_pause(self, error: ModelUnavailable) -> float | None:
-        """Return how long the job waits for a model, at least as long as its server asks; None to let it fail."""
-        limit = MAX_WAITS_FOR_ANSWER if isinstance(error, ModelAnswerUnusable) else None
-        pauses = self._context.options.model_pauses[:limit]
-        waits = self._context.store.count_waits(self.job_id, WaitCause.OUTSIDE)
-        if waits >= len(pauses):
-            return None
-        asked = error.retry_after or 0
-        return max(pauses[waits], asked) if asked > DEFAULT_RETRY_AFTER_SECONDS else pauses[waits]
+    def _next_wait(
+        self, cause: WaitCause, pauses: Sequence[float], reason: str, at_least: float = 0.0
+    ) -> JobWaits | None:
+        waits = self._context.store.count_waits(self.job_id, cause)
+        return JobWaits(reason, max(pauses[waits], at_least), cause) if waits < len(pauses) else None
 
     def abort(self) -> None:
-        """Cancel the handler and the step it waits for."""
+        """Cancel the handler with the step it waits for."""
         self._aborted = True
-        if self._executing is not None:
-            self._executing.cancel()
         try:
-            self._loop.call_soon_threadsafe(self._cancel_handler)
-        except RuntimeError:
+            self._context.loop.call_soon_threadsafe(self._cancel_handler)
+        except RuntimeError:  # the event loop is closed
             return
-
-    # On the event loop
-
-    def _start_handler(self) -> None:
-        self._task = self._loop.create_task(self._handle())
-        self._task.add_done_callback(self._on_handler_done)
-        if self._aborted:
-            self._task.cancel()
-
-    async def _handle(self) -> JobOutcome:
-        handler = self._context.handlers.get(self._kind)
-        if handler is None:
-            raise ConfigurationError(f"This worker knows no job of kind {self._kind!r}; update it, then retry the job.")
-        return await handler.run(self._payload, self._steps)
-
-    def _on_handler_done(self, _: object) -> None:
-        self._ended.set()
-        self._pending.put(None)
 
     def _cancel_handler(self) -> None:
         if self._task is not None:
             self._task.cancel()
 
+    async def _handle(self) -> JobOutcome:
+        if self._aborted:
+            raise JobInterrupted
+        self._task = asyncio.current_task()
+        handler = self._context.handlers.get(self._kind)
+        if handler is None:
+            raise ConfigurationError(f"This worker knows no job of kind {self._kind!r}; update it, then retry the job.")
+        return await handler.run(self._payload, self._steps)
+
     async def _record(self, name: str, execute: ExecuteStep) -> StepRecord:
+        """Return the record of the next step, after executing it unless an earlier attempt has recorded it.
+
+        A step that makes the job wait is not recorded, so that it is done again.
+        """
         if self._aborted:
             raise asyncio.CancelledError
-        step = _PendingStep(name, execute, asyncio.get_running_loop().create_future())
-        self._pending.put(step)
-        return await step.record
+        new = None
+        if self._recorded_steps:
+            self._recorded_steps -= 1
+        else:
+            new = (await execute()).model_dump(exclude_unset=True)
+        in_context = copy_context().run
+        loop, threads = asyncio.get_running_loop(), self._context.threads
+        return StepRecord.model_validate(await loop.run_in_executor(threads, in_context, _store_step, name, new))
+
+
+def _store_step(name: str, record: dict[str, Any] | None) -> dict[str, Any]:
+    """Store the record of the next step of the job whose context this is; without one, return what is stored."""
+
+    def return_record() -> dict[str, Any]:
+        if record is None:
+            raise JobInterrupted  # what was recorded has been erased meanwhile
+        return record
+
+    return DBOS.run_step({"name": name}, return_record)
 
 
 def _use_scope_of(payload: Mapping[str, Any]) -> AbstractContextManager[None]:

@@ -78,8 +78,8 @@ RecordStep = Callable[[str, ExecuteStep], Awaitable[StepRecord]]
 """Return the stored record of the job's next step, or do the step and store its record."""
 
 
-FindPause = Callable[[ModelUnavailable], float | None]
-"""Return the seconds that a job waits after a model was unavailable, or None when it has waited long enough; blocks."""
+FindWait = Callable[[Exception], "JobInterrupted | None"]
+"""Return how a job stops to wait after an error of what it depends on, or None when the error is final; blocks."""
 
 
 class JobInterrupted(BaseException):
@@ -90,11 +90,16 @@ class JobInterrupted(BaseException):
 
 
 class WaitCause(StrEnum):
-    """What a job waits for; the value is the attribute of the job that counts how often it has."""
+    """What a job waits for; the value is the attribute of the job that counts how often it has.
+
+    A job that waits for its time takes its place in its queue at that time: those queued meanwhile go first.
+    """
 
     OUTSIDE = "waits"
+    DATABASE = "postponements"
     NEWER_WORKER = "handovers"
     EARLIER_JOB = "waits_behind"
+    ITS_TIME = "waits_for_time"
 
 
 class JobWaits(JobInterrupted):
@@ -114,11 +119,11 @@ class Steps:
     """The steps of one attempt at a job. Belongs to the event loop of the handler.
 
     A step that meets an unavailable dependency is tried again after each of `retry_delays`, in seconds, which wait out
-    a restart of Neo4j. A step that meets an unavailable model is not, because the model's client has its own retries:
-    its job gives its worker back and waits as long as `find_pause` says.
+    a restart of Neo4j. A step that meets an unavailable model is not, because the model's client has its own retries.
+    After that the job gives its worker back and waits as `find_wait` says.
     """
 
-    def __init__(self, job_id: str, record: RecordStep, retry_delays: Sequence[float], find_pause: FindPause) -> None:
+    def __init__(self, job_id: str, record: RecordStep, retry_delays: Sequence[float], find_wait: FindWait) -> None:
         self.job_id = job_id
         """The id of the job, the same in every attempt."""
         self.retry_count = 0
@@ -127,7 +132,7 @@ class Steps:
         """What the finished steps cost whose results have a receipt, for a job that fails."""
         self._record = record
         self._retry_delays = retry_delays
-        self._find_pause = find_pause
+        self._find_wait = find_wait
 
     async def run(self, name: str, fn: Callable[[], Awaitable[T]], returns: type[T] | None = None) -> T:
         """Do `fn` once in the life of the job and return its result; a finished step is answered from its record.
@@ -166,10 +171,8 @@ class Steps:
                         value = await step.fn()
             return StepRecord(value=step.to_json(value))
         except Exception as error:
-            if isinstance(error, ModelUnavailable) and error.retry_after is not None:
-                pause = await asyncio.to_thread(self._find_pause, error)
-                if pause is not None:
-                    raise JobWaits(error.detail, pause) from None
+            if wait := await asyncio.to_thread(self._find_wait, error):
+                raise wait from None
             step.cause = error
             name = type(error).__name__ if isinstance(error, GraphmemError) else ""
             return StepRecord(error=name, detail=error_detail(error))

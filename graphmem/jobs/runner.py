@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, TypeVar, TypeVarTuple
 
-from graphmem.jobs.job import Job, JobStatus
+from graphmem.jobs.job import Job, JobListQuery, JobStatus
 from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload, ScheduledPayload
 from graphmem.jobs.registry import WorkerRegistry
@@ -21,6 +21,7 @@ from graphmem.jobs.worker import Worker
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import Conflict, DatabaseUnavailable, InvalidInput, JobStoreUnavailable, NotFound
 from graphmem.runtime.metrics import JOBS_UNFINISHED, OLDEST_QUEUED_JOB_SECONDS
+from graphmem.runtime.paging import TIME_CURSOR, Page
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
 
@@ -33,7 +34,10 @@ FORGET_TIMEOUT_SECONDS = 60.0
 """Seconds that `forget` waits for running jobs to stop; a handler stops at its next `await`."""
 
 CALL_SECONDS = 10.0
-"""Seconds in which the job store must answer a call."""
+"""Seconds in which Postgres must answer a call."""
+
+SQLITE_CALL_SECONDS = 45.0
+"""Seconds in which SQLite must answer one: a writer waits for another, such as one that compacts the file."""
 
 ERASURE_SECONDS = 120.0
 """Seconds in which it must answer a call that erases many jobs."""
@@ -54,19 +58,21 @@ class StoreCalls:
     whose answer is lost. While it hangs, further calls fail at once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_sqlite: bool) -> None:
+        self._is_sqlite = is_sqlite
         self._threads = ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="job-store")
         self._hanging: set[asyncio.Future[Any]] = set()
         self._is_closed = False
 
     async def run(self, function: Callable[[*Args], T], *args: *Args, seconds: float | None = None) -> T:
-        """Return the result of `function`, within `seconds` (`CALL_SECONDS` by default)."""
+        """Return the result of `function`, within `seconds` or as long as a call of this store may take."""
         if self._is_closed:
             raise JobStoreUnavailable("The job runner is closed.")
         if self._hanging:
             raise _silent_error()
         call = asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
-        done, _ = await asyncio.wait({call}, timeout=seconds or CALL_SECONDS)
+        limit = seconds or (SQLITE_CALL_SECONDS if self._is_sqlite else CALL_SECONDS)
+        done, _ = await asyncio.wait({call}, timeout=limit)
         if done:
             return call.result()
         self._hanging.add(call)
@@ -100,7 +106,7 @@ class JobRunner:
         """The id of the job store, which all processes that use it see."""
         self._store = store
         self._registry = registry
-        self._calls = StoreCalls()
+        self._calls = StoreCalls(is_sqlite=store.is_sqlite)
         self._worker: Worker | None = None
         self._closed = False
 
@@ -215,7 +221,26 @@ class JobRunner:
 
     async def list(self, partition: str | None = None, kind: JobKind[Any] | None = None, limit: int = 50) -> list[Job]:
         """Return jobs, the newest first."""
-        return await self._calls.run(self._store.list, partition, kind.name if kind else None, limit)
+
+        def matches(job: Job) -> bool:
+            return kind is None or job.kind == kind.name
+
+        return await self._calls.run(self._store.list, partition, limit, matches, None)
+
+    async def list_page(self, tenant: str, partition: str | None, query: JobListQuery) -> Page[Job]:
+        """Return a page of the jobs of a partition of a tenant, or of all of them, the newest first."""
+        position = TIME_CURSOR.decode(query.cursor) if query.cursor else None
+
+        def matches(job: Job) -> bool:
+            return (
+                job.partition.startswith(f"{tenant}:")
+                and query.status in (None, job.status)
+                and (position is None or (job.created_at, job.id) < position)
+            )
+
+        before = position[0] if position else None
+        found = await self._calls.run(self._store.list, partition, query.limit + 1, matches, before)
+        return TIME_CURSOR.make_page(found, query.limit, lambda job: (job.created_at, job.id))
 
     async def forget(self, partition: str) -> int:
         """Erase every job of a partition with its text, and return how many there were.
@@ -289,10 +314,6 @@ class JobRunner:
         await self._calls.run(self._store.unschedule, name)
 
 
-CHECK_SECONDS = 3.0
-"""Seconds in which the database must answer before a job is queued that nobody would do otherwise."""
-
-
 class JobWaiting:
     """Waits for jobs on behalf of requests.
 
@@ -311,8 +332,8 @@ class JobWaiting:
         return self._count
 
     async def check_database(self) -> None:
-        """Raise DatabaseUnavailable when the database does not answer, before a job is queued in vain."""
-        await self._graph.check_answering(CHECK_SECONDS)
+        """Raise DatabaseUnavailable when the database is away, before a job is queued in vain."""
+        await self._graph.check_server()
 
     async def wait(self, job_id: str, seconds: float) -> Job:
         """Return the job once it is final or waits for a model, or as it is after `seconds` seconds.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from itertools import count
@@ -16,15 +16,18 @@ import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, WorkflowStatus
 from dbos import error as dbos_error
 
-from graphmem.jobs.dbos_internals import BATCH_SIZE, DbosTables, batches
+from graphmem.jobs.dbos_internals import BATCH_SIZE, UNFINISHED, DbosTables, batches
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.jobs.kinds import SYSTEM_PARTITION, JobResult, JobWaits, StepRecord, WaitCause
 from graphmem.runtime.errors import ConfigurationError, Conflict, InvalidInput, JobStoreUnavailable
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import DEFAULT_TENANT, Owner
 
-EARLIER_ATTEMPTS, WAIT_REASON = "earlier_attempts", "wait_reason"
-"""Attributes of a job in DBOS: its attempts before the last retry or wait, and why it waited; see also `WaitCause`."""
+EARLIER_ATTEMPTS, WAIT_REASON, WAIT_CAUSE = "earlier_attempts", "wait_reason", "wait_cause"
+"""Attributes of a job in DBOS: its attempts before the last retry or wait, why it waited, and for which `WaitCause`."""
+
+BEHIND_REASON = "an earlier job of this user waits"
+"""Why a job waits that has not been started."""
 
 _STATUS_BY_DBOS_STATUS = {
     "ENQUEUED": JobStatus.QUEUED,
@@ -60,8 +63,8 @@ def job_from_status(status: WorkflowStatus) -> Job:
         id=status.workflow_id,
         kind=kind,
         attempts=attempts + result.retries,
-        reason=attributes.get(WAIT_REASON) if is_waiting else result.reason,
-        waits_until=waits_until if is_waiting else None,
+        reason=attributes.get(WAIT_REASON, BEHIND_REASON) if is_waiting else result.reason,
+        waits_until=waits_until if is_waiting and attributes.get(WAIT_CAUSE) != WaitCause.DATABASE else None,
         user_id=owner and owner.own_user_id,
         space=owner and owner.space,
         session_id=payload.get("session_id"),
@@ -198,9 +201,6 @@ JOB_WORKFLOW, TICK_WORKFLOW = "graphmem.job", "graphmem.tick"
 POLL_SECONDS, TICK_POLL_SECONDS = 0.1, 2.0
 """Seconds between two polls of a queue by a worker; no schedule is more precise than a minute."""
 
-UNFINISHED = ["ENQUEUED", "DELAYED", "PENDING"]
-"""DBOS statuses of jobs that are queued or running."""
-
 FINISHED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 """DBOS statuses of all other jobs."""
 
@@ -334,24 +334,35 @@ class JobStore:
         """Let a running job wait and go on later; its attempts count from then on, and the reason is shown."""
         [status] = self.list_statuses(workflow_ids=[job_id])
         known = status.attributes or {}
+        # A job that only waits behind another one was handed out, but not started.
+        attempts = 0 if wait.cause is WaitCause.EARLIER_JOB else status.recovery_attempts or 0
         changes = {
             WAIT_REASON: wait.reason,
+            WAIT_CAUSE: wait.cause.value,
             wait.cause.value: known.get(wait.cause, 0) + 1,
-            EARLIER_ATTEMPTS: known.get(EARLIER_ATTEMPTS, 0) + (status.recovery_attempts or 0),
+            EARLIER_ATTEMPTS: known.get(EARLIER_ATTEMPTS, 0) + attempts,
         }
         with self.translate_errors():
             self.client.update_workflow_attributes(job_id, changes, merge=True)
             with self.engine.begin() as connection:
-                self.tables.delay(connection, job_id, int((time.time() + wait.seconds) * 1000))
+                until = int((time.time() + wait.seconds) * 1000)
+                self.tables.delay(
+                    connection,
+                    job_id,
+                    self.queue,
+                    str(status.authenticated_user),
+                    until,
+                    keeps_place=wait.cause is not WaitCause.ITS_TIME,
+                )
 
     def count_waits(self, job_id: str, cause: WaitCause) -> int:
         """Return how often a job has waited for something."""
         return sum((status.attributes or {}).get(cause, 0) for status in self.list_statuses(workflow_ids=[job_id]))
 
-    def seconds_of_earlier_wait(self, job_id: str) -> float | None:
-        """Return how long an earlier job of the same partition still waits, or None where none does."""
+    def seconds_of_earlier_job(self, job_id: str) -> float | None:
+        """Return how long an unfinished earlier job of the same partition still waits, or None where there is none."""
         with self.translate_errors(), self.engine.connect() as connection:
-            until = self.tables.find_earlier_delay(connection, job_id)
+            until = self.tables.find_earlier(connection, job_id)
         return None if until is None else max(0.0, until / 1000 - time.time())
 
     def end_waits(self, partition: str) -> None:
@@ -359,6 +370,11 @@ class JobStore:
         for status in self.list_statuses(user=partition, status="DELAYED"):
             with self.translate_errors():
                 self.client.set_workflow_delay(status.workflow_id, delay_seconds=0)
+
+    def count_steps(self, job_id: str) -> int:
+        """Return how many steps of a job are recorded."""
+        with self.translate_errors():
+            return len(self.client.list_workflow_steps(job_id))
 
     def resume(self, status: WorkflowStatus) -> None:
         """Queue a job again that is claimed but does not run."""
@@ -408,17 +424,19 @@ class JobStore:
         found = {status.workflow_id for batch in batches(job_ids) for status in self.list_statuses(workflow_ids=batch)}
         return job_ids - found
 
-    def list(self, partition: str | None, kind: str | None, limit: int) -> list[Job]:
-        """Return jobs, the newest first."""
-        size = PAGE_SIZE if kind else min(limit, PAGE_SIZE)
+    def list(
+        self, partition: str | None, limit: int, matches: Callable[[Job], bool], before: datetime | None
+    ) -> list[Job]:
+        """Return the jobs that match, the newest first; `before` leaves out those created later."""
         jobs: list[Job] = []
-        for offset in count(0, size):
+        end = before.isoformat() if before else None
+        for offset in count(0, PAGE_SIZE):
             with self.translate_errors():
                 page = self.client.list_workflows(
-                    user=partition, name=JOB_WORKFLOW, sort_desc=True, limit=size, offset=offset
+                    user=partition, name=JOB_WORKFLOW, sort_desc=True, limit=PAGE_SIZE, offset=offset, end_time=end
                 )
-            jobs += [job for job in map(job_from_status, page) if kind in (None, job.kind)]
-            if len(jobs) >= limit or len(page) < size:
+            jobs += filter(matches, map(job_from_status, page))
+            if len(jobs) >= limit or len(page) < PAGE_SIZE:
                 break
         return jobs[:limit]
 
@@ -494,7 +512,7 @@ class JobStore:
 
     def _compact(self) -> None:
         # SQLite overwrites deleted rows with zeros, but copies remain in split pages and in the write-ahead log.
-        # VACUUM rewrites the file, and the checkpoint empties the log.
+        # VACUUM rewrites the file, and the checkpoint empties the log. Meanwhile others read, and writers wait.
         if self.is_sqlite:
             with self.translate_errors(), self.engine.connect() as connection:
                 autocommit = connection.execution_options(isolation_level="AUTOCOMMIT")

@@ -1,21 +1,24 @@
-"""The worker of a process: it claims jobs until it is closed, and takes over from dead ones."""
+"""The worker of a process: it runs jobs until it is closed, and takes over those of workers that have ended."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
+import time
+from collections import Counter
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from itertools import product
 from typing import Any, ClassVar
 
-from dbos import DBOS
+from dbos import DBOS, WorkflowStatus
 
+from graphmem.jobs.dbos_internals import recover_jobs_of
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.job_run import JobRun, RunningJobs, WorkerContext, WorkerOptions
 from graphmem.jobs.kinds import JobHandler
-from graphmem.jobs.postponements import Postponements
-from graphmem.jobs.recovery import JobRecovery
 from graphmem.jobs.registry import WorkerProcess, WorkerRegistry
 from graphmem.jobs.store import APPLICATION, APPLICATION_VERSION, JOB_WORKFLOW, SERIALIZER, TICK_WORKFLOW, JobStore
 from graphmem.runtime.errors import ConfigurationError, JobStoreUnavailable
@@ -52,7 +55,7 @@ class Worker:
             options=options,
             process=WorkerProcess.current(),
             running=self.running,
-            postponements=Postponements(options.first_postponement),
+            threads=ThreadPoolExecutor(options.concurrency, thread_name_prefix="graphmem-job-steps"),
         )
         for kind, status in product(self._context.handlers, JobStatus):
             if status.is_final:
@@ -110,9 +113,97 @@ class Worker:
         """Stop working; the next worker resumes the jobs that are cut short, at their last finished step."""
         self._recovery.stop()
         self.running.close(SHUTDOWN_TIMEOUT_SECONDS)
+        self._context.threads.shutdown(wait=False, cancel_futures=True)
         DBOS.destroy(destroy_registry=True)
         Worker._active = None
         try:
             self._context.registry.remove([self._context.process.id])
         except JobStoreUnavailable as error:
             log.warning("Other workers will find out late that this one has closed: %s", error.detail)
+
+
+CHECKS_BEFORE_REQUEUE = 5
+"""Checks in a row that must find a claimed job without a handler before it is queued again."""
+
+MAX_CHECK_SECONDS = 2.0
+"""Most seconds between two checks; a quarter of the time after which a silent worker is dead, where that is less."""
+
+
+class JobRecovery:
+    """A thread that checks the job store at regular intervals.
+
+    A worker is dead when it has left, when its process on this machine is gone, or when its heartbeat has not changed
+    for `dead_worker_seconds` seconds by this machine's clock, so that the clocks of two machines need not agree. A
+    check that fails discards the heartbeats seen, so that no worker counts as dead after an outage of the job store.
+    """
+
+    def __init__(self, context: WorkerContext) -> None:
+        self._process = context.process
+        self._running = context.running
+        self._store = context.store
+        self._registry = context.registry
+        self._dead_worker_seconds = context.options.dead_worker_seconds
+        self._interval = min(MAX_CHECK_SECONDS, self._dead_worker_seconds / 4)
+        self._last_heartbeats: dict[str, tuple[int, float]] = {}
+        self._unstarted_checks: Counter[str] = Counter()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run_loop, name="graphmem-jobs-recovery", daemon=True)
+
+    def start(self) -> None:
+        """Check once, which recovers the jobs of a crash on this machine, and then at intervals."""
+        self.check()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop checking."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run_loop(self) -> None:
+        while not self._stop.wait(self._interval):
+            try:
+                self.check()
+            except JobStoreUnavailable as error:
+                self._last_heartbeats.clear()
+                log.warning("Job recovery cannot read the job store: %s", error.detail)
+            except Exception:
+                self._last_heartbeats.clear()
+                log.warning("Job recovery failed", exc_info=True)
+
+    def check(self) -> None:
+        """Send a heartbeat, abort jobs that another worker has claimed, and recover the jobs of dead workers."""
+        self._registry.heartbeat(self._process)
+        running = self._running.ids()
+        pending = self._store.list_statuses(status="PENDING")
+        own_jobs = {status.workflow_id: status for status in pending if status.executor_id == self._process.id}
+        for job_id in running - own_jobs.keys():
+            self._running.abort(job_id)
+        self._requeue_unstarted(own_jobs)
+        self._recover_abandoned({str(status.executor_id) for status in pending} - {self._process.id})
+
+    def _requeue_unstarted(self, own_jobs: dict[str, WorkflowStatus]) -> None:
+        # Claimed by this worker but run by none of its threads: the job store failed after the claim, or during a step.
+        unstarted = own_jobs.keys() - self._running.ids()
+        self._unstarted_checks = Counter({job_id: self._unstarted_checks[job_id] + 1 for job_id in unstarted})
+        for job_id, checks in self._unstarted_checks.items():
+            if checks >= CHECKS_BEFORE_REQUEUE:
+                self._store.resume(own_jobs[job_id])
+
+    def _recover_abandoned(self, executor_ids: set[str]) -> None:
+        others = {worker.id: worker for worker in self._registry.list_workers() if worker.id != self._process.id}
+        dead = {worker.id for worker in others.values() if self._is_dead(worker)}
+        abandoned = sorted(executor_ids & dead | executor_ids - others.keys())
+        if abandoned:
+            recover_jobs_of(abandoned)
+            log.info("Recovered the jobs of dead workers: %s", ", ".join(abandoned))
+        if dead:
+            self._registry.remove(dead)
+
+    def _is_dead(self, worker: WorkerProcess) -> bool:
+        now = time.monotonic()
+        heartbeat, since = self._last_heartbeats.get(worker.id, (None, now))
+        if heartbeat != worker.heartbeat:
+            since = now
+        self._last_heartbeats[worker.id] = (worker.heartbeat, since)
+        return worker.has_exited() or now - since > self._dead_worker_seconds

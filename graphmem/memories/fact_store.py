@@ -13,9 +13,9 @@ from pydantic import TypeAdapter
 from graphmem.memories import decay
 from graphmem.memories.decay import RetrievalCount
 from graphmem.memories.entity_store import EntityStore
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_from_row, memory_from_fact, memory_version_from_fact
+from graphmem.memories.fact import Fact, fact_from_row, memory_from_fact, memory_version_from_fact
 from graphmem.memories.filters import FactFilters
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.listing import SortOrder
 from graphmem.memories.memory import (
     Memory,
@@ -25,7 +25,6 @@ from graphmem.memories.memory import (
 )
 from graphmem.memories.new_memory import NewMemory
 from graphmem.memories.saving import FactLoader, FactSave, FactWrite, entity_ids_of
-from graphmem.memories.versioning import Ledger
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import MemoryDeleted, NotFound, UserBeingForgotten
 from graphmem.runtime.field_types import Vector, content_hash, deduplicate

@@ -17,6 +17,7 @@ from graphmem.runtime.field_types import (
     Domain,
     EntityName,
     Id,
+    SessionId,
     StorableText,
     UnitInterval,
     deduplicate,
@@ -73,7 +74,7 @@ class SharedFilters(BaseModel):
     min_trust: StatedKind | None = Field(None, description="Only of sources that are trusted as much as this one.")
     speaker: StorableText | None = Field(None, max_length=255, description="Only what this person or agent said.")
     agent: Id | None = Field(None, description="Only versions that this key, or part of graphmem, wrote.")
-    session_id: Id | None = Field(None, description="Only what was said in this session.")
+    session_id: SessionId | None = Field(None, description="Only what was said in this session.")
     valid_as_of: Instant | None = Field(None, description="What held in the world at this time; absent: now.")
     known_as_of: Instant | None = Field(None, description="What was known at this time; absent: now.")
     include_superseded: bool = Field(False, description="Also what no longer holds.")

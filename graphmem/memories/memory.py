@@ -28,6 +28,7 @@ from graphmem.runtime.field_types import (
     Id,
     Metadata,
     NonBlankText,
+    SessionId,
     StorableText,
     UnitInterval,
     deduplicate,
@@ -39,7 +40,7 @@ from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import known_topic_tags
 from graphmem.tenants.spaces import SpaceId
-from graphmem.tenants.trust import SourceKind, StatedKind, parse_source_kind
+from graphmem.tenants.trust import SourceKind, StatedKind
 
 MAX_TAG_LENGTH = 64
 """Longest tag, in characters."""
@@ -269,13 +270,9 @@ class MemorySourceIn(BaseModel):
         None, description="Whose word it is; absent: that of the key, which is the user unless the key was bound."
     )
     speaker: NonBlankText | None = Field(None, max_length=MAX_SPEAKER_LENGTH, description="The name of who said it.")
-    session_id: Id | None = None
+    session_id: SessionId | None = None
     message_ids: list[Id] = Field(default_factory=list, max_length=MAX_SOURCE_MESSAGES)
     quote: NonBlankText | None = Field(None, max_length=MAX_QUOTE_LENGTH)
-
-
-ReadKind = Annotated[SourceKind, BeforeValidator(parse_source_kind)]
-"""Whose word a memory is, read also from what earlier versions stored and answered."""
 
 
 class MemorySource(BaseModel):
@@ -284,7 +281,7 @@ class MemorySource(BaseModel):
     `quote` is what the first of them said, without secrets; it stays when the messages are archived.
     """
 
-    kind: ReadKind = "user"
+    kind: SourceKind = "user"
     trusted_as: SourceKind | None = Field(
         None,
         exclude_if=lambda kind: kind is None,
@@ -377,6 +374,7 @@ class MemoryIn(_GivenMemory):
             raise ValueError("invalid_at is before valid_at")
         if self.single_valued and self.predicate is None:
             raise ValueError("single_valued needs a predicate: it says which relation has one value at a time")
+        given = set(self.model_fields_set)
         if self.domain is None:
             self.domain = tagged_domain(self.tags)
         if self.space is not None and self.scope is Scope.GLOBAL:
@@ -385,6 +383,7 @@ class MemoryIn(_GivenMemory):
             self.scope = Scope.DOMAIN if self.domain else Scope.PROFILE
         if self.predicate is None:
             self.predicate = DEFAULT_PREDICATES[self.type]
+        self.model_fields_set.intersection_update(given)  # a default is nothing that the caller stated
         return self
 
 
@@ -504,6 +503,7 @@ class SaveResult(BaseModel):
     """The result of saving a statement: its memory, and the ids of the memories it superseded.
 
     `related` are current memories of the same subject that it may contradict or repeat, the most similar first.
+    `ignored` names the fields of a repetition that its memory did not take over.
     """
 
     action: SaveAction
@@ -513,6 +513,10 @@ class SaveResult(BaseModel):
         default_factory=list, description="Current memories that it may contradict or repeat, the most similar first."
     )
     reason: str | None = None
+    ignored: list[str] = Field(
+        default_factory=list,
+        description="What a repetition gave and the memory has otherwise: change the memory to correct it.",
+    )
 
 
 class SaveIn(RequestBody):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -35,7 +35,8 @@ class NewMemory:
     memory id, where that is not the statement's start. An imported statement has a `provenance`. With `links_names` the
     statement is linked to the known entities that its text names, beside those that it gives. It is saved in `space`,
     one that the writer may write, or in the memory of whoever saves it; `speaker` is the member who stated it.
-    `source_kind` is whose word it is, `trusted_as` the kind whose trust it has, where that is another.
+    `source_kind` is whose word it is, `trusted_as` the kind whose trust it has, where that is another. `given` names
+    the fields that were stated and are no defaults: a repetition takes those over into the memory that it repeats.
     """
 
     memory: MemoryIn
@@ -48,6 +49,7 @@ class NewMemory:
     space: Owner | None = None
     speaker: str | None = None
     trusted_as: SourceKind | None = None
+    given: Set[str] = frozenset()
 
     def memory_id(self, owner: Owner) -> str:
         """Return an id for the memory: random, or the same each time for the same imported statement."""

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from graphmem.memories.decay import RetrievalCount, decayed_strength
-from graphmem.memories.fact_mapping import STRENGTH_DECIMALS
+from graphmem.memories.fact import STRENGTH_DECIMALS
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import Memory
 from graphmem.runtime.times import Clock, parse_times

@@ -13,11 +13,10 @@ from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, EntityIn, EntityRef, N
 from graphmem.memories.entity_mapping import named_entity_from_node
 from graphmem.memories.entity_names import NamedEntities, name_keys_in
 from graphmem.memories.entity_store import EntityStore, ResolvedEntities
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import fact_from_row, fact_to_properties, memory_from_fact
+from graphmem.memories.fact import Fact, fact_from_row, fact_to_properties, memory_from_fact
+from graphmem.memories.ledger import FIXED_ASSOCIATIONS_REASON, Ledger, SaveOutcome
 from graphmem.memories.memory import MAX_SOURCE_MESSAGES, MemoryIn, MemorySourceIn, MemoryType, SaveAction, SaveResult
 from graphmem.memories.new_memory import NewMemory, SourceMessage, first_version
-from graphmem.memories.versioning import FIXED_ASSOCIATIONS_REASON, Ledger, SaveOutcome
 from graphmem.neo4j.driver import Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key
@@ -148,7 +147,8 @@ async def record_interest(
 
     The caller has locked the user. Until then the interest is a candidate, which no read returns.
     """
-    key = name_key(memory.object.name) if memory.object else content_hash(memory.content)
+    # A mention is counted however it is worded, so the key is folded, other than what tells statements apart.
+    key = name_key(memory.object.name) if memory.object else content_hash(name_key(memory.content))
     rows = await transaction.run(
         "extraction.record_interest",
         group_id=owner.group_id,
@@ -384,8 +384,8 @@ def entity_ids_of(facts: Iterable[Fact]) -> list[str]:
 
 def _apply_to_ledger(ledger: Ledger, draft: Fact, memory: NewMemory) -> SaveOutcome:
     if memory.provenance:
-        return ledger.import_version(draft, memory.provenance)
-    return ledger.save(draft, memory.memory.supersedes, memory.reason, memory.ends)
+        return ledger.import_version(draft, memory.provenance, memory.given)
+    return ledger.save(draft, memory.memory.supersedes, memory.reason, memory.ends, memory.given)
 
 
 def _associate(ledger: Ledger, outcome: SaveOutcome, associations: Sequence[str]) -> SaveOutcome:
@@ -435,4 +435,5 @@ def _save_result(
         superseded=list(outcome.superseded),
         related=[key for key in related if key != outcome.fact.memory_id],
         reason=outcome.reason,
+        ignored=list(outcome.ignored),
     )

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer
 
-from graphmem.memories.fact import end_ids
+from graphmem.memories.fact import Fact, end_ids, fact_from_row, fact_to_properties, with_lists
 from graphmem.neo4j.schema import LISTS_OF_GRAPHITI
 
 
@@ -102,8 +102,6 @@ LIST_PROPERTIES = frozenset(
 DERIVED_PROPERTIES = frozenset({"updated_at", "search_text", "alias_text", "labels"})
 """Properties computed from others: a rollback restores them unless they were written after the run."""
 
-RETIRED_PROPERTIES = frozenset({"mentioned_in"})
-"""Properties that images of earlier releases hold and the graph no longer does: a rollback leaves them out."""
 
 EXISTENCE_FIELD = "existence"
 """Name of the conflict over an element that was created or deleted after the run."""
@@ -182,3 +180,14 @@ def to_stored_lists(properties: Mapping[str, Any], image: ElementImage) -> dict[
 def diff_properties(current: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:
     """Return the properties to set so that `current` becomes `target`; None removes a property."""
     return {name: target.get(name) for name in current.keys() | target.keys() if current.get(name) != target.get(name)}
+
+
+def fact_from_image(image: ElementImage) -> Fact:
+    """Return the fact of an image of its edge."""
+    return fact_from_row({"fact": image.properties, "subject_id": image.source, "object_id": image.target})
+
+
+def image_of_fact(fact: Fact) -> ElementImage:
+    """Return the image of the edge of a fact, in which None stands for an absent property."""
+    object_id = fact.object_id or fact.subject_id
+    return ElementImage(with_lists(fact_to_properties(fact), fact.subject_id, object_id), fact.subject_id, object_id)

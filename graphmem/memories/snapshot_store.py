@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from graphmem.memories.fact_mapping import with_lists
+from graphmem.memories.fact import with_lists
 from graphmem.memories.snapshot import (
-    RETIRED_PROPERTIES,
     ElementChange,
     ElementImage,
     ElementKind,
@@ -173,8 +172,9 @@ def image_from_json(text: str | None) -> ElementImage | None:
     if text is None:
         return None
     document = json.loads(text, object_hook=_time_from_json)
-    properties = {name: value for name, value in document["properties"].items() if name not in RETIRED_PROPERTIES}
-    return ElementImage(properties, document.get("source"), document.get("target"), tuple(document.get("labels") or ()))
+    return ElementImage(
+        document["properties"], document.get("source"), document.get("target"), tuple(document.get("labels") or ())
+    )
 
 
 def _time_to_json(value: object) -> dict[str, str]:

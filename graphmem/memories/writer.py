@@ -124,7 +124,7 @@ class MemoryWriter:
             named.setdefault(name_key(owner.entity_name), owner.entity_name)
         vectors = await self._embedder.embed([memory.content for memory in memories] + list(named.values()))
         statements = [
-            NewMemory(memory, vector, kind_of_statement(memory, kind), links_names=True)
+            NewMemory(memory, vector, kind_of_statement(memory, kind), links_names=True, given=memory.model_fields_set)
             for memory, vector in zip(memories, vectors, strict=False)
         ]
         return statements, dict(zip(named, vectors[len(memories) :], strict=True))

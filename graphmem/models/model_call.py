@@ -58,6 +58,7 @@ from graphmem.runtime.retries import (
 )
 from graphmem.runtime.settings import OPENAI_COMPATIBLE, ModelProvider
 from graphmem.runtime.tracing import span
+from graphmem.text.added_texts import without_thoughts
 
 MAX_REQUESTS = 6
 """Requests of one call at most: those repeated after a failure, and those sent again in another form."""
@@ -203,7 +204,7 @@ def raise_if_incomplete(response: ModelResponse, model: str) -> None:
 
 def text_of(response: ModelResponse) -> str:
     """Return the text of an answer, without thoughts."""
-    return "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    return without_thoughts("".join(part.content for part in response.parts if isinstance(part, TextPart)))
 
 
 def structured_text_of(response: ModelResponse) -> str:

@@ -17,6 +17,7 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 
 from graphmem.models.prompts import ChatMessage
+from graphmem.text.added_texts import without_thoughts
 
 JsonNode = Any
 """A value of a JSON document."""
@@ -27,7 +28,6 @@ MAX_DESCRIBED_ERRORS = 3
 T = TypeVar("T", bound=BaseModel)
 
 _UNSUPPORTED_KEYWORDS = {"title", "default", "examples", "discriminator", "minLength", "maxLength", "uniqueItems"}
-_THINKING = re.compile(r"^\s*<think>.*?</think>", re.DOTALL)
 _JSON_START = re.compile(r'\{\s*["}]|\[\s*\{')
 _SEPARATORS = re.compile(r"[\s_-]+")
 
@@ -65,7 +65,7 @@ def read_answer(text: str, schema: type[T]) -> T:
     """
     root = schema.model_json_schema()
     failure = UnusableAnswer("it holds no JSON", found_json=False)
-    for value in _find_json_values(_THINKING.sub("", text, count=1)):
+    for value in _find_json_values(without_thoughts(text)):
         if not isinstance(value, dict) or not value.keys() & root.get("properties", {}).keys():
             failure = UnusableAnswer("its JSON is another object than the one asked for", found_json=True)
             continue

@@ -1,12 +1,9 @@
 """Whether the database answers, and how long its work for one request may take.
 
-An operation that waits may be slow, or its database may be gone. Therefore the database is probed, on a connection of
-its own, once an operation has waited for it. When the probe fails, every waiting operation fails, and so does every
-new one at once, until the database answers again. A database that is overloaded may fail to answer the probe in time
-while it answers others: an operation that has just succeeded shows that it is there.
-
-While a process opens its database, it waits longer: a Neo4j that has just been started needs many seconds for its first
-answers on a busy machine. One that is gone refuses the connection, which is an error at once.
+An operation that waits may be slow, or its database may be gone. Therefore the database is asked, on a connection of
+its own, once an operation has waited for it. It is gone if it does not answer and nothing shows that it is there; then
+every waiting operation fails, and so does every new one at once, until the database answers again. A database that is
+there but slow, such as one that has just been started on a busy machine, gets `SLOW_SECONDS`.
 """
 
 from __future__ import annotations
@@ -32,6 +29,9 @@ RECHECK_SECONDS = 0.5
 
 PROGRESS_SECONDS = 1.5
 """Seconds for which the success of an operation shows that the database answers."""
+
+SLOW_SECONDS = 30.0
+"""Seconds for which a database that is there may answer nothing before it is taken for one that is gone."""
 
 log = logging.getLogger(__name__)
 
@@ -88,30 +88,28 @@ def remaining_database_time() -> float | None:
 
 
 class Availability:
-    """Watches the operations on one database; `probe` returns when the database answers, and raises otherwise."""
+    """Watches the operations on one database.
 
-    def __init__(self, probe: Callable[[], Awaitable[None]]) -> None:
-        self._probe = probe
+    `ask` returns when the database answers a query, and `find` when its server is there, however slow it may be; both
+    raise otherwise. Operations fail within `PATIENCE_SECONDS + PROBE_SECONDS` when the server is gone.
+    """
+
+    def __init__(self, ask: Callable[[], Awaitable[None]], find: Callable[[], Awaitable[None]]) -> None:
+        self._ask = ask
+        self._find = find
         self._is_silent = False
-        self._impatient: set[asyncio.Timeout] = set()
+        self._waiting: set[asyncio.Timeout] = set()
         self._checks: asyncio.Task[None] | None = None
         self._succeeded_at = -PROGRESS_SECONDS
-        self._patient_until = 0.0
 
-    @asynccontextmanager
-    async def patience(self, seconds: float) -> AsyncIterator[None]:
-        """Give the database up to `seconds` seconds to answer while the block lasts."""
-        until = asyncio.get_running_loop().time() + seconds
-        self._patient_until = max(self._patient_until, until)
-        try:
-            yield
-        finally:
-            if self._patient_until == until:  # else the block of another caller lasts longer
-                self._patient_until = 0.0
+    async def check_server(self) -> None:
+        """Raise DatabaseUnavailable unless the server is there; its answers may be slow."""
+        if self._is_silent or not await _succeeds(self._find):
+            raise _silent_error()
 
-    async def check(self, seconds: float) -> None:
-        """Raise DatabaseUnavailable unless the database answers within `seconds` seconds."""
-        if self._is_silent or not await self._answers(seconds):
+    async def check_answering(self, seconds: float) -> None:
+        """Raise DatabaseUnavailable unless the database answers a query within `seconds` seconds."""
+        if self._is_silent or not await _succeeds(self._ask, seconds):
             raise _silent_error()
 
     @asynccontextmanager
@@ -160,10 +158,10 @@ class Availability:
             yield
         finally:
             timer.cancel()
-            self._impatient.discard(operation)
+            self._waiting.discard(operation)
 
     def _start_checks(self, operation: asyncio.Timeout) -> None:
-        self._impatient.add(operation)
+        self._waiting.add(operation)
         if self._is_silent:
             self._fail_operations()
         if self._checks is None or self._checks.done():
@@ -171,35 +169,39 @@ class Availability:
 
     async def _check_repeatedly(self) -> None:
         """Ask while operations wait, and while the database is silent."""
-        while self._impatient or self._is_silent:
-            probe_succeeds = await self._answers(PROBE_SECONDS)
-            answers = probe_succeeds or self._has_just_answered() or self._is_patient()
-            if answers is self._is_silent:
-                self._is_silent = not answers
-                log.warning("Neo4j answers again" if answers else "Neo4j does not answer")
-            if not answers:
+        loop = asyncio.get_running_loop()
+        slow_since: float | None = None
+        while self._waiting or self._is_silent:
+            answers, is_there = await asyncio.gather(_succeeds(self._ask), _succeeds(self._find))
+            now = loop.time()
+            if answers or not is_there or now - self._succeeded_at < PROGRESS_SECONDS:
+                slow_since = None
+            elif slow_since is None:
+                slow_since = now
+            is_slow = slow_since is not None and now - slow_since < SLOW_SECONDS
+            is_silent = not (answers or now - self._succeeded_at < PROGRESS_SECONDS or is_slow)
+            if is_silent is not self._is_silent:
+                self._is_silent = is_silent
+                log.warning("Neo4j does not answer" if is_silent else "Neo4j answers again")
+            if is_silent:
                 self._fail_operations()
-            await asyncio.sleep(PATIENCE_SECONDS if probe_succeeds else RECHECK_SECONDS)
-
-    def _has_just_answered(self) -> bool:
-        return asyncio.get_running_loop().time() - self._succeeded_at < PROGRESS_SECONDS
-
-    def _is_patient(self) -> bool:
-        return asyncio.get_running_loop().time() < self._patient_until
-
-    async def _answers(self, seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._probe()
-        except (GraphmemError, TimeoutError):
-            return False
-        return True
+            await asyncio.sleep(PATIENCE_SECONDS if answers else RECHECK_SECONDS)
 
     def _fail_operations(self) -> None:
         now = asyncio.get_running_loop().time()
-        for operation in self._impatient:
+        for operation in self._waiting:
             operation.reschedule(now)
-        self._impatient.clear()
+        self._waiting.clear()
+
+
+async def _succeeds(check: Callable[[], Awaitable[None]], seconds: float | None = None) -> bool:
+    """Return whether a check succeeds within `seconds` (`PROBE_SECONDS` by default)."""
+    try:
+        async with asyncio.timeout(PROBE_SECONDS if seconds is None else seconds):
+            await check()
+    except (GraphmemError, OSError, TimeoutError):
+        return False
+    return True
 
 
 def _silent_error() -> DatabaseUnavailable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import (
@@ -309,10 +310,19 @@ class Graph:
     when it refuses the user name or the password. `applied` has the revisions that this process wrote or waited for.
     """
 
-    def __init__(self, uri: str, user: str, password: str, database: str = "neo4j") -> None:
+    def __init__(
+        self,
+        uri: str,
+        user: str,
+        password: str,
+        database: str = "neo4j",
+        *,
+        is_running: Callable[[], bool] | None = None,
+    ) -> None:
+        """Connect when first used; `is_running` says of a server on this machine whether its process runs."""
         self._open_driver = partial(_open_driver, uri, user, password)
         self._driver = self._open_driver()
-        self._availability = Availability(self._probe)
+        self._availability = Availability(self._probe, partial(find_server, uri, is_running))
         self._database = database
         self._is_routed = urlsplit(uri).scheme.partition("+")[0] == "neo4j"
         self._bookmarks = AsyncGraphDatabase.bookmark_manager() if self._is_routed else None
@@ -328,13 +338,13 @@ class Graph:
         async with self._operation():
             await self._connect()
 
-    async def check_answering(self, seconds: float) -> None:
-        """Raise DatabaseUnavailable unless the server answers within `seconds` seconds."""
-        await self._availability.check(seconds)
+    async def check_server(self) -> None:
+        """Raise DatabaseUnavailable unless the server is there; its answers may be slow."""
+        await self._availability.check_server()
 
-    def patience(self, seconds: float) -> AbstractAsyncContextManager[None]:
-        """Return a block in which the server may take up to `seconds` seconds to answer."""
-        return self._availability.patience(seconds)
+    async def check_answering(self, seconds: float) -> None:
+        """Raise DatabaseUnavailable unless the server answers a query within `seconds` seconds."""
+        await self._availability.check_answering(seconds)
 
     def watch_others(self) -> AbstractAsyncContextManager[None]:
         """Return a block in which others work on the database; it ends as soon as the server is silent."""
@@ -512,6 +522,40 @@ class Graph:
     async def _ping(self, driver: AsyncDriver, access: str) -> None:
         async with driver.session(database=self._database, default_access_mode=access) as session:
             await (await session.run(load_queries()["schema.ping"].text)).consume()
+
+
+_BOLT_GREETING = bytes.fromhex("6060b017 00080805 00040404 00000000 00000000")
+"""The first bytes of a Bolt connection: a constant, and the versions 5.0 to 5.8 and 4.0 to 4.4; one is answered."""
+
+
+async def find_server(uri: str, is_running: Callable[[], bool] | None = None) -> None:
+    """Return when a server is there that accepts connections, even if it is too busy to run a query.
+
+    It is there if its process runs, as far as that is known, or else if it greets, which takes no thread of those that
+    run queries. Raises DatabaseUnavailable for a process that does not run, and OSError for a refused connection.
+    """
+    if is_running is not None and not is_running():
+        raise DatabaseUnavailable("The process of Neo4j does not run.")
+    address = urlsplit(uri)
+    encryption = _unverified_context() if "+s" in address.scheme else None
+    reader, writer = await asyncio.open_connection(
+        address.hostname or "localhost", address.port or 7687, ssl=encryption
+    )
+    try:
+        if is_running is None:
+            writer.write(_BOLT_GREETING)
+            await reader.readexactly(4)
+    except EOFError as error:
+        raise ConnectionError("the server closed the connection") from error
+    finally:
+        writer.transport.abort()
+
+
+def _unverified_context() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # nothing is sent; the driver verifies its own connections
+    return context
 
 
 async def _wait_for_one(works: Sequence[Coroutine[Any, Any, None]]) -> None:

@@ -1,7 +1,7 @@
 """The schema of a database: Cypher files that bring it up to date, and checks of what always holds in it.
 
 A file runs once per database, by one process while the others wait. Its statements may be replayed, because a process
-can stop between two of them. A line `// Compatible with: V0016` in a file says that processes of schema version 16 and
+can stop between two of them. A line `// Compatible with: V0002` in a file says that processes of schema version 2 and
 later go on working with the database while it runs and after it. That is recorded in the database, because a process of
 an earlier version does not have the file.
 

@@ -16,7 +16,7 @@ import logging
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -335,9 +335,10 @@ class PlacedGraph(Graph):
         async with self._current() as graph:
             await graph.check_answering(seconds)
 
-    def patience(self, seconds: float) -> AbstractAsyncContextManager[None]:
-        """Return a block in which the home graph may take up to `seconds` seconds to answer."""
-        return self.home.patience(seconds)
+    async def check_server(self) -> None:
+        """Raise DatabaseUnavailable unless the server of the work's graph is there."""
+        async with self._current() as graph:
+            await graph.check_server()
 
     @asynccontextmanager
     async def watch_others(self) -> AsyncIterator[None]:

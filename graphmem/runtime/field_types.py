@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
+import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, TypeVar
 
@@ -90,8 +92,8 @@ def _describe_problem(value: object) -> str | None:
 
 
 def content_hash(content: str) -> str:
-    """Return the SHA-256 (hex) of the normalised statement, without its closing full stop or exclamation mark."""
-    return hashlib.sha256(normalise(content).rstrip(".!。 ").encode()).hexdigest()
+    """Return the SHA-256 (hex) of a statement as it is written, in NFC and without white space at its ends."""
+    return hashlib.sha256(unicodedata.normalize("NFC", content).strip().encode()).hexdigest()
 
 
 def name_key(name: str) -> str:
@@ -174,8 +176,26 @@ def _check_name_length(name: str) -> str:
     return check_normalised_length(name, MAX_NAME_LENGTH)
 
 
+_TEMPLATES = re.compile(r"\{\{.*?\}\}|\$\{.*?\}", re.DOTALL)
+_MISSING = re.compile(r"\s*(?:undefined|null|none|\[object \w+\])\s*", re.IGNORECASE)
+
+
+def check_filled_in(identity: str) -> str:
+    """Return an id of a user or a session unchanged; raise ValueError for a placeholder that was not filled in.
+
+    `{{USER_ID}}` and `${USER_ID}` are templates, `undefined`, `null`, `None` and `[object Object]` what programs write
+    for a value that is missing. Taken for an id, each would be the same one for everybody.
+    """
+    if _TEMPLATES.search(identity) or _MISSING.fullmatch(identity):
+        raise ValueError("is a placeholder that was not filled in: send the id itself")
+    return identity
+
+
 Id = Annotated[StorableText, Field(min_length=1, max_length=255)]
 """An id that a caller gives."""
+
+SessionId = Annotated[Id, AfterValidator(check_filled_in)]
+"""The id of a session that a caller gives."""
 
 EntityName = Annotated[NonBlankText, Field(max_length=MAX_NAME_LENGTH), AfterValidator(_check_name_length)]
 """The name or an alias of an entity."""

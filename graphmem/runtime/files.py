@@ -73,6 +73,9 @@ MIN_FREE_AFTER_DOWNLOAD = 64 * _MEGABYTE
 MIN_FREE_FOR_SERVER = 512 * _MEGABYTE
 """Bytes that must be free on the disk of the data folder for the embedded Neo4j to start."""
 
+MIN_FREE_WHILE_STARTING = 16 * _MEGABYTE
+"""Bytes below which a server that is starting is not waited for: it cannot write its logs."""
+
 RECOMMENDED_FREE = 1024 * _MEGABYTE
 """Bytes that must be free for `graphmem doctor` to pass a disk: more than a start needs, so that data can be added."""
 

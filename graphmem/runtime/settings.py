@@ -21,6 +21,7 @@ from graphmem.runtime.errors import ConfigurationError
 
 SECRET_VARIABLES = {
     "neo4j_password": "GRAPHMEM_NEO4J_PASSWORD",
+    "admin_key": "GRAPHMEM_ADMIN_KEY",
     "api_key": "GRAPHMEM_API_KEY",
     "receipt_key": "GRAPHMEM_RECEIPT_KEY",
     "jobs_url": "GRAPHMEM_JOBS_URL",
@@ -260,7 +261,15 @@ class Settings(BaseSettings):
         description="Hours in which the same turns, sent again without message ids and without an idempotency key, are "
         "stored once; 0: each time.",
     )
-    api_key: SecretStr | None = Field(None, description="A first admin key of the tenant `default`.")
+    admin_key: SecretStr | None = Field(
+        None, description="The server's first admin key, of the tenant `default`; no other key may have its value."
+    )
+    api_key: SecretStr | None = Field(
+        None, description="The caller's key, which commands send to the server; the server itself does not use it."
+    )
+    url: str | None = Field(
+        None, description="The server that commands call; absent: the one that runs on the data folder."
+    )
     host: str = Field("127.0.0.1", description="Address the API listens on.")
     port: int = Field(8321, ge=0, le=65535, description="Port the API listens on.")
     use_server: bool = Field(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator, TypeAdapter, ValidationInfo
+from pydantic import BeforeValidator, TypeAdapter, ValidationError, ValidationInfo
 
 MIN_TIME = datetime(1, 1, 1, tzinfo=UTC)
 """Stored start of an interval that is open to the past."""
@@ -53,15 +53,21 @@ def start_of_local_day(value: object) -> object:
     return datetime.combine(day, time()).astimezone()
 
 
+_NO_TIME = "must be an RFC 3339 time with an offset, for example 2026-05-01T12:00:00Z"
+
+
 def _parse_zoned(value: object, info: ValidationInfo) -> datetime:
     """Return an RFC 3339 time with its own offset; raise ValueError for anything else."""
     if info.context and info.context.get(LOCAL_DATES):
         value = start_of_local_day(value)
     if not isinstance(value, str | datetime):
-        raise ValueError("must be an RFC 3339 time with an offset, for example 2026-05-01T12:00:00Z")
+        raise ValueError(_NO_TIME)
     if isinstance(value, str) and "T" not in value.upper() and " " not in value.strip():
-        raise ValueError("must be an RFC 3339 time with an offset, for example 2026-05-01T12:00:00Z")
-    moment = _DATETIME.validate_python(value)
+        raise ValueError(_NO_TIME)
+    try:
+        moment = _DATETIME.validate_python(value)
+    except ValidationError:
+        raise ValueError(_NO_TIME) from None
     if moment.tzinfo is None:
         raise ValueError("has no offset; write for example 2026-05-01T12:00:00Z or …+02:00")
     if not 2 <= moment.year <= 9998:

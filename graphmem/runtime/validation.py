@@ -1,14 +1,16 @@
-"""Invalid input as errors of graphmem, which name the field that was meant and never quote the input."""
+"""Invalid input as errors of graphmem, which name the fields and never quote the input."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any, TypeVar, get_args
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_snake
 
 from graphmem.runtime.errors import GraphmemError, InvalidInput, RequestTimeout, Unauthenticated
 from graphmem.runtime.times import LOCAL_DATES
@@ -20,42 +22,6 @@ class RequestBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-
-SYNONYMS = {
-    "as_of": ("valid_as_of",),
-    "at": ("valid_at",),
-    "body": ("content",),
-    "budget": ("token_budget",),
-    "category": ("type",),
-    "conversation_id": ("session_id",),
-    "data": ("content",),
-    "end": ("invalid_at",),
-    "expiration_date": ("expires_at",),
-    "k": ("limit",),
-    "kind": ("type",),
-    "labels": ("tags",),
-    "max_results": ("limit",),
-    "max_tokens": ("token_budget",),
-    "memory": ("content",),
-    "n": ("limit",),
-    "n_results": ("limit",),
-    "page_size": ("limit",),
-    "q": ("query", "question"),
-    "relation": ("predicate",),
-    "run_id": ("session_id",),
-    "score_threshold": ("min_score",),
-    "size": ("limit",),
-    "start": ("valid_at",),
-    "text": ("content", "query", "question"),
-    "thread_id": ("session_id",),
-    "threshold": ("min_score",),
-    "top_k": ("limit",),
-    "topk": ("limit",),
-    "ttl": ("expires_at",),
-    "valid_from": ("valid_at",),
-    "valid_to": ("invalid_at",),
-}
-"""Names that other libraries give to fields, in snake case, and the names here."""
 
 MIN_SIMILARITY = 0.75
 """Least similarity of two names, from 0 to 1, at which the one is taken for a typing error of the other."""
@@ -73,32 +39,13 @@ def describe_unknown_field(model: object, location: Sequence[str | int]) -> str:
     models = _models_in(model)
     for part in parents:
         models = _models_at(models, part)
-    fields = dict.fromkeys(name for candidate in models for name in _field_names(candidate))
-    snake_case = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in str(unknown)).lstrip("_")
-    if meant := _closest(snake_case, fields):
-        return f"is not a field: did you mean {meant}?"
-    if place := next((f"{outer}.{snake_case}" for outer in _fields_with(models, snake_case)), None):
-        return f"is not a field here: give {place}"
+    fields = list(dict.fromkeys(name for candidate in models for name in _field_names(candidate)))
+    snake_case = to_snake(str(unknown)[:_MAX_NAME_CHARS])
+    if meant := get_close_matches(snake_case, fields, 1, MIN_SIMILARITY):
+        return f"is not a field: did you mean {meant[0]}?"
     if fields and len(fields) <= MAX_LISTED_FIELDS:
         return f"is not a field: the fields are {', '.join(fields)}"
     return "is not a field"
-
-
-def _closest(unknown: str, fields: Iterable[str]) -> str | None:
-    """Return the field that a name means: the same in snake case, a synonym, or the most similar one."""
-    names = list(fields)
-    for meant in (unknown, *SYNONYMS.get(unknown, ())):
-        if meant in names:
-            return meant
-    return next(iter(get_close_matches(unknown, names, 1, MIN_SIMILARITY)), None)
-
-
-def _fields_with(models: Iterable[type[BaseModel]], name: str) -> Iterable[str]:
-    """Yield the fields whose own models have a field of that name."""
-    for model in models:
-        for outer, field in model.model_fields.items():
-            if any(name in _field_names(inner) for inner in _models_in(field.annotation)):
-                yield field.alias or outer
 
 
 def _models_at(models: Iterable[type[BaseModel]], part: str | int) -> list[type[BaseModel]]:
@@ -132,9 +79,12 @@ FieldError = dict[str, Any]
 MAX_DESCRIBED_ERRORS = 5
 """Most errors that one sentence names."""
 
+MAX_REPORTED_ERRORS = 20
+"""Most errors that are reported of one input."""
+
 
 def field_errors(error: ValidationError, path: Sequence[str | int] = (), model: object = None) -> list[FieldError]:
-    """Return the errors of a validation; `path` is the location of the input in the document.
+    """Return the first errors of a validation; `path` is the location of the input in the document.
 
     With the `model` that was validated, the error of an unknown field says which field was probably meant.
     """
@@ -144,8 +94,14 @@ def field_errors(error: ValidationError, path: Sequence[str | int] = (), model: 
 def to_field_errors(
     details: Iterable[Mapping[str, Any]], path: Sequence[str | int] = (), model: object = None
 ) -> list[FieldError]:
-    """Return error details of pydantic as field errors."""
-    return [{"loc": [*path, *detail["loc"]], "msg": _message(detail, model)} for detail in details]
+    """Return the first error details of pydantic as field errors."""
+    first = islice(details, MAX_REPORTED_ERRORS)
+    return [{"loc": [*path, *detail["loc"]], "msg": _message(detail, model)} for detail in first]
+
+
+def count_errors(count: int) -> str:
+    """Return a sentence with the number of errors where not all are reported, or an empty text."""
+    return f" The first {MAX_REPORTED_ERRORS} of {count} errors are listed." if count > MAX_REPORTED_ERRORS else ""
 
 
 def describe_field_errors(errors: Sequence[Mapping[str, Any]]) -> str:
@@ -166,7 +122,8 @@ def invalid_input_from(
 ) -> InvalidInput:
     """Return a validation error as InvalidInput with at most `max_errors` errors; the default `detail` names them."""
     errors = field_errors(error, path, model)[:max_errors]
-    return InvalidInput(detail or f"The input cannot be used: {describe_field_errors(errors)}.", errors=errors)
+    described = f"The input cannot be used: {describe_field_errors(errors)}.{count_errors(error.error_count())}"
+    return InvalidInput(detail or described, errors=errors)
 
 
 def validate_arguments(model: type[M], data: object) -> M:

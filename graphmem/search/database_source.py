@@ -14,7 +14,7 @@ from graphmem.conversations.session import Message
 from graphmem.memories.entity import NamedEntity
 from graphmem.memories.entity_mapping import entity_from_columns
 from graphmem.memories.entity_profile import EntityProfile
-from graphmem.memories.fact_mapping import memory_from_columns
+from graphmem.memories.fact import memory_from_columns
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
 from graphmem.memories.reinforcement import with_retrieval_states

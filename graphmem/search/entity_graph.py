@@ -7,7 +7,7 @@ from datetime import datetime
 
 from graphmem.memories.entity_mapping import entity_from_columns
 from graphmem.memories.entity_profile import EntityProfile, profile_from_columns
-from graphmem.memories.fact_mapping import memory_from_columns
+from graphmem.memories.fact import memory_from_columns
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
 from graphmem.neo4j.driver import Graph

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from graphmem.tenants.trust import SourceKind
 from graphmem.text.tokenising import tokenize
 
 
@@ -61,7 +62,7 @@ class FactCandidate(NamedTuple):
     message_ids: Sequence[str]
     entity_ids: Sequence[str]
     similarity: float | None
-    trust_kind: str = "user"
+    trust_kind: SourceKind = "user"
 
     @classmethod
     def from_columns(cls, columns: Sequence[Any]) -> FactCandidate:

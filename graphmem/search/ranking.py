@@ -19,7 +19,7 @@ from graphmem.memories.decay import INITIAL_STRENGTH, decayed_strength
 from graphmem.search.fact_candidate import FactCandidate
 from graphmem.search.fit import FitFeatures, FitWeights, WordScores, fit, max_rrf_score, reciprocal_rank_fusion
 from graphmem.search.models import FIT_SCORE, ChannelRank, Explanation, SourceName
-from graphmem.tenants.trust import TrustOrder, parse_source_kind
+from graphmem.tenants.trust import SourceKind, TrustOrder
 from graphmem.text.time_expressions import TimeRange
 
 MILLISECONDS_PER_DAY = 86_400_000
@@ -97,9 +97,9 @@ def time_factor(valid_from: int, valid_to: int, time_ranges: Sequence[TimeRange]
     return math.exp(TIME_WEIGHT) if fits_time else 1.0
 
 
-def trust_factor(kind: str, order: TrustOrder) -> float:
+def trust_factor(kind: SourceKind, order: TrustOrder) -> float:
     """Return the multiplier of a source, which is 1 for the most trusted ones."""
-    return math.exp(-TRUST_WEIGHT * order.distance(parse_source_kind(kind)))
+    return math.exp(-TRUST_WEIGHT * order.distance(kind))
 
 
 def score_factors(

@@ -39,7 +39,13 @@ MAX_FOLLOWED_ENTITIES = 30
 
 
 class CandidateSource(Protocol):
-    """The memories of one reader as of a state or later. Both time axes and every filter apply before any limit."""
+    """The memories of one reader as of a state or later. Both time axes and every filter apply before any limit.
+
+    The channels only choose candidates: what is known of a candidate and how it is scored later is the same in every
+    source, so that equal candidates give equal answers. By words, sources choose differently where more facts or
+    messages than the limit contain one: the database prefers what is rare among all users, a copy in memory what is
+    rare among those of the reader.
+    """
 
     @property
     def name(self) -> SourceName:

@@ -196,5 +196,5 @@ def _response_from_row(stored: Row) -> StoredResponse | None:
         stored.get("body"),
         stored.get("media_type"),
         encrypted=bool(stored.get("encrypted")),
-        headers=json.loads(stored.get("headers") or "{}"),  # requests of earlier versions have none
+        headers=json.loads(stored.get("headers") or "{}"),
     )

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.driver_values import Row
-from graphmem.runtime.errors import DatabaseUnavailable, NotFound, Unauthenticated
+from graphmem.runtime.errors import ConfigurationError, Conflict, DatabaseUnavailable, NotFound, Unauthenticated
 from graphmem.runtime.times import MIN_TIME, Clock
 from graphmem.tenants.access import (
     ApiKey,
@@ -29,6 +29,7 @@ from graphmem.tenants.access import (
 from graphmem.tenants.owners import DEFAULT_TENANT, Owner
 from graphmem.tenants.rate_limit import RateLimit
 from graphmem.tenants.spaces import key_member
+from graphmem.tenants.tokens import KEY_PREFIX
 
 
 class KeyStore:
@@ -144,8 +145,15 @@ def _client_key(address: str) -> str:
     return str(ipaddress.ip_network((parsed, _IPV6_PREFIX), strict=False))
 
 
-BOOTSTRAP_KEY_ID = "first"
-"""Id of the admin key from the setting `GRAPHMEM_API_KEY`, which is not stored."""
+FIRST_KEY = ApiKey(
+    id="first",
+    name="GRAPHMEM_ADMIN_KEY",
+    role=KeyRole.ADMIN,
+    users=None,
+    created_at=MIN_TIME,
+    tenant=DEFAULT_TENANT,
+)
+"""The admin key from the setting of its name, which is not stored."""
 
 
 def hash_key(secret: str) -> str:
@@ -160,7 +168,7 @@ class KeyService:
         self,
         store: KeyStore,
         clock: Clock,
-        bootstrap_key: SecretStr | None = None,
+        admin_key: SecretStr | None = None,
         *,
         max_failures_per_minute: int = 0,
     ) -> None:
@@ -171,8 +179,18 @@ class KeyService:
             RateLimitItemPerMinute(max_failures_per_minute) if max_failures_per_minute else None,
             "This address has sent too many unknown keys",
         )
-        self._bootstrap_key_hash = (
-            hash_key(bootstrap_key.get_secret_value()) if bootstrap_key and bootstrap_key.get_secret_value() else None
+        self._first_key_hash = (
+            hash_key(admin_key.get_secret_value()) if admin_key and admin_key.get_secret_value() else None
+        )
+
+    async def check_first_key(self) -> None:
+        """Raise ConfigurationError when the first admin key is known as a key with fewer rights."""
+        known = await self._store.find_by_hash(self._first_key_hash) if self._first_key_hash else None
+        if known is None or (known.is_admin and known.tenant == DEFAULT_TENANT):
+            return
+        raise ConfigurationError(
+            f"GRAPHMEM_ADMIN_KEY holds the key {known.name!r} of role {known.role.value}, which would become an "
+            "admin's: set it to a secret of its own, or unset it."
         )
 
     async def authenticate(self, secret: str, client: str = "", *, outage_seconds: float = 0.0) -> ApiKey:
@@ -183,15 +201,8 @@ class KeyService:
         invalid key, and RateLimited for a client that sends many; keys that have been valid before are never throttled.
         """
         key_hash = hash_key(secret)
-        if self._bootstrap_key_hash is not None and hmac.compare_digest(key_hash, self._bootstrap_key_hash):
-            return ApiKey(
-                id=BOOTSTRAP_KEY_ID,
-                name="GRAPHMEM_API_KEY",
-                role=KeyRole.ADMIN,
-                users=None,
-                created_at=MIN_TIME,
-                tenant=DEFAULT_TENANT,
-            )
+        if self._first_key_hash is not None and hmac.compare_digest(key_hash, self._first_key_hash):
+            return FIRST_KEY
         if not self._cache.is_known(key_hash):
             await self._failures.check(_client_key(client))
         try:
@@ -207,7 +218,7 @@ class KeyService:
 
     async def create(self, tenant: str, request: ApiKeyIn) -> CreatedApiKey:
         """Create a key of a tenant; its secret is returned here only."""
-        secret = f"gm_{secrets.token_urlsafe(32)}"
+        secret = f"{KEY_PREFIX}{secrets.token_urlsafe(32)}"
         key = ApiKey(
             id=str(uuid.uuid4()),
             name=request.name,
@@ -223,11 +234,17 @@ class KeyService:
         return CreatedApiKey(**key.model_dump(), tenant=key.tenant, key=secret)
 
     async def list(self, tenant: str) -> list[ApiKey]:
-        """Return the keys of a tenant without their secrets, oldest first."""
-        return await self._store.list_keys(tenant)
+        """Return the keys of a tenant without their secrets, oldest first; the first admin key is one of them."""
+        first = [FIRST_KEY] if self._first_key_hash and tenant == DEFAULT_TENANT else []
+        return [*first, *await self._store.list_keys(tenant)]
 
     async def revoke(self, tenant: str, key_id: str) -> None:
-        """Revoke a key at once; raise NotFound for one that is unknown, revoked already or of another tenant."""
+        """Revoke a key at once; raise NotFound for one that is unknown, revoked already or of another tenant.
+
+        Raises Conflict for the first admin key, which the server's settings hold.
+        """
+        if self._first_key_hash and key_id == FIRST_KEY.id:
+            raise Conflict("This key is the server's GRAPHMEM_ADMIN_KEY: unset that and start the server again.")
         revoked = await self._store.revoke(tenant, key_id, self._clock())
         self._cache.clear()
         if not revoked:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pydantic import BaseModel, Field
 
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.field_types import check_normalised_length
+from graphmem.runtime.field_types import check_filled_in, check_normalised_length
 from graphmem.runtime.paging import PageQuery
 
 DEFAULT_TENANT = "default"
@@ -118,6 +118,10 @@ def make_owner(tenant: str, user_id: str) -> Owner:
     """Return the owner for a user id that a caller gave; raise InvalidInput for an unusable one."""
     if not user_id.strip():
         raise InvalidInput("A user id must not be empty.")
+    try:
+        check_filled_in(user_id)
+    except ValueError as error:
+        raise InvalidInput(f"The user id {error}.") from None
     return Owner(tenant, user_id)
 
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import hmac
+import re
 
 from graphmem.runtime.errors import Unauthenticated
 from graphmem.runtime.times import MIN_TIME
 from graphmem.tenants.access import ApiKey, KeyRole
 from graphmem.tenants.owners import Owner
+
+KEY_PREFIX = "gm_"
+"""What every API key begins with."""
+
+KEY_PATTERN = re.compile(rf"(?<![A-Za-z0-9]){KEY_PREFIX}[A-Za-z0-9_-]{{20,}}")
+"""An API key in a text."""
 
 COMMAND_LINE = "cli"
 """Who commands act as: the id of their key."""

@@ -23,25 +23,6 @@ STATED_KINDS: tuple[StatedKind, ...] = get_args(StatedKind)
 CONSOLIDATION: SourceKind = "consolidation"
 """The kind of what graphmem derived."""
 
-_KINDS = frozenset(get_args(SourceKind))
-
-_IMPORT_FORMATS = frozenset({"records", "graphmem", "graphiti", "mem0", "chat"})
-_SUMMARY = "summary"
-
-
-def parse_source_kind(stored: str | None) -> SourceKind:
-    """Return the kind that a stored word means.
-
-    Earlier versions stored who wrote a memory (`api`, `extraction`, the format of an import, the name of a program) and
-    trusted all alike: what was no import and no summary counts as the user's word. The fragment `source_kind` does the
-    same.
-    """
-    if stored in _KINDS:
-        return stored  # type: ignore[return-value] # it is one of the literals
-    if stored in _IMPORT_FORMATS:
-        return "import"
-    return CONSOLIDATION if stored == _SUMMARY else "user"
-
 
 @dataclass(frozen=True, slots=True)
 class TrustOrder:
@@ -50,10 +31,7 @@ class TrustOrder:
     groups: tuple[tuple[StatedKind, ...], ...]
 
     def level(self, kind: SourceKind) -> int:
-        """Return how much a source is trusted: 0 for the most, more for less.
-
-        What graphmem derived before it kept the trust of its sources is trusted the most, as everything was then.
-        """
+        """Return how much a source is trusted: 0 for the most, also for what graphmem derived, and more for less."""
         return next((level for level, group in enumerate(self.groups) if kind in group), 0)
 
     def is_less(self, kind: SourceKind, than: SourceKind) -> bool:

@@ -1,4 +1,4 @@
-"""What programs add to what a user says, in tags: contexts of graphmem, and notes of coding agents."""
+"""What is in tags around what was said: contexts of graphmem, notes of coding agents, and the thoughts of a model."""
 
 from __future__ import annotations
 
@@ -28,3 +28,35 @@ def fence_context(tag: str, text: str, attributes: str = "") -> str:
 def without_added_texts(text: str) -> str:
     """Return what was said, without what a program added to it."""
     return _ADDED.sub("", text).strip()
+
+
+_THOUGHT_TOKEN = re.compile(r"```|`[^`\n]*`|<(/?)(think|thinking|thought|reasoning)>", re.IGNORECASE)
+
+
+def without_thoughts(text: str) -> str:
+    """Return what a model said, without the thoughts that some servers leave in its answers; code stays.
+
+    A text that begins with thoughts which are cut off says nothing. Some templates put the opening tag into the prompt,
+    so that thoughts end with a tag that was not opened.
+    """
+    said: list[str] = []
+    position, opened, is_code = 0, None, False
+    for token in _THOUGHT_TOKEN.finditer(text):
+        closes, tag = token.groups()
+        if opened is not None:
+            if closes and tag.lower() == opened[2].lower():
+                position, opened = token.end(), None
+        elif tag is None:
+            is_code = is_code is not (token[0] == "```")
+        elif is_code:
+            continue
+        elif closes:
+            said, position = [], token.end()
+        else:
+            said.append(text[position : token.start()])
+            opened = token
+    if opened is None:
+        said.append(text[position:])
+    elif any(map(str.strip, said)):
+        said.append(text[opened.start() :])  # the tag is spoken of
+    return "".join(said).strip()

@@ -141,6 +141,12 @@ script without spaces may have any length.
 _BARE_NUMBER = re.compile(r"^[\d\s.,:%+'-]+$")
 _DATE_SHAPE = re.compile(r"\d{1,4}[./-]\d{1,2}(?:[./-]\d{1,4})?|\d{1,2}:\d{2}|^(?:1[89]|20)\d\d$")
 _DECADE = re.compile(r"^['’]?\d{2,4}s$", re.IGNORECASE)
+_YEAR_ALONE = re.compile(r"^(?P<words>(?:[^\W\d]{1,2}\s+)*)(?P<sign>\W?)\d{4}(?:\s+[^\W\d]{1,2})*$")
+"""A year without a month or another word of a time; words of two letters are prepositions of some language."""
+
+_LAST_PART = re.compile(r"(\w+|[^\w\s])(\s*)$")
+_GLUED = re.compile(r"^[^\w\s]\w")
+_CLAUSE_MARKS = frozenset(",;:!?()[]\"'“”„«»–—…")
 _AMOUNT_SIGN = re.compile(r"[$€£¥%^]")
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -203,8 +209,9 @@ def _read(text: str, base: datetime, language: str, *, prefer_past: bool, min_le
     for phrase, at in search_dates(rest, languages=[language], settings=settings) or []:
         position = max(position, rest.find(phrase, position))
         core = _strip_fillers(phrase, words)
-        before = rest[: position + phrase.find(core)]
-        if core and _means_time(core, before, words, min_length=min_length):
+        start = position + phrase.find(core)
+        before, after = rest[:start], rest[start + len(core) :]
+        if core and _means_time(core, before, after, words, min_length=min_length):
             parsed = parser.get_date_data(core)
             precision = parsed.period if parsed and parsed.date_obj else "day"
             placed.append((position, TimeExpression(core, at.replace(tzinfo=None), precision)))
@@ -236,11 +243,13 @@ def _strip_fillers(phrase: str, words: WordLists) -> str:
     return " ".join(parts).strip(" ,.;:!?()")
 
 
-def _means_time(core: str, before: str, words: WordLists, min_length: int) -> bool:
-    """Return whether a phrase names a time after the text `before` it.
+def _means_time(core: str, before: str, after: str, words: WordLists, min_length: int) -> bool:
+    """Return whether a phrase names a time between the text `before` and `after` it.
 
     "3 March" and "in May" do; "may", "March on", "12" and "a second" do not.
     """
+    if year := _YEAR_ALONE.match(core):
+        return not year["sign"] and not _GLUED.match(after) and _may_precede_year(before + year["words"])
     if _BARE_NUMBER.match(core):
         return _DATE_SHAPE.search(core) is not None
     if _AMOUNT_SIGN.search(core) or _DECADE.match(core):
@@ -256,6 +265,21 @@ def _means_time(core: str, before: str, words: WordLists, min_length: int) -> bo
         elif (len(word) >= min_length or UNSPACED_LETTER.match(word)) and word.casefold() not in words.time_fillers:
             return True
     return False
+
+
+def _may_precede_year(before: str) -> bool:
+    """Return whether a four-digit number after the text `before` is a year.
+
+    It is at the beginning of a clause and after a function word of any language, such as "in", "since", "my" and "and";
+    after any other word or sign it belongs to a name, as in "Windows Server 2012", "room 1803" and "#1234".
+    """
+    last = _LAST_PART.search(before)
+    if last is None:
+        return True
+    part = last[1].casefold()
+    words = load_words(*LANGUAGES)
+    function_words = (words.stop_words, words.time_fillers, words.time_prepositions, words.year_introducers)
+    return part in _CLAUSE_MARKS or any(part in listed for listed in function_words)
 
 
 def _to_range(expression: TimeExpression) -> TimeRange:

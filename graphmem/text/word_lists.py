@@ -53,6 +53,9 @@ class WordLists:
     time_prepositions: frozenset[str] = frozenset()
     """Words before an ambiguous time word that show that it means a time."""
 
+    year_introducers: frozenset[str] = frozenset()
+    """Further words between which and a number that is a year no other word stands, as in "during 2020"."""
+
     overview_phrases: frozenset[str] = frozenset()
     """Phrases of questions that ask for a summary or for the order of events."""
 

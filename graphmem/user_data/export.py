@@ -13,11 +13,11 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from graphmem.memories.entity import EntityRef
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import (
+from graphmem.memories.fact import (
     NEXT_VECTOR_PROPERTY,
     SHADOW_PROPERTIES,
     VECTOR_PROPERTY,
+    Fact,
     fact_from_row,
     with_lists,
 )

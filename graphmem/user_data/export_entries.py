@@ -290,7 +290,7 @@ class FactProperties(Properties):
     content_hash: StorableText
     active_hash: StorableText | None = None
     search_text: StorableText | None = None
-    source_kind: StorableText
+    source_kind: SourceKind
     trusted_as: SourceKind | None = Field(None, description="The kind of source whose trust it has, if another.")
     source_quote: StorableText | None = Field(None, description="What the source said.")
     speaker: StorableText | None = Field(None, description="Who stated it.")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from graphmem.memories.fact import Fact, dedup_key
 from graphmem.tenants.owners import Owner
 from graphmem.user_data.export_document import (
     AnyVersion,
@@ -198,7 +199,10 @@ def _find_known_memory(plan: ImportPlan, owner: Owner, existing: ExistingData, v
         first = FirstVersion(fact.content_hash, subject_id, object_id, fact.created_at)
         if first in existing.first_versions:
             return existing.first_versions[first]
-    return existing.current_statements.get(f"{fact.content_hash}:{subject_id}") if fact.active_hash else None
+    if not fact.active_hash:
+        return None
+    predicate = fact.predicate if isinstance(fact, Fact) else fact.name
+    return existing.current_statements.get(dedup_key(fact.content_hash, subject_id, predicate, object_id))
 
 
 def _choose_id(owner: Owner, existing: ExistingData, id: str) -> str:

@@ -9,9 +9,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import FACT_FIELDS, fact_from_row, fact_to_properties
-from graphmem.memories.rivals import describe_rival, find_rival
+from graphmem.memories.fact import FACT_FIELDS, Fact, fact_from_row, fact_to_properties
+from graphmem.memories.ledger import describe_rival, find_rival
 from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.schema import LinkType
 from graphmem.runtime.errors import Conflict

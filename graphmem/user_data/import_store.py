@@ -132,9 +132,6 @@ def _entity_ids_by_name(entities: Sequence[Row]) -> dict[str, str]:
 BATCH_SIZE = 1_000
 """Nodes or relationships written in one query."""
 
-PART_SECONDS = 120.0
-"""Seconds in which Neo4j must answer while it writes a part of a large import, which keeps it busy."""
-
 Item = TypeVar("Item")
 
 
@@ -208,12 +205,10 @@ class ImportStore:
                 now = await self._facts.lock_user(transaction, owner)
                 await work(_PlannedWrite(transaction, owner, plan, now))
 
-            async with self._graph.patience(PART_SECONDS):
-                await self._graph.write(locked)
+            await self._graph.write(locked)
 
         with _translate_refusals():
-            async with self._graph.patience(PART_SECONDS):
-                plan = await self._graph.write(plan_all)
+            plan = await self._graph.write(plan_all)
             progress.add(plan.count_known(outline))
             async with aclosing(read_parts(plan)) as parts:
                 async for part in parts:

@@ -62,9 +62,6 @@ SIDE_FOLDER = ".offline-import"
 SPACE_FACTOR = 4
 """Bytes of disk that a byte of the exports may take: tables, database, and the indexes while they are made."""
 
-ANSWER_SECONDS = 24 * 3600.0
-"""Seconds in which Neo4j must answer while it makes an index of everything."""
-
 _HASH_BYTES = 8
 
 
@@ -408,13 +405,12 @@ async def _make_database(
         phases.end("start")
         graph = Graph(server.info.uri, NEO4J_USER, server.info.password)
         try:
-            async with graph.patience(ANSWER_SECONDS):
-                text = (cypher_root() / "admin" / "fill_lists_of_graphiti.cypher").read_text(encoding="utf-8")
-                for statement in split_statements(text):
-                    await graph.apply_schema(statement)
-                phases.end("empty lists")
-                await migrate(graph, model, on_populated=progress.on_populated)
-                phases.end("indexes")
+            text = (cypher_root() / "admin" / "fill_lists_of_graphiti.cypher").read_text(encoding="utf-8")
+            for statement in split_statements(text):
+                await graph.apply_schema(statement)
+            phases.end("empty lists")
+            await migrate(graph, model, on_populated=progress.on_populated)
+            phases.end("indexes")
         finally:
             await graph.close()
     finally:

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from uuid import uuid4
 
-from graphmem.memories.fact_mapping import FACT_FIELDS, SHADOW_PROPERTIES, VECTOR_PROPERTY
+from graphmem.memories.fact import FACT_FIELDS, SHADOW_PROPERTIES, VECTOR_PROPERTY
 from graphmem.neo4j.schema import LinkType
 from graphmem.runtime.errors import InvalidInput
 from graphmem.tenants.owners import Owner

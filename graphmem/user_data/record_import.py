@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore
+from graphmem.memories.ledger import FIXED_ASSOCIATIONS_REASON
 from graphmem.memories.memory import MemoryIn, MemoryPatch
 from graphmem.memories.service import MemoryService
-from graphmem.memories.versioning import FIXED_ASSOCIATIONS_REASON
 from graphmem.runtime.errors import Conflict, Forbidden, InvalidInput, NotFound
 from graphmem.runtime.progress import ProgressCounter
 from graphmem.runtime.validation import validate_input

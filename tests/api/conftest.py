@@ -6,6 +6,8 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -27,6 +29,12 @@ BODY_LIMIT = 200_000
 Caller = Callable[..., Awaitable[httpx.AsyncClient]]
 
 
+@cache
+def describe_api() -> dict[str, Any]:
+    """The OpenAPI document, which needs no services, and takes more than a second to make."""
+    return create_app(cast(Services, None), Settings()).openapi()
+
+
 @asynccontextmanager
 async def serve_app(app: FastAPI) -> AsyncIterator[str]:
     """Serve an app and yield its address."""
@@ -40,18 +48,12 @@ async def serve_app(app: FastAPI) -> AsyncIterator[str]:
     await task
 
 
-@pytest.fixture(scope="session")
-def delivers_webhooks() -> bool:
-    return True
-
-
 @pytest.fixture(scope="package")
-async def settings(database: Settings, delivers_webhooks: bool, provider: ProviderServer) -> Settings:
+async def settings(database: Settings, provider: ProviderServer) -> Settings:
     return database.model_copy(
         update={
-            "api_key": SecretStr(FIRST_KEY),
+            "admin_key": SecretStr(FIRST_KEY),
             "max_body_bytes": BODY_LIMIT,
-            "webhook_delivery": delivers_webhooks,
             "webhook_allow_private": True,
             "upstream_openai_url": f"{provider.url}/v1",
             "upstream_openai_key": SecretStr(PROVIDER_KEY),

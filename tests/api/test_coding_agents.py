@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from graphmem.hooks.turns import strip_added, wrap_context
-from tests.api.test_webhooks import save
+from tests.webhooks.test_webhooks import save
 
 GRAPHMEM = Path(sys.executable).with_name("graphmem")
 

@@ -9,7 +9,7 @@ import httpx
 
 from graphmem.app.bootstrap import Services
 from graphmem.tenants.owners import Owner
-from tests.api.test_webhooks import save
+from tests.webhooks.test_webhooks import save
 
 USER = "/v1/users/mara"
 

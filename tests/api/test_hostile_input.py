@@ -41,17 +41,22 @@ POSITIONS = [
 ]
 
 
-@pytest.mark.parametrize("position", POSITIONS)
-async def test_a_cursor_that_no_page_gave_is_422(agent: httpx.AsyncClient, position: str) -> None:
+NAMES = ['["0001-01-01T00:00:00+14:00", "a"]', '["9999-12-31T23:59:59-14:00", "a"]']
+"""Positions that a page of entities could have given: two texts."""
+
+
+async def test_a_cursor_that_no_page_gave_is_422(agent: httpx.AsyncClient) -> None:
     taken = await agent.post(f"{USER}/messages", json={"session_id": "s", "messages": [
         {"role": "user", "content": "hi"}], "extract": False})  # fmt: skip
     assert taken.status_code == 202
-    cursor = base64.urlsafe_b64encode(position.encode()).decode()
+    accepted = []
     for path in ("/memories", "/sessions", "/sessions/s/messages", "/entities"):
-        answer = await agent.get(USER + path, params={"cursor": cursor})
-        is_of_entities = path == "/entities" and position in ('["0001-01-01T00:00:00+14:00", "a"]',
-                                                              '["9999-12-31T23:59:59-14:00", "a"]')  # fmt: skip
-        assert answer.status_code == (200 if is_of_entities else 422), (path, answer.text)
+        for position in POSITIONS:
+            cursor = base64.urlsafe_b64encode(position.encode()).decode()
+            answer = await agent.get(USER + path, params={"cursor": cursor})
+            if answer.status_code != 422:
+                accepted.append((path, position, answer.status_code))
+    assert accepted == [("/entities", position, 200) for position in NAMES]
 
 
 @pytest.mark.parametrize(
@@ -80,45 +85,46 @@ async def test_a_user_id_that_grows_when_it_is_normalised_is_422(agent: httpx.As
 MEM0 = '{"results": [{"id": "1", "memory": "likes tea", "metadata": %s}]}'
 
 
-@pytest.mark.parametrize("content_type", ["application/json", "text/plain", "application/yaml"])
-@pytest.mark.parametrize(
-    "document",
-    [
-        MEM0 % "NaN",
-        MEM0 % '{"a": NaN}',
-        MEM0 % '{"a": -Infinity}',
-        MEM0 % '{"a": 1e999}',
-        MEM0 % f'{{"a": {10**30}}}',
-        MEM0 % f'{{"a": 1{"0" * 5000}}}',
-        MEM0 % '{"a": "\\ud800"}',
-        MEM0 % '{"\\udfff": 1}',
-        '[{"role": "user", "content": "\\ud800"}]',
-        '[{"role": "user", "content": "a", "created_at": 1e300}]',
-        '[{"role": "user", "content": "a", "created_at": NaN}]',
-        '[{"role": "user", "content": "a", "timestamp": "0001-01-01T00:00:00+14:00"}]',
-        "results: !!set {a, b}",
-        "results: !!bool maybe",
-        "results: !!int ''",
-        "results: !!float ''",
-        "results: !!int '_'",
-        "results: [{id: a, memory: b, metadata: {c: .nan}}]",
-        "results: [{id: a, memory: b, metadata: {c: .inf}}]",
-        "results: [{id: a, memory: b, metadata: {c: 0x%s}}]" % ("f" * 40),
-        "results: [{id: a, memory: b, metadata: {? [x] : y}}]",
-        "results: !!omap [a: 1]",
-        "results: !!pairs [a: 1]",
-        "results: !!binary aGk=",
-        "results: 0001-01-01T00:00:00+14:00",
-        'results: "\\ud800"',
-        "\ud800",
-    ],
-)
-async def test_a_document_that_cannot_be_stored_is_422(
-    agent: httpx.AsyncClient, document: str, content_type: str
-) -> None:
-    body = document.encode("utf-8", "surrogatepass")
-    answer = await agent.post(f"{USER}/import", content=body, headers={"content-type": content_type})
-    assert answer.status_code == 422, answer.text
+UNSTORABLE_DOCUMENTS = [
+    MEM0 % "NaN",
+    MEM0 % '{"a": NaN}',
+    MEM0 % '{"a": -Infinity}',
+    MEM0 % '{"a": 1e999}',
+    MEM0 % f'{{"a": {10**30}}}',
+    MEM0 % f'{{"a": 1{"0" * 5000}}}',
+    MEM0 % '{"a": "\\ud800"}',
+    MEM0 % '{"\\udfff": 1}',
+    '[{"role": "user", "content": "\\ud800"}]',
+    '[{"role": "user", "content": "a", "created_at": 1e300}]',
+    '[{"role": "user", "content": "a", "created_at": NaN}]',
+    '[{"role": "user", "content": "a", "timestamp": "0001-01-01T00:00:00+14:00"}]',
+    "results: !!set {a, b}",
+    "results: !!bool maybe",
+    "results: !!int ''",
+    "results: !!float ''",
+    "results: !!int '_'",
+    "results: [{id: a, memory: b, metadata: {c: .nan}}]",
+    "results: [{id: a, memory: b, metadata: {c: .inf}}]",
+    "results: [{id: a, memory: b, metadata: {c: 0x%s}}]" % ("f" * 40),
+    "results: [{id: a, memory: b, metadata: {? [x] : y}}]",
+    "results: !!omap [a: 1]",
+    "results: !!pairs [a: 1]",
+    "results: !!binary aGk=",
+    "results: 0001-01-01T00:00:00+14:00",
+    'results: "\\ud800"',
+    "\ud800",
+]
+
+
+async def test_a_document_that_cannot_be_stored_is_422(agent: httpx.AsyncClient) -> None:
+    accepted = []
+    for document in UNSTORABLE_DOCUMENTS:
+        body = document.encode("utf-8", "surrogatepass")
+        for content_type in ("application/json", "text/plain", "application/yaml"):
+            answer = await agent.post(f"{USER}/import", content=body, headers={"content-type": content_type})
+            if answer.status_code != 422:
+                accepted.append((document, content_type, answer.text))
+    assert accepted == []
     assert (await agent.get(f"{USER}/memories")).json()["items"] == []
 
 

@@ -41,30 +41,28 @@ async def filled(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
         await agent.post(f"/v1/users/{name}/memories", json={"memories": [{"content": "likes tea"}]})
 
 
+LISTS = [
+    f"{USER}/memories",
+    f"{USER}/memories?sort=importance",
+    f"{USER}/entities",
+    f"{USER}/sessions",
+    f"{USER}/sessions/s0/messages",
+    f"{USER}/changes",
+    f"{RUNS}?user_id=mara",
+    RUNS,
+    "/v1/users",
+]
+
+
 @pytest.mark.usefixtures("filled")
-@pytest.mark.parametrize(
-    "path",
-    [
-        f"{USER}/memories",
-        f"{USER}/memories?sort=importance",
-        f"{USER}/entities",
-        f"{USER}/sessions",
-        f"{USER}/sessions/s0/messages",
-        f"{USER}/changes",
-        f"{RUNS}?user_id=mara",
-        RUNS,
-        "/v1/users",
-    ],
-)
-async def test_a_list_whose_length_is_a_multiple_of_the_limit_ends_with_its_last_item(
-    admin: httpx.AsyncClient, path: str
-) -> None:
-    path, _, query = path.partition("?")
-    given = dict([query.split("=")]) if query else {}
-    [everything] = await read_pages(admin, path, **given, limit=200)
-    assert len(everything) >= 4
-    for limit in (1, 2, 3, len(everything)):
-        pages = await read_pages(admin, path, **given, limit=limit)
-        assert [item for page in pages for item in page] == everything
-        assert [] not in pages
-        assert len(pages) == -(-len(everything) // limit)
+async def test_a_list_whose_length_is_a_multiple_of_the_limit_ends_with_its_last_item(admin: httpx.AsyncClient) -> None:
+    for listed in LISTS:
+        path, _, query = listed.partition("?")
+        given = dict([query.split("=")]) if query else {}
+        [everything] = await read_pages(admin, path, **given, limit=200)
+        assert len(everything) >= 4, listed
+        for limit in (1, 2, 3, len(everything)):
+            pages = await read_pages(admin, path, **given, limit=limit)
+            assert [item for page in pages for item in page] == everything, (listed, limit)
+            assert [] not in pages, (listed, limit)
+            assert len(pages) == -(-len(everything) // limit), (listed, limit)

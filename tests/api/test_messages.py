@@ -111,6 +111,25 @@ async def test_inaccessible_job_gets_the_same_404_as_an_unknown_job(agent: httpx
             assert theirs.content == unknown.content
 
 
+async def test_jobs_are_listed_of_a_user_or_for_admins_of_the_tenant(agent: httpx.AsyncClient, caller: Caller) -> None:
+    jobs = [(await agent.post(MESSAGES, json={"messages": TURNS, "session_id": f"s{n}"})).json() for n in range(3)]
+    ids = [job["job_id"] for job in reversed(jobs)]
+    mine = await caller("analyst", users=["mara"])
+    first = (await mine.get("/v1/jobs", params={"user_id": "mara", "limit": 2})).json()
+    rest = (await mine.get("/v1/jobs", params={"user_id": "mara", "cursor": first["next_cursor"]})).json()
+    listed = [job["id"] for job in first["items"] + rest["items"]]
+    assert [job_id for job_id in listed if job_id in ids] == ids
+    assert len(set(listed)) == len(listed)
+    assert (await mine.get("/v1/jobs", params={"user_id": "omar"})).status_code == 403
+    assert (await mine.get("/v1/jobs")).status_code == 403
+    assert (await mine.get("/v1/jobs", params={"space": "of-others"})).status_code == 404
+    admin = await caller("admin")
+    assert set(ids) <= {job["id"] for job in (await admin.get("/v1/jobs", params={"limit": 200})).json()["items"]}
+    assert (await admin.get("/v1/jobs", params={"status": "failed", "user_id": "mara"})).json()["items"] == []
+    stranger = await caller("admin", of="t" + uuid.uuid4().hex[:12])
+    assert (await stranger.get("/v1/jobs")).json()["items"] == []
+
+
 async def test_only_a_failed_job_is_retried(agent: httpx.AsyncClient) -> None:
     job = (await agent.post(MESSAGES, json={"messages": TURNS, "wait": True})).json()
     assert (await agent.post(f"/v1/jobs/{job['id']}/retry")).status_code == 409

@@ -14,6 +14,7 @@ import pytest
 from fastapi import FastAPI
 from graphmem_api.app import create_app
 from graphmem_api.request_body import parse_json
+from graphmem_api.route_classes import AuthenticatedRoute
 
 from graphmem.app.bootstrap import Services
 from graphmem.runtime.errors import InvalidInput
@@ -262,12 +263,10 @@ def test_json_numbers_keep_their_value() -> None:
 @pytest.mark.parametrize(
     ("method", "path", "sent", "loc", "says"),
     [
-        ("POST", "/search", {"query": "home", "top_k": 3}, ["body", "top_k"], "did you mean limit?"),
-        ("POST", "/search", {"text": "home"}, ["body", "text"], "did you mean query?"),
-        ("POST", "/memories", {"memories": [{"text": "x"}]}, ["body", "memories", 0, "text"], "did you mean content?"),
-        ("POST", "/memories", {"content": "x"}, ["body", "content"], "is not a field here: give memories.content"),
+        ("POST", "/search", {"query": "home", "limits": 3}, ["body", "limits"], "did you mean limit?"),
+        ("POST", "/memories", {"memories": [{"contend": "x"}]}, ["body", "memories", 0, "contend"], "mean content?"),
+        ("POST", "/memories", {"content": "x"}, ["body", "content"], "is not a field: the fields are memories"),
         ("POST", "/memories", {"memories": [{"content": "x", "validAt": 1}]}, None, "did you mean valid_at?"),
-        ("POST", "/context", {"question": "x", "max_tokens": 3}, ["body", "max_tokens"], "did you mean token_budget?"),
         ("GET", "/memories", {"min_importanc": "1"}, ["query", "min_importanc"], "did you mean min_importance?"),
     ],
 )
@@ -279,3 +278,21 @@ async def test_unknown_field_names_the_one_that_was_meant(
     assert answer.status_code == 422
     [error] = [error for error in answer.json()["errors"] if says in error["msg"]]
     assert loc in (None, error["loc"])
+
+
+async def test_many_errors_are_reported_in_part(agent: httpx.AsyncClient) -> None:
+    answer = await agent.post("/v1/users/mara/memories", json={"memories": [{} for _ in range(500)]})
+    assert answer.status_code == 422
+    assert len(answer.json()["errors"]) == 20
+    assert "The first 20 of 500 errors are listed." in answer.json()["detail"]
+
+
+async def test_a_body_of_many_fields_is_refused_before_they_are_looked_at(
+    agent: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AuthenticatedRoute, "max_fields", 1_000)
+    memory: dict[str, object] = {"content": "x", **{f"field{number}": 1 for number in range(2_000)}}
+    for memories in ([memory], [{"content": "x: y", "metadata": {"a": number}} for number in range(400)]):
+        answer = await agent.post("/v1/users/mara/memories", json={"memories": memories})
+        assert answer.status_code == 422
+        assert answer.json()["errors"] == [{"loc": ["body"], "msg": "has too many fields"}]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 
 import httpx
 import pytest
+from graphmem_api.admission import Admission
 from graphmem_api.app import create_app
 from pydantic import ValidationError
 
 from graphmem.app.bootstrap import Services
+from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.api.conftest import serve_app
@@ -34,10 +37,28 @@ async def test_request_over_the_rate_limit_gets_429_with_retry_after(
     assert calm.status_code == 200
 
 
+async def test_a_key_that_sends_too_much_leaves_room_for_others(services: Services) -> None:
+    admission = Admission(8, services.waiting)
+    with ExitStack() as sent:
+        for _ in range(6):
+            sent.enter_context(admission.accepted("loud"))
+            sent.enter_context(admission.worked_on())
+        with pytest.raises(Unavailable, match="This key"):
+            sent.enter_context(admission.accepted("loud"))
+        with admission.accepted("calm"), admission.worked_on():
+            sent.enter_context(admission.worked_on())
+            with pytest.raises(Unavailable, match="The server"):
+                sent.enter_context(admission.worked_on())
+    with admission.accepted("loud"), admission.worked_on():
+        pass
+
+
 async def test_requests_beyond_those_in_progress_get_503_and_probes_are_answered(
     services: Services, settings: Settings, tenant: str
 ) -> None:
-    key = (await services.keys.create(tenant, ApiKeyIn(name="agent", role=KeyRole.AGENT))).key
+    key, other = [
+        (await services.keys.create(tenant, ApiKeyIn(name=name, role=KeyRole.AGENT))).key for name in ("agent", "other")
+    ]
     arrived, finish = asyncio.Event(), asyncio.Event()
 
     async def held_body() -> AsyncIterator[bytes]:
@@ -55,11 +76,13 @@ async def test_requests_beyond_those_in_progress_get_503_and_probes_are_answered
             while (refused := await client.get(memories)).status_code == 200:  # noqa: ASYNC110 - no event tells
                 await asyncio.sleep(0.01)
         healthy = await client.get("/healthz")
+        others = await client.get(memories, headers=_bearer(other))
         finish.set()
         saved = await held
         after = await client.get(memories)
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
     assert refused.json()["title"] == "Unavailable"
+    assert others.status_code == 200, "a key whose body is on its way keeps nobody else out"
     assert (healthy.status_code, saved.status_code, after.status_code) == (200, 200, 200)
 
 

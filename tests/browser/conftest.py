@@ -71,7 +71,7 @@ class Service:
 @pytest.fixture(scope="package")
 def service(database: Settings, graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The application, served by uvicorn in a thread, because the browser's driver blocks."""
-    own = {"data_dir": tmp_path_factory.mktemp("browser"), "api_key": SecretStr("first-" + uuid.uuid4().hex)}
+    own = {"data_dir": tmp_path_factory.mktemp("browser"), "admin_key": SecretStr("first-" + uuid.uuid4().hex)}
     settings = database.model_copy(update=own)
     ready: Future[Service] = Future()
     stop: list[Callable[[], object]] = []

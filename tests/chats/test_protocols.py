@@ -200,15 +200,45 @@ def test_a_stream_says_the_same_however_it_is_cut(
     assert streamed == ChatAnswer("Rain in Lund, så är det.", whole["id"], is_complete=True)
 
 
-def test_an_answer_that_breaks_off_or_is_no_json_is_none() -> None:
+def test_a_stream_is_an_answer_as_far_as_it_was_read_unless_it_broke_or_failed() -> None:
     _, chunks = make_completion(1, {}, Answer("Rain in Lund."))
+    read = [f"data: {json.dumps(data)}\n\n".encode() for _, data in [*chunks][:3]]
     reader = AnswerReader(CHAT, "text/event-stream")
-    for _, data in [*chunks][:3]:
-        reader.feed(f"data: {json.dumps(data)}\n\n".encode())
+    for data in read:
+        reader.feed(data)
+    answer = reader.finish()
+    assert answer is not None
+    assert answer.text.strip() == "Rain in"
+    assert reader.finish(is_broken=True) is None
+    reader.feed(b'data: {"error": {"message": "overloaded"}}\n\n')
     assert reader.finish() is None
+
+
+def test_an_answer_that_is_no_json_is_none() -> None:
     reader = AnswerReader(CHAT, "application/json")
     reader.feed(b"<html>")
     assert reader.finish() is None
+
+
+THINKING = {
+    "<think>They own an elephant.</think>\n\nFine.": "Fine.",
+    "<thinking>\nHm.\n</thinking>Fine. <reasoning>Really?</reasoning>": "Fine.",
+    "The prompt opened the tag.</think> Fine.": "Fine.",
+    "<think>It was cut off in the middle": "",
+    "Use `a < b` and </b>": "Use `a < b` and </b>",
+}
+
+
+def test_thoughts_of_a_model_are_no_part_of_its_answer() -> None:
+    for text, said in THINKING.items():
+        reader = AnswerReader(CHAT, "application/json")
+        reader.feed(json.dumps({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}).encode())
+        answer = reader.finish()
+        assert answer is not None
+        assert answer.text == said, text
+        history = [{"role": "user", "content": text}, {"role": "assistant", "content": text}]
+        request = CHAT.read_request({"messages": [*history, {"role": "user", "content": "Go on."}]})
+        assert [turn.text for turn in request.turns] == [turn for turn in (text.strip(), said, "Go on.") if turn], text
 
 
 def test_what_is_sent_again_has_the_same_ids_and_another_answer_another_one() -> None:

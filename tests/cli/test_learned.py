@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
-from datetime import UTC, datetime
 
 import pytest
-from rich.console import Console
 
 from graphmem.app.bootstrap import Services
-from graphmem.cli import render
-from graphmem.consolidation.models import UserContradiction
-from graphmem.context.models import BehaviorPattern, LearnedPreference, PreferenceSource, PreferenceType
-from graphmem.conversations.session import MessagesIn, SessionArchive
+from graphmem.conversations.session import MessagesIn
 from graphmem.memories.listing import ListFilters
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.profiles import PatternType
 from tests.cli.conftest import Cli
 from tests.model_server import ModelServer
 
@@ -40,19 +33,6 @@ async def test_a_context_item_is_added_listed_and_deleted(cli: Cli, user: str) -
     assert (await cli("contexts", "list", "--user", user, "--json")).json == {"items": []}
 
 
-async def test_what_was_learned_and_archived_is_listed(cli: Cli, memory: Services, user: str) -> None:
-    turns = {"session_id": "s", "messages": [{"role": "user", "content": "Hello"}], "extract": False}
-    await memory.messages.add(Owner("default", user), MessagesIn.model_validate(turns))
-    for command, empty in (
-        (("preferences",), "No learned preferences."),
-        (("patterns",), "No behavioural patterns."),
-        (("contradictions",), "No contradictions were reported."),
-        (("archives", "s"), "No messages of this session are archived."),
-    ):
-        shown = await cli(*command, "--user", user)
-        assert (shown.code, shown.out.strip()) == (0, empty), shown.err
-
-
 @pytest.mark.req("QUINN-07")
 async def test_a_session_is_summarized_and_remembered(
     cli_with_models: Cli, models: ModelServer, memory: Services, user: str
@@ -74,34 +54,6 @@ async def test_a_session_is_summarized_and_remembered(
     page = await memory.memories.page(owner, ListFilters())
     assert {"Mara chose a boat.", "Mara has decided on a Folkboat."} <= {item.content for item in page.items}
     assert "Mara chose a boat." in (await cli_with_models("sessions", "--user", user)).out
-
-
-def test_what_was_learned_is_shown_as_tables() -> None:
-    at = datetime(2026, 6, 1, tzinfo=UTC)
-    preference = LearnedPreference(
-        id="p", user_id="mara", preference_type=PreferenceType.VISUALIZATION, preference_key="visualization",
-        preference_value={"format": "chart"}, confidence_score=0.7, frequency=2, learned_from=PreferenceSource(),
-        last_observed=at, created_at=at, updated_at=at,
-    )  # fmt: skip
-    pattern = BehaviorPattern(
-        id="b", user_id="mara", pattern_type=PatternType.SPENDING_CONCERN, pattern_description="Asks about food",
-        pattern_data={}, confidence_score=0.3, occurrence_count=3, first_detected=at, last_detected=at, is_active=True,
-    )  # fmt: skip
-    contradiction = UserContradiction(memory_ids=["m1", "m2"], reason="two birthdays", run_id="run-1", reported_at=at)
-    archive = SessionArchive(
-        session_id="s", summary="They spoke of maps.", message_count=12, started_at=at, ended_at=at, archived_at=at
-    )
-    console = Console(record=True, width=160, file=io.StringIO())
-    for table in (
-        render.preferences([preference]),
-        render.patterns([pattern]),
-        render.contradictions([contradiction]),
-        render.archives([archive]),
-    ):
-        console.print(table)
-    text = console.export_text()
-    for shown in ('{"format": "chart"}', "Asks about food", "m1, m2", "two birthdays", "They spoke of maps.", "12"):
-        assert shown in text
 
 
 async def test_a_question_is_answered_with_what_the_answer_rests_on(

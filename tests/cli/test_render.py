@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import product
 
 import pytest
 from rich.cells import cell_len, split_graphemes
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
 
 from graphmem.changes.models import ChangeKind, MemoryChange, Webhook, WebhookStatus
-from graphmem.cli import render, render_admin
+from graphmem.cli import views
 from graphmem.cli.tables import add_row, make_table
-from graphmem.consolidation.models import ConsolidationRun, RunStatus, RunTrigger
-from graphmem.context.models import ContextItem
-from graphmem.conversations.session import Session, SessionKind
+from graphmem.consolidation.models import ConsolidationRun, RunStatus, RunTrigger, UserContradiction
+from graphmem.context.models import BehaviorPattern, ContextItem, LearnedPreference, PreferenceSource, PreferenceType
+from graphmem.conversations.session import Session, SessionArchive, SessionKind
 from graphmem.ingestion.quarantined_statement import QuarantinedMemory, QuarantinedStatement
 from graphmem.memories.entity import Entity, EntityRef
 from graphmem.memories.entity_profile import EntityProfile, ProfileSentence
@@ -26,10 +26,12 @@ from graphmem.memories.memory import (
     Scope,
 )
 from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.paging import Page
 from graphmem.runtime.short_ids import complete_id, shorten_id
 from graphmem.search.models import ChannelRank, EntityMemories, Explanation, LookupResponse, SearchHit
 from graphmem.tenants.access import ApiKey, KeyRole
 from graphmem.tenants.owners import UserSummary
+from graphmem.tenants.profiles import PatternType
 
 AT = datetime(2025, 5, 1, 14, 30, tzinfo=UTC)
 ID = "8fe5657e-dd77-49bf-9c9a-d99fd1a8ad15"
@@ -119,23 +121,23 @@ def make_quarantined(text: str) -> QuarantinedStatement:
 
 USER = UserSummary(user_id=LONG_NAME, created_at=AT, last_write_at=AT, memory_count=10, session_count=2)
 TABLES = {
-    "memories": render.memories([make_version(text) for text in TEXTS]),
-    "memory": render.memory(make_version(TEXTS[3])),
-    "history": render.history([make_version(text) for text in TEXTS]),
-    "search": render.search_hits([make_hit(text) for text in TEXTS]),
-    "changes": render.memory_changes([make_change(text) for text in TEXTS]),
-    "sessions": render.sessions([make_session(text) for text in TEXTS]),
-    "users": render.users([USER]),
-    "runs": render_admin.runs([make_run(text) for text in TEXTS]),
-    "quarantine": render_admin.quarantine([make_quarantined(text) for text in TEXTS]),
-    "webhooks": render_admin.webhooks([make_webhook(text) for text in TEXTS]),
-    "keys": render_admin.keys([make_key(text) for text in TEXTS]),
-    "contexts": render.context_items([make_context(text) for text in TEXTS]),
+    "memories": views.MEMORIES.table([make_version(text) for text in TEXTS]),
+    "memory": views.memory_details(make_version(TEXTS[3]))[0],
+    "history": views.VERSIONS.table([make_version(text) for text in TEXTS]),
+    "search": views.HITS.table([make_hit(text) for text in TEXTS]),
+    "changes": views.CHANGES.table([make_change(text) for text in TEXTS]),
+    "sessions": views.SESSIONS.table([make_session(text) for text in TEXTS]),
+    "users": views.USERS.table([USER]),
+    "runs": views.RUNS.table([make_run(text) for text in TEXTS]),
+    "quarantine": views.QUARANTINE.table([make_quarantined(text) for text in TEXTS]),
+    "webhooks": views.WEBHOOKS.table([make_webhook(text) for text in TEXTS]),
+    "keys": views.KEYS.table([make_key(text) for text in TEXTS]),
+    "contexts": views.CONTEXT_ITEMS.table([make_context(text) for text in TEXTS]),
 }
 WITHOUT_ID = {"users"}
 
 
-def print_lines(table: render.Renderable, width: int) -> list[str]:
+def print_lines(table: RenderableType, width: int) -> list[str]:
     console = Console(width=width)
     with console.capture() as captured:
         console.print(table, crop=False)
@@ -152,28 +154,42 @@ def cells_between(line: str, start: int, end: int) -> str:
     return found
 
 
-@pytest.mark.parametrize("width", [80, 120])
-@pytest.mark.parametrize("name", TABLES)
-def test_a_table_fits_the_terminal_and_shows_whole_ids(width: int, name: str) -> None:
-    table = TABLES[name]
-    assert isinstance(table, Table)
-    lines = print_lines(table, width)
-    assert max(map(cell_len, lines)) <= width
-    shown = {word.strip("()") for line in lines for word in line.split()}
-    assert name in WITHOUT_ID or {ID, shorten_id(ID), shorten_id(OTHER_ID)} & shown
+def test_a_table_fits_the_terminal_and_shows_whole_ids() -> None:
+    for name, width in product(TABLES, (80, 120)):
+        lines = print_lines(TABLES[name], width)
+        assert max(map(cell_len, lines)) <= width, name
+        shown = {word.strip("()") for line in lines for word in line.split()}
+        assert name in WITHOUT_ID or {ID, shorten_id(ID), shorten_id(OTHER_ID)} & shown, name
 
 
-@pytest.mark.parametrize("width", [80, 120])
-@pytest.mark.parametrize("text", TEXTS)
-def test_nothing_of_a_text_is_left_out(width: int, text: str) -> None:
-    for table in (render.memories([make_version(text)]), render.memory_changes([make_change(text)])):
-        assert isinstance(table, Table)
+def test_nothing_of_a_text_is_left_out() -> None:
+    for text, width, columns in product(TEXTS, (80, 120), (views.MEMORIES, views.CHANGES)):
+        table = columns.table([make_version(text) if columns is views.MEMORIES else make_change(text)])
         place = [str(column.header) for column in table.columns].index("statement")
         head, _, *lines = print_lines(table, width)
         start = head.index("statement")
         end = head.index(str(table.columns[place + 1].header))
         column = "".join(cells_between(line, start, end) for line in lines)
         assert "".join(column.split()) == "".join(text.split())
+
+
+def test_a_column_that_is_optional_is_left_out_where_nothing_is_in_it() -> None:
+    plain = make_hit("Elin lives in Malmö").model_copy(update={"explain": None})
+    assert "space" not in print_lines(views.HITS.table([plain]), 120)[0]
+    shared = make_hit("Elin lives in Malmö")
+    assert "meaning #12" in print_lines(views.HITS.table([plain, shared]), 240)[-1]
+
+
+def test_a_page_says_how_to_go_on_and_an_empty_one_that_there_is_nothing() -> None:
+    assert views.USERS(Page[UserSummary](items=[], next_cursor=None)) == ["There are no such users."]
+    [_, following] = views.USERS(Page[UserSummary](items=[USER], next_cursor="c2"))
+    assert following == "There is more: --cursor c2"
+
+
+def test_a_version_that_ended_is_shown_as_ended_only() -> None:
+    first = make_version("Elin lives in Malmö").model_copy(update={"status": MemoryStatus.ACTIVE})
+    shown = print_lines(views.VERSIONS.table([first]), 160)[-1]
+    assert ("active" in shown, f"superseded (by {shorten_id(OTHER_ID)})" in shown) == (False, True)
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -212,6 +228,35 @@ def test_a_lookup_shows_the_profile_above_the_memories() -> None:
     )
     found = EntityMemories(entity=entity, profile=profile, memories=[make_version("Elin lives in Malmö")])
     console = Console(width=80, record=True)
-    console.print(*render.lookup_response(LookupResponse(entities=[found], cache="miss", took_ms=1.0)))
+    console.print(*views.lookup_response(LookupResponse(entities=[found], cache="miss", took_ms=1.0)))
     shown = console.export_text()
     assert shown.index("Elin is an astronomer.") < shown.index("Elin lives in Malmö")
+
+
+def test_what_was_learned_is_shown_as_tables() -> None:
+    at = AT
+    preference = LearnedPreference(
+        id="p", user_id="mara", preference_type=PreferenceType.VISUALIZATION, preference_key="visualization",
+        preference_value={"format": "chart"}, confidence_score=0.7, frequency=2, learned_from=PreferenceSource(),
+        last_observed=at, created_at=at, updated_at=at,
+    )  # fmt: skip
+    pattern = BehaviorPattern(
+        id="b", user_id="mara", pattern_type=PatternType.SPENDING_CONCERN, pattern_description="Asks about food",
+        pattern_data={}, confidence_score=0.3, occurrence_count=3, first_detected=at, last_detected=at, is_active=True,
+    )  # fmt: skip
+    contradiction = UserContradiction(memory_ids=["m1", "m2"], reason="two birthdays", run_id="run-1", reported_at=at)
+    archive = SessionArchive(
+        session_id="s", summary="They spoke of maps.", message_count=12, started_at=at, ended_at=at, archived_at=at
+    )
+    text = "\n".join(
+        line
+        for columns, model in (
+            (views.PREFERENCES, preference),
+            (views.PATTERNS, pattern),
+            (views.CONTRADICTIONS, contradiction),
+            (views.ARCHIVES, archive),
+        )
+        for line in print_lines(columns.table([model]), 160)
+    )
+    for shown in ('{"format": "chart"}', "Asks about food", "m1, m2", "two birthdays", "They spoke of maps.", "12"):
+        assert shown in text

@@ -39,7 +39,7 @@ async def _serving(process: Process) -> AsyncIterator[tuple[str, httpx.AsyncClie
 
 
 async def test_worker_serves_only_health_and_metrics(cli_with_models: Cli) -> None:
-    worker = await cli_with_models.start("worker", "--port", "0", GRAPHMEM_API_KEY="the-first-key-of-this-worker")
+    worker = await cli_with_models.start("worker", "--port", "0", GRAPHMEM_ADMIN_KEY="the-first-key-of-this-worker")
     async with _serving(worker) as (ready, client):
         address = ready.removesuffix("/readyz")
         assert (await client.get(ready)).json()["status"] == "ready"
@@ -66,7 +66,7 @@ async def test_open_without_a_server_says_how_to_start_one(cli: Cli) -> None:
 async def test_serve_ends_soon_after_sigterm_while_the_database_does_not_answer(cli_with_models: Cli) -> None:
     key = "the-first-key-of-this-server"
     async with proxy_before(cli_with_models.environment["GRAPHMEM_NEO4J_URI"]) as (proxy, uri):
-        server = await cli_with_models.start("serve", "--port", "0", GRAPHMEM_NEO4J_URI=uri, GRAPHMEM_API_KEY=key)
+        server = await cli_with_models.start("serve", "--port", "0", GRAPHMEM_NEO4J_URI=uri, GRAPHMEM_ADMIN_KEY=key)
         async with _serving(server) as (address, client):
             memories, bearer = f"{address}/v1/users/mara/memories", {"Authorization": f"Bearer {key}"}
             assert (await client.get(memories, headers=bearer)).status_code == 200

@@ -63,7 +63,7 @@ async def test_no_read_of_one_server_misses_what_the_other_has_acknowledged(cli_
     async with AsyncExitStack() as stack:
         servers = [
             await cli_with_models.start(
-                "serve", "--port", "0", "--no-worker", GRAPHMEM_API_KEY=KEY, GRAPHMEM_DATA_DIR=f"data-{number}"
+                "serve", "--port", "0", "--no-worker", GRAPHMEM_ADMIN_KEY=KEY, GRAPHMEM_DATA_DIR=f"data-{number}"
             )
             for number in range(2)
         ]

@@ -137,6 +137,7 @@ async def test_a_conversation_is_stored_read_rated_and_closed(agent: AsyncClient
     assert isinstance(accepted, MessagesAccepted)
     assert accepted.job_id
     assert (await agent.job(accepted.job_id)).kind == "extraction"
+    assert accepted.job_id in [job.id for job in (await agent.jobs("mara")).items]
     again = await agent.add_messages("mara", [{"role": "user", "content": "I sleep well there."}], wait=True)
     assert isinstance(again, Job)
     assert again.status is JobStatus.SKIPPED

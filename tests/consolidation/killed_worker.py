@@ -18,9 +18,9 @@ from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.consolidation_job import ConsolidationJob
 from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.guards import LossLimits
-from graphmem.consolidation.jobs import CONSOLIDATION_JOB
 from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore
+from graphmem.consolidation.service import CONSOLIDATION_JOB
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner
 from graphmem.memories.entity_store import EntityStore

@@ -10,10 +10,8 @@ RIGHT: list[tuple[list[str], str]] = [
     (["Mara is a non-swimmer.", "Mara cannot swim."], "Mara cannot swim."),
     (["The user keeps bees.", "Mara keeps bees on the roof."], "Mara keeps bees on the roof."),
     (["Mara owns a red canoe.", "Mara's canoe is red and five metres long."], "Mara owns a red canoe of 5 metres."),
-    (["Mara's exam is on 2026-05-04.", "Mara's exam is on May 4th, 2026."], "Mara's exam is on 4 May 2026."),
     (["Mara teaches at Fairhill.", "Mara teaches Latin."], "Mara teaches Latin at Fairhill."),
     (["Mara's cellar has no window.", "Mara's cellar is dry."], "Mara's cellar is dry and without a window."),
-    (["Mara meets Priscilla at 5 pm.", "Mara sees Priscilla at 17:00."], "Mara meets Priscilla at 17:00."),
     (["Mara rows not only in summer.", "Mara rows all year."], "Mara rows all year, in summer too."),
     # German
     (["Der Nutzer isst keinen Käse.", "Mara isst niemals Käse."], "Mara isst niemals Käse."),
@@ -23,7 +21,6 @@ RIGHT: list[tuple[list[str], str]] = [
     (["Laktose verträgt Mara nicht.", "Mara verträgt keine Laktose."], "Mara verträgt keine Laktose."),
     (["Mara spielt sonntags Orgel.", "Mara spielt Orgel in Prüm."], "Mara spielt sonntags in Prüm Orgel."),
     (["Mara ist Schreinerin.", "Mara hat eine Schreinerei."], "Mara ist Schreinerin und hat eine Schreinerei."),
-    (["Maras Prüfung ist am 04.05.2026.", "Maras Prüfung ist am 4. Mai."], "Maras Prüfung ist am 4. Mai 2026."),
     # French
     (["L'utilisatrice ne boit pas de lait.", "Mara ne boit jamais de lait."], "Mara ne boit jamais de lait."),
     (["Mara a douze oies.", "Les 12 oies de Mara sont à Loches."], "Mara a 12 oies à Loches."),
@@ -72,12 +69,7 @@ RIGHT: list[tuple[list[str], str]] = [
     (["Mara does not smoke.", "真弓はたばこを吸わない。"], "Mara does not smoke."),
 ]
 
-RESTATED = [
-    ("five metres", "5 metres"),
-    ("2026-05-04", "4 May 2026"),
-    ("5 pm", "17:00"),
-    ("04.05.2026", "4. Mai 2026"),
-]
+RESTATED = [("five metres", "5 metres")]
 """What the right merges above write in another form, as a verification quotes it in parts of their own."""
 
 WRONG: list[tuple[list[str], str]] = [
@@ -120,4 +112,47 @@ WRONG: list[tuple[list[str], str]] = [
     (["真弓は古い木造船を修理している。", "真弓は北海岸を帆走する。"], "真弓は忙しい。"),
     # Two people
     (["Priscilla likes figs.", "Mara likes plums."], "Priscilla and Mara like figs and plums."),
+    # Numbers and dates in another form
+    (["Mara's exam is on 2026-05-04.", "Mara's exam is on May 4th, 2026."], "Mara's exam is on 4 May 2026."),
+    (["Mara meets Priscilla at 5 pm.", "Mara sees Priscilla at 17:00."], "Mara meets Priscilla at 17:00."),
+    (["Maras Prüfung ist am 04.05.2026.", "Maras Prüfung ist am 4. Mai."], "Maras Prüfung ist am 4. Mai 2026."),
 ]
+
+LITERAL: list[tuple[list[str], str]] = [
+    (["Mara keeps bees.", "Mara keeps bees on the roof."], "Mara keeps bees on the roof."),
+    (["Mara keeps bees.", "MARA  keeps Bees!"], "mara keeps bees"),
+    (["Mara teaches Latin.", "Mara rows."], "Mara rows. Mara teaches Latin."),
+    (["Mara has 2 cats.", "Mara has 2 dogs."], "Mara has 2 cats, and Mara has 2 dogs."),
+    (["Mara has 2 cats", "Mara has 2 cats called Tilly and Bo"], "Mara has 2 cats called Tilly and Bo."),
+    (["Мара живёт в Казани.", "Мара живёт в Казани с тётей."], "Мара живёт в Казани с тётей."),
+    (["小梅住在苏州。", "小梅住在苏州的河边。"], "小梅住在苏州的河边。"),
+]
+"""Sources that stand literally in their merge."""
+
+NUMBERS: list[tuple[list[str], str]] = [
+    (["Mara takes 0.125 mg of digoxin.", "Mara takes digoxin."], "Mara takes 125 mg of digoxin."),
+    (["Mara takes 125 mg of digoxin.", "Mara takes digoxin."], "Mara takes 0.125 mg of digoxin."),
+    (["Mara owes 1.250 euros.", "Mara owes money."], "Mara owes 1250 euros."),
+    (["Mara paid 3,141 for it.", "Mara paid."], "Mara paid 3141 for it."),
+    (["The code is 0.050.", "There is a code."], "The code is 50."),
+    (["Mara moved on 2025-03-04.", "Mara moved."], "Mara moved on 2025-04-03."),
+    (["Mara moved on 04/03/2025.", "Mara moved."], "Mara moved on 03/04/2025."),
+    (["Mara a déménagé le 4 mai.", "Mara a déménagé."], "Mara a déménagé le 4 juin."),
+    (["Mara's exam is on 2026-05-04.", "Mara has an exam."], "Mara's exam is on 4 May 2026."),
+    (["Mara meets Eva at 17:00.", "Mara meets Eva."], "Mara meets Eva at 5 pm."),
+    (["Mara lives in flat 12a.", "Mara lives in a flat."], "Mara lives in flat 12b."),
+    (["Mara has 3 hens.", "Mara's hens lay brown eggs."], "Mara has hens, which lay brown eggs."),
+    (["Mara has 3 hens.", "Mara's hens lay brown eggs."], "Mara has 4 hens, which lay brown eggs."),
+    (["Mara has 3 hens.", "Mara has 3 hens."], "Mara has 3 hens, 3 hens and 3 hens."),
+    (["Mara has 2 cats and 2 dogs.", "Mara has a barn."], "Mara has 2 cats, dogs and a barn."),
+    (["Mara has 2 cats.", "Mara has 3 dogs and a barn."], "Mara has 3 cats, 2 dogs and a barn."),
+    (["Mara meets Eva on 4 May.", "Mara sees Eva."], "Mara meets Eva on 5 May."),
+]
+"""Merges with another number or date than their sources, or with the same one in another form."""
+
+NAMES: list[tuple[list[str], str]] = [
+    (["Мара живёт в Казани.", "Мара живёт с тётей."], "Мара живёт с тётей в Самаре."),
+    (["Mara teaches at Fairhill.", "Mara teaches Latin."], "Mara teaches Latin."),
+    (["Mara bor i Lund.", "Mara är 40 år."], "Mara bor i Malmö och är 40 år."),
+]
+"""Merges that lose or invent a name."""

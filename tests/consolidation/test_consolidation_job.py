@@ -9,7 +9,7 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ import pytest
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.consolidation_job import RUN_WITHOUT_MODEL_REASON, ConsolidationJob
 from graphmem.consolidation.discovery import Discovery
-from graphmem.consolidation.jobs import CONSOLIDATION_JOB, NIGHTLY_STAGE_JOB, NightlyStagePayload, Stage
 from graphmem.consolidation.models import (
     ConsolidationRun,
     ProposalVerdict,
@@ -27,7 +26,7 @@ from graphmem.consolidation.models import (
     RunStatus,
     RunTrigger,
 )
-from graphmem.consolidation.service import ConsolidationService
+from graphmem.consolidation.service import CONSOLIDATION_JOB, NIGHT_JOB, ConsolidationService, NightPayload
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.kinds import JobHandler
@@ -46,13 +45,14 @@ from graphmem.tenants.instruction_store import InstructionStore
 from graphmem.tenants.owners import Owner
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_analysis import action
-from tests.consolidation.test_execution import DIET, current, merge
+from tests.consolidation.test_execution import DIET, current, merge, verified
 from tests.consolidation.verifications import carried, checked
 from tests.forks import Fork, start_script
 from tests.model_server import ModelServer
 from tests.models.scripted_server import ScriptedServer, Step, fails, replies
 
 PATIENCE = 60
+STAGES = {"analysis": "5 2 * * *", "execution": "30 2 * * *", "timezone": "UTC"}
 
 
 class RunClient:
@@ -68,14 +68,20 @@ class RunClient:
         assert isinstance(started, ConsolidationRun)
         return started
 
-    async def tick(self, stage: Stage) -> Job:
+    async def begin_night(self) -> Job:
+        """Queue the nightly runs as the schedule does at 02:00, and return the job of the only one."""
         at = self.harness.clock().isoformat()
-        payload = NightlyStagePayload(stage=stage, tenant=self.harness.owner.tenant, scheduled_at=at)
-        job = await self.jobs.wait(await self.jobs.enqueue(NIGHTLY_STAGE_JOB, payload), PATIENCE)
-        assert job.status is JobStatus.SUCCEEDED, job.error
-        for queued in await self.jobs.list(kind=CONSOLIDATION_JOB):
-            await self.jobs.wait(queued.id, PATIENCE)
-        return job
+        payload = NightPayload(tenant=self.harness.owner.tenant, scheduled_at=at, **STAGES)
+        night = await self.jobs.wait(await self.jobs.enqueue(NIGHT_JOB, payload), PATIENCE)
+        assert night.status is JobStatus.SUCCEEDED, night.error
+        job, *_ = await self.jobs.list(kind=CONSOLIDATION_JOB)
+        return await self.jobs.wait(job.id, PATIENCE)
+
+    async def go_on(self, job: Job, minutes: int) -> Job:
+        """Let the time of a job's next stage come."""
+        self.harness.clock.advance(timedelta(minutes=minutes))
+        await self.jobs.retry(job.id)
+        return await self.jobs.wait(job.id, PATIENCE)
 
     async def runs(self) -> list[ConsolidationRun]:
         page = await self.service.page(self.harness.owner.tenant, RunListQuery())
@@ -94,7 +100,7 @@ async def open_run_client(
         )
         handlers: list[JobHandler[Any]] = [
             JobHandler(CONSOLIDATION_JOB, consolidation_job.handle),
-            JobHandler(NIGHTLY_STAGE_JOB, consolidation_job.handle_nightly_stage),
+            JobHandler(NIGHT_JOB, consolidation_job.handle_night),
         ]
         await jobs.start_worker(handlers, WorkerOptions(retry_delays=(0.01,), model_pauses=()))
         service = harness.service(discovery, jobs)
@@ -141,7 +147,7 @@ VERIFIES_DIET = model_verifies(
 async def test_curated_proposals_are_carried_out_by_a_job(run_client: RunClient) -> None:
     memories = await run_client.harness.save("User is vegetarian", "User eats no dairy")
     run = await run_client.start(
-        user_id=run_client.harness.owner.user_id, proposals=[merge(memories, DIET)], actor="key1"
+        user_id=run_client.harness.owner.user_id, proposals=[verified(merge(memories, DIET))], actor="key1"
     )
     assert (run.status, run.trigger, run.actor) == (RunStatus.SUCCEEDED, RunTrigger.CURATED, "key1")
     assert [proposal.verdict for proposal in run.proposals] == [ProposalVerdict.EXECUTED]
@@ -162,7 +168,7 @@ async def test_a_dry_run_shows_the_difference_and_cannot_be_rolled_back(run_clie
     memories = await run_client.harness.save("User is vegetarian", "User eats no dairy")
     before = await run_client.harness.graph_state()
     run = await run_client.start(
-        user_id=run_client.harness.owner.user_id, proposals=[merge(memories, DIET)], dry_run=True
+        user_id=run_client.harness.owner.user_id, proposals=[verified(merge(memories, DIET))], dry_run=True
     )
     assert (run.status, run.dry_run) == (RunStatus.SUCCEEDED, True)
     assert [proposal.verdict for proposal in run.proposals] == [ProposalVerdict.PLANNED]
@@ -175,7 +181,7 @@ async def test_a_dry_run_shows_the_difference_and_cannot_be_rolled_back(run_clie
 async def test_an_aborted_run_says_why_and_changes_nothing(run_client: RunClient) -> None:
     contents = [f"User likes {thing}" for thing in ("tea", "jazz", "maps", "rain", "salt", "clay")]
     memories = await run_client.harness.save(*contents)
-    proposal = merge(memories, "User likes tea, jazz, maps, rain, salt and clay")
+    proposal = verified(merge(memories, "User likes tea, jazz, maps, rain, salt and clay"))
     run = await run_client.start(user_id=run_client.harness.owner.user_id, proposals=[proposal])
     assert run.status is RunStatus.ABORTED
     assert "6 of 6" in (run.reason or "")
@@ -235,49 +241,53 @@ async def test_without_a_model_the_run_says_so(run_client: RunClient) -> None:
 
 
 @pytest.mark.req("UMB-10", "UMB-11", "UMB-12", "QUINN-10")
-async def test_a_nightly_run_discovers_then_analyses_then_executes(
+async def test_a_nightly_run_is_one_job_whose_stages_wait_for_their_times(
     harness: ConsolidationHarness, tmp_path: Path
 ) -> None:
+    harness.clock.now = datetime(2026, 6, 1, 2, tzinfo=UTC)
     memories = await harness.save("User is vegetarian", "User eats no dairy")
     steps = PROPOSES_DIET, VERIFIES_DIET
     async with open_run_client_with_model(harness, tmp_path, *steps) as (run_client, server):
-        await run_client.tick(Stage.DISCOVERY)
+        job = await run_client.begin_night()
         (run,) = await run_client.runs()
-        assert (run.phase, run.trigger, run.candidates, server.requests) == (
-            RunPhase.DISCOVERED,
-            RunTrigger.NIGHTLY,
-            2,
-            [],
-        )
-        await run_client.tick(Stage.ANALYSIS)
+        assert (run.phase, run.trigger, run.candidates) == (RunPhase.DISCOVERED, RunTrigger.NIGHTLY, 2)
+        assert (job.id, job.status, server.requests) == (run.id, JobStatus.QUEUED, [])
+        assert "02:05" in (job.reason or "")
+        job = await run_client.go_on(job, 5)
         (run,) = await run_client.runs()
         assert (run.phase, len(run.proposals), len(server.requests)) == (RunPhase.ANALYSED, 1, 2)
+        assert "02:30" in (job.reason or "")
         assert set(await current(harness)) == {memory.content for memory in memories}
-        await run_client.tick(Stage.EXECUTION)
+        with pytest.raises(Conflict, match="not ended"):
+            await run_client.service.rollback(harness.owner.tenant, run.id)
+        await run_client.begin_night()
+        assert len(await run_client.runs()) == 1, "the run of this night goes on"
+        job = await run_client.go_on(job, 25)
         (run,) = await run_client.runs()
         assert (run.phase, run.status, run.receipt.llm_calls) == (RunPhase.DONE, RunStatus.SUCCEEDED, 2)
+        assert job.status is JobStatus.SUCCEEDED
         assert list(await current(harness)) == [DIET]
-        await run_client.tick(Stage.DISCOVERY)
+        await run_client.begin_night()
         assert len(await run_client.runs()) == 1, "no memory is new"
 
 
-@pytest.mark.req("UMB-10")
-async def test_a_run_left_unfinished_is_finished_by_the_next_schedule(
+async def test_proposals_by_hand_are_verified_by_a_model_like_any_other(
     harness: ConsolidationHarness, tmp_path: Path
 ) -> None:
-    await harness.save("User is vegetarian", "User eats no dairy")
-    async with open_run_client_with_model(harness, tmp_path, PROPOSES_DIET, VERIFIES_DIET) as (run_client, _):
-        await run_client.tick(Stage.DISCOVERY)
-        harness.clock.advance(timedelta(days=2))
-        await harness.save("User likes jazz")
-        for stage in Stage:
-            await run_client.tick(stage)
-        assert set(await current(harness)) == {DIET, "User likes jazz"}
-        harness.clock.advance(timedelta(days=1))
-        await run_client.tick(Stage.DISCOVERY)
-        runs = await run_client.runs()
-        candidates = [run.candidates for run in runs if run.phase is RunPhase.DISCOVERED]
-        assert candidates == [2], "the memory saved meanwhile, and one to compare it with"
+    memories = await harness.save("User is vegetarian", "User eats no dairy", "User likes tea", "User likes jazz")
+    given = [merge(memories[:2], DIET), verified(merge(memories[2:], "User likes tea and jazz"))]
+    async with open_run_client_with_model(harness, tmp_path, VERIFIES_DIET) as (run_client, server):
+        run = await run_client.start(user_id=harness.owner.user_id, proposals=given, actor="key1")
+        assert [(one.verdict, one.verified_by) for one in run.proposals] == [
+            (ProposalVerdict.EXECUTED, None),
+            (ProposalVerdict.EXECUTED, "key1"),
+        ]
+        assert (len(server.requests), run.receipt.llm_calls) == (1, 1)
+        assert "likes jazz" not in json.dumps(server.requests[0]), "a person has verified it"
+    await harness.roll_back(run.id)
+    async with open_run_client_with_model(harness, tmp_path, model_verifies()) as (run_client, _):
+        run = await run_client.start(user_id=harness.owner.user_id, proposals=given[:1])
+        assert [one.verdict for one in run.proposals] == [ProposalVerdict.REFUSED]
 
 
 @pytest.mark.req("UMB-11")
@@ -356,7 +366,7 @@ async def test_a_run_killed_in_any_phase_is_atomic(
     async with await JobRunner.open(Settings(data_dir=tmp_path)) as jobs:
         service = harness.service(discovery, jobs)
         together = {"action": "ASSOCIATE", "memory_ids": [memory.id for memory in memories[2:]]}
-        proposals = [merge(memories[:2], DIET), together]
+        proposals = [verified(merge(memories[:2], DIET)), together]
         run_id = await service.start(harness.owner.tenant, user_id=harness.owner.user_id, proposals=proposals)
         assert isinstance(run_id, str)
         for query, times in POINTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,12 +15,13 @@ from graphmem.consolidation.batch_planning import (
     ColdMemoryPolicy,
     ConsolidationCandidate,
     DiscoveryResult,
-    EntityNames,
     discovery_score,
     find_neighbours,
     plan_batches,
 )
-from graphmem.consolidation.discovery import Discovery
+from graphmem.consolidation.discovery import Discovery, find_similar_spellings, rank_similar_names
+from graphmem.memories.entity import NamedEntity
+from graphmem.tenants.owners import Owner
 from tests.consolidation.conftest import ConsolidationHarness
 
 NOW = datetime(2026, 6, 1, 2, tzinfo=UTC)
@@ -140,37 +142,15 @@ def batch_of(memory_id: str, found: DiscoveryResult) -> list[str]:
     return next((batch for batch in ids(found) if memory_id in batch), [])
 
 
-@pytest.mark.req("UMB-14", "UMB-11")
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("Fred", "Frederick"),
-        ("Peggy", "Margaret Hale"),
-        ("Katrin Sommer", "Kathrin Sommer"),
-        ("TSL", "Tanzschule Städtischer Lehrer"),
-        ("Дмитрий", "Dmitriy"),
-        ("Joséphine", "Josephine Morel"),
-    ],
-)
-@pytest.mark.parametrize("is_new", [True, False])
-def test_two_similar_names_stand_in_one_batch_whenever_they_were_told(one: str, other: str, is_new: bool) -> None:
-    fillers = [told(f"filler{n}", f"thing {n} is blue", f"thing{n}") for n in range(27)]
-    first = told("first", f"{one} rows", "one", is_new=is_new)
-    second = told("second", f"{other} has a dog", "other")
-    entities = [
-        EntityNames("one", (one,)),
-        EntityNames("other", (other,)),
-        *(EntityNames(f"thing{n}", (f"thing {n}",)) for n in range(27)),
-    ]
-    found = plan_batches([first, *fillers, second], NOW, 25, 400, entities=entities)
-    assert "first" in batch_of("second", found)
+def named(entity_id: str, *names: str, type: str = "Person", is_user: bool = False) -> NamedEntity:
+    return NamedEntity(entity_id, names[0], type, names[1:], is_user)
 
 
 @pytest.mark.req("UMB-14")
 def test_an_alias_a_name_in_a_text_and_a_common_neighbour_bring_memories_into_one_batch() -> None:
     fillers = [told(f"filler{n}", f"thing {n} is blue", f"thing{n}") for n in range(30)]
     alias = [told("hal", "Hal rows", "hal", is_new=False), told("henry", "Henry Ode sings", "henry")]
-    named = [
+    naming = [
         told("sparky", "Sparky rows", "sparky", is_new=False),
         told("robert", "Robert, whom everybody calls Sparky", "robert"),
     ]
@@ -178,16 +158,10 @@ def test_an_alias_a_name_in_a_text_and_a_common_neighbour_bring_memories_into_on
         told("chair", "The chair of the rowing club is ill", "chair", "club", is_new=False),
         told("martin", "Martin leads the rowing club", "martin", "club"),
     ]
-    entities = [
-        EntityNames("hal", ("Hal",)),
-        EntityNames("henry", ("Henry Ode", "Hal")),
-        EntityNames("sparky", ("Sparky",)),
-        EntityNames("robert", ("Robert",)),
-        EntityNames("club", ("rowing club",)),
-        EntityNames("martin", ("Martin",)),
-        EntityNames("chair", ("the chair",)),
-    ]
-    found = plan_batches([*alias, *named, *shared, *fillers], NOW, 25, 400, entities=entities)
+    entities = [named("hal", "Hal"), named("henry", "Henry Ode", "Hal"), named("sparky", "Sparky")]
+    entities += [named("robert", "Robert"), named("club", "rowing club"), named("martin", "Martin")]
+    candidates = [*alias, *naming, *shared, *fillers]
+    found = plan_batches(candidates, NOW, 25, 400, entities=entities, similar=[("hal", "henry")])
     assert "hal" in batch_of("henry", found)
     assert "sparky" in batch_of("robert", found)
     assert "chair" in batch_of("martin", found)
@@ -196,16 +170,30 @@ def test_an_alias_a_name_in_a_text_and_a_common_neighbour_bring_memories_into_on
 def test_of_two_similar_names_the_memory_that_has_both_is_analysed() -> None:
     older = [told(f"old{n}", f"Frederick rows {n}", "frederick", is_new=False) for n in range(20)]
     evidence = told("both", "Frederick, whom everybody calls Fred", "frederick", is_new=False)
-    entities = [EntityNames("fred", ("Fred",)), EntityNames("frederick", ("Frederick",))]
-    found = plan_batches([*older, evidence, told("new", "Fred sings", "fred")], NOW, 25, 400, entities=entities)
+    candidates = [*older, evidence, told("new", "Fred sings", "fred")]
+    entities = [named("fred", "Fred"), named("frederick", "Frederick")]
+    found = plan_batches(candidates, NOW, 25, 400, entities=entities, similar=[("fred", "frederick")])
     assert "both" in batch_of("new", found)
     assert len(batch_of("new", found)) <= 5
 
 
-def test_a_word_of_many_names_brings_nothing_together() -> None:
-    memories = [told(f"m{n}", f"something {n}", f"s{n}", is_new=n == 0) for n in range(40)]
-    entities = [EntityNames(f"s{n}", (f"Weber {n}",)) for n in range(40)]
-    assert len(batch_of("m0", plan_batches(memories, NOW, 25, 400, entities=entities))) == 2
+def alike(*names: str, near: float = 0.0) -> list[set[str]]:
+    """Return the pairs of names that may mean one entity; `near` is the similarity of all their vectors."""
+    entities = [named(name, name) for name in names]
+    pairs = dict.fromkeys(find_similar_spellings(entities, entities), near)
+    pairs |= {(one.id, other.id): near for one in entities for other in entities}
+    return [set(pair) for pair in rank_similar_names(entities, pairs)]
+
+
+@pytest.mark.req("UMB-14")
+def test_similar_names_are_ranked_and_identifiers_are_exact() -> None:
+    assert alike("Fred", "Frederick", "Anna") == [{"Fred", "Frederick"}]
+    assert alike("Fred Weber", "Frederik Weber", "Fred") == [{"Fred", "Fred Weber"}]
+    apart = [("iPhone 14", "iPhone 15"), ("INV-20231", "INV-20232"), ("LH1400", "LH1401"), ("Weber 1", "Weber 2")]
+    assert [pair for pair in apart if alike(*pair, near=0.99)] == []
+    assert alike("LH 1400", "LH1400") == [{"LH 1400", "LH1400"}]
+    many = [f"Anna {letter}ahl" for letter in "BDFGHKLMNPRSTVWZC"]
+    assert alike(*many, "Anna") == [], "a name that so many share distinguishes none"
 
 
 @pytest.mark.req("UMB-17")
@@ -260,8 +248,8 @@ def test_every_new_memory_is_in_one_batch_with_another_or_waits(
         candidate(f"m{n}", direction, is_new=is_new, subject_id=who, created_at=NOW - timedelta(days=days))
         for n, (direction, is_new, who, days) in enumerate(rows)
     ]
-    entities = [EntityNames(key, (name,), is_user=key == "user") for key, name in PEOPLE.items()]
-    planned = plan_batches(found, NOW, size, max_batches, entities=entities)
+    entities = [named(key, name, is_user=key == "user") for key, name in PEOPLE.items()]
+    planned = plan_batches(found, NOW, size, max_batches, entities=entities, similar=[("x", "y"), ("x", "z")])
     seen = [key for batch in planned.batches for key in batch.memory_ids]
     new = {memory.memory_id for memory in found if memory.is_new}
     assert len(seen) == len(set(seen))
@@ -305,6 +293,35 @@ async def test_fred_of_one_night_and_frederick_of_the_next_stand_in_one_batch(ha
     discovery = Discovery(harness.graph, batch_size=25, max_batches=400)
     (batch,) = (await discovery.find_batches(harness.owner, harness.clock())).batches
     assert set(batch.memory_ids) == {told.id, older[0].id, older[1].id}
+
+
+SIMILAR = [
+    ("Fred", "Frederick"),
+    ("Peggy", "Margaret Hale"),
+    ("Katrin Sommer", "Kathrin Sommer"),
+    ("TSL", "Tanzschule Städtischer Lehrer"),
+    ("Дмитрий", "Dmitriy"),
+    ("Joséphine", "Josephine Morel"),
+]
+
+
+@pytest.mark.req("UMB-14", "UMB-11")
+async def test_two_similar_names_stand_in_one_batch_whenever_they_were_told(harness: ConsolidationHarness) -> None:
+    apart = []
+    for number, pair in enumerate([*SIMILAR, *(pair[::-1] for pair in SIMILAR)]):
+        user = replace(harness, owner=Owner(harness.owner.tenant, f"user{number}"))
+        [older] = await user.save("It is blue", subject={"name": pair[0]})
+        run_id, reviewed = await user.propose(
+            {"action": "CREATE_ENTITY", "name": "blue", "type": "Colour", "memory_ids": [older.id]}
+        )
+        await user.executor.execute(user.owner, run_id, reviewed, considered=[older.id])
+        for filler in range(27):
+            await user.save(f"Here is thing {filler}", subject={"name": f"thing{filler}", "type": "Thing"})
+        [newer] = await user.save("It rows", subject={"name": pair[1]})
+        found = await Discovery(user.graph, batch_size=25, max_batches=400).find_batches(user.owner, user.clock())
+        if older.id not in batch_of(newer.id, found):
+            apart.append(pair)
+    assert apart == []
 
 
 @pytest.mark.req("UMB-10")

@@ -31,6 +31,15 @@ def merge(memories: list[Memory], content: str) -> dict[str, Any]:
     return {"action": "MERGE", "memory_ids": [memory.id for memory in memories], "content": content}
 
 
+def verified_merge(memories: list[Memory], content: str) -> dict[str, Any]:
+    return verified(merge(memories, content))
+
+
+def verified(proposal: dict[str, Any]) -> dict[str, Any]:
+    """Return a proposal of a person who has compared its words with the memories."""
+    return {**proposal, "verified": True}
+
+
 async def current(harness: ConsolidationHarness) -> dict[str, Memory]:
     page, _ = await harness.facts.list_page(harness.owner, FactFilters(valid_at=harness.clock()), limit=200)
     return {memory.content: memory for memory in page}
@@ -47,7 +56,7 @@ async def test_a_merge_supersedes_its_sources(harness: ConsolidationHarness) -> 
     first = await harness.save("Bob works at Acme", subject=BOB, object=acme, predicate="WORKS_AT", confidence=0.8)
     second = await harness.save("Bob works in the Engineering department", subject=BOB, importance=0.9, tags=["work"])
     content = "Bob works at Acme in the Engineering department"
-    run = await harness.execute(merge([*first, *second], content))
+    run = await harness.execute(verified_merge([*first, *second], content))
 
     assert run.status is RunStatus.SUCCEEDED
     assert [proposal.verdict for proposal in run.proposals] == [ProposalVerdict.EXECUTED]
@@ -82,7 +91,7 @@ async def test_a_merge_keeps_the_messages_of_all_its_sources(harness: Consolidat
             MemoryIn(content="User eats no dairy", source=MemorySourceIn(message_ids=["m2"])),
         ]
     )
-    await harness.execute(merge(memories, DIET))
+    await harness.execute(verified_merge(memories, DIET))
     merged = (await current(harness))[DIET]
     assert merged.source.message_ids == ["m1", "m2"]
     assert merged.source.session_id == "s"
@@ -97,11 +106,11 @@ async def test_a_source_without_a_start_holds_up_to_the_start_of_the_merged_memo
 ) -> None:
     start = harness.clock().replace(year=2020)
     chess, sunday = await harness.save("User plays chess", "User plays on Sundays", valid_at=start)
-    await harness.execute(merge([chess, sunday], "User plays chess on Sundays"))
+    await harness.execute(verified_merge([chess, sunday], "User plays chess on Sundays"))
     merged = (await current(harness))["User plays chess on Sundays"]
     assert merged.valid_at == start
     earlier = await harness.save("User plays chess in a club")
-    await harness.execute(merge([merged, *earlier], "User plays chess on Sundays in a club"))
+    await harness.execute(verified_merge([merged, *earlier], "User plays chess on Sundays in a club"))
     found = await current(harness)
     assert found["User plays chess on Sundays in a club"].valid_at == start
     assert "User plays chess in a club" not in found
@@ -110,7 +119,7 @@ async def test_a_source_without_a_start_holds_up_to_the_start_of_the_merged_memo
 
 async def test_a_contradiction_is_reported_and_left_alone(harness: ConsolidationHarness) -> None:
     deadlines = await harness.save("The report is due on 4 May 2026", "The report is due on 9 May 2026")
-    run = await harness.execute(merge(deadlines, "The report is due on 4 or 9 May 2026"))
+    run = await harness.execute(verified_merge(deadlines, "The report is due on 4 or 9 May 2026"))
     assert [set(reported.memory_ids) for reported in run.contradictions] == [{memory.id for memory in deadlines}]
     assert run.change_count == 0
     assert len(await current(harness)) == 2
@@ -118,7 +127,7 @@ async def test_a_contradiction_is_reported_and_left_alone(harness: Consolidation
 
 async def test_a_merged_memory_is_not_reverted_one_by_one(harness: ConsolidationHarness) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy")
-    await harness.execute(merge(memories, DIET))
+    await harness.execute(verified_merge(memories, DIET))
     key = memories[0].id
     with pytest.raises(Conflict, match="roll that run back"):
         await harness.facts.update_memory(harness.owner, key, lambda ledger: ledger.revert(key))
@@ -203,7 +212,7 @@ async def test_an_immutable_memory_is_left_alone(harness: ConsolidationHarness) 
     other = await harness.save("User eats no dairy")
     before = await harness.graph_state()
     run = await harness.execute(
-        merge([*fixed, *other], "User is allergic to nuts and eats no dairy"),
+        verified_merge([*fixed, *other], "User is allergic to nuts and eats no dairy"),
         {"action": "ASSOCIATE", "memory_ids": [fixed[0].id, other[0].id]},
     )
     assert [proposal.verdict for proposal in run.proposals] == [ProposalVerdict.REFUSED] * 2
@@ -214,7 +223,7 @@ async def test_an_immutable_memory_is_left_alone(harness: ConsolidationHarness) 
 async def test_a_run_cannot_touch_memories_of_another_user(harness: ConsolidationHarness) -> None:
     mine = await harness.save("User likes tea")
     theirs = await replace(harness, owner=Owner(harness.owner.tenant, "noor")).save("User likes jazz")
-    run = await harness.execute(merge([*mine, *theirs], "User likes tea and jazz"))
+    run = await harness.execute(verified_merge([*mine, *theirs], "User likes tea and jazz"))
     assert run.proposals[0].verdict is ProposalVerdict.REFUSED
     assert theirs[0].id in (run.proposals[0].reason or "")
 
@@ -222,7 +231,7 @@ async def test_a_run_cannot_touch_memories_of_another_user(harness: Consolidatio
 async def test_a_memory_is_merged_once_in_a_run(harness: ConsolidationHarness) -> None:
     one, two, three = await harness.save("User likes tea", "User likes jazz", "User likes maps")
     run = await harness.execute(
-        merge([one, two], "User likes tea and jazz"), merge([two, three], "User likes jazz and maps")
+        verified_merge([one, two], "User likes tea and jazz"), verified_merge([two, three], "User likes jazz and maps")
     )
     assert [proposal.verdict for proposal in run.proposals] == [ProposalVerdict.EXECUTED, ProposalVerdict.REFUSED]
     assert set(await current(harness)) == {"User likes tea and jazz", "User likes maps"}
@@ -233,7 +242,7 @@ async def test_an_association_follows_a_merge_of_the_same_run(harness: Consolida
     run = await harness.execute(
         {"action": "ASSOCIATE", "memory_ids": [two.id, three.id]},
         {"action": "ASSOCIATE", "memory_ids": [one.id, two.id]},
-        merge([one, two], "User likes tea and jazz"),
+        verified_merge([one, two], "User likes tea and jazz"),
     )
     assert [proposal.verdict for proposal in run.proposals] == [
         ProposalVerdict.EXECUTED,
@@ -246,7 +255,7 @@ async def test_an_association_follows_a_merge_of_the_same_run(harness: Consolida
 
 async def test_a_proposal_whose_memories_changed_is_stale(harness: ConsolidationHarness) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy")
-    run_id, reviewed = await harness.propose(merge(memories, DIET))
+    run_id, reviewed = await harness.propose(verified_merge(memories, DIET))
     changed = memories[0].id
     await harness.facts.update_memory(
         harness.owner, changed, lambda ledger: ledger.amend(changed, MemoryPatch(importance=0.9))
@@ -260,7 +269,7 @@ async def test_a_run_above_the_loss_limits_is_aborted(harness: ConsolidationHarn
     memories = await harness.save(*(f"User likes {thing}" for thing in ("tea", "jazz", "maps", "rain", "salt", "clay")))
     before = await harness.graph_state()
     run_id, executed = await harness.run_proposals(
-        merge(memories, "User likes tea, jazz, maps, rain, salt and clay"),
+        verified_merge(memories, "User likes tea, jazz, maps, rain, salt and clay"),
     )
     assert executed.status is RunStatus.ABORTED
     assert "6 of 6" in (executed.reason or "")
@@ -271,7 +280,7 @@ async def test_a_run_above_the_loss_limits_is_aborted(harness: ConsolidationHarn
 async def test_a_dry_run_previews_changes_without_writing(harness: ConsolidationHarness) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy")
     before = await harness.graph_state()
-    _, executed = await harness.run_proposals(merge(memories, DIET), dry_run=True)
+    _, executed = await harness.run_proposals(verified_merge(memories, DIET), dry_run=True)
     assert executed.status is RunStatus.SUCCEEDED
     assert DIET in {
         change.after.properties["fact"] for change in executed.changes if change.after and not change.before
@@ -281,7 +290,7 @@ async def test_a_dry_run_previews_changes_without_writing(harness: Consolidation
 
 async def test_a_run_shows_what_it_changed_in_the_graph(harness: ConsolidationHarness) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy")
-    run = await harness.execute(merge(memories, DIET))
+    run = await harness.execute(verified_merge(memories, DIET))
     kinds = {(change.kind, change.before is None, change.after is None) for change in run.changes}
     assert ("fact", False, False) in kinds
     assert ("fact", True, False) in kinds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,47 +32,43 @@ KEN = check_of(["田中健は大阪で歯科医をしている。", "田中健�
 VERA = check_of(["Вера живёт в Казани с 2015 года.", "Вера работает врачом."], ["Вера"], [["Казань"]])
 
 
-@pytest.mark.parametrize(
-    ("check", "content", "numbers"),
-    [
-        (ADA, "Ada Lind works at Lumen.", [1]),
-        (ADA, "She has worked at Lumen since 2024.", [1]),
-        (ADA, "She has worked at Lumen since 2024-03-05 and has two dogs, Pixel and Nori.", [1, 2]),
-        (ADA, "Ada paid 1250 euros for a cello.", [3]),
-        (JONAS, "Jonas leitet die Buchhaltung bei Kranbau Süd und kommt mit dem Zug aus Ulm.", [1, 2]),
-        (KEN, "田中健は大阪の歯科医で、娘が2人いる。", [1, 2]),
-        (VERA, "Вера работает врачом и живёт в Казани с 2015 года.", [1, 2]),
-    ],
-)
-def test_what_the_facts_say_stays(check: ProfileCheck, content: str, numbers: list[int]) -> None:
-    assert check.find_problem(content, numbers) is None
+SUPPORTED = [
+    (ADA, "Ada Lind works at Lumen.", [1]),
+    (ADA, "She has worked at Lumen since 2024.", [1]),
+    (ADA, "She has worked at Lumen since 2024-03-05 and has two dogs, Pixel and Nori.", [1, 2]),
+    (ADA, "Ada paid 1,250 euros for a cello.", [3]),
+    (JONAS, "Jonas leitet die Buchhaltung bei Kranbau Süd und kommt mit dem Zug aus Ulm.", [1, 2]),
+    (KEN, "田中健は大阪の歯科医で、娘が2人いる。", [1, 2]),
+    (VERA, "Вера работает врачом и живёт в Казани с 2015 года.", [1, 2]),
+]
+
+UNSUPPORTED = [
+    (ADA, "", [1]),
+    (ADA, "Ada paid 1250 euros for a cello.", [3]),
+    (ADA, "Ada Lind works at Lumen.", []),
+    (ADA, "Ada Lind works at Lumen.", [0]),
+    (ADA, "Ada Lind works at Lumen.", [5]),
+    (ADA, "Ada Lind works at Lumen.", [2]),
+    (ADA, "She has worked at Lumen since 2023.", [1]),
+    (ADA, "She has worked at Lumen since May 2024.", [1]),
+    (ADA, "She has three dogs: Pixel, Nori and Fido.", [2]),
+    (ADA, "Ada paid 1350 euros for a cello.", [3]),
+    (ADA, "Ada Lind and Tove have two dogs.", [2]),
+    (ADA, "A warm person whom colleagues admire for her patience.", [4]),
+    (ADA, "Her card is 4111.", [1]),
+    (ADA, "word " * 200, [1]),
+    (JONAS, "Jonas kommt mit dem Zug aus Ulm.", [1]),
+    (JONAS, "Jonas leitet die Buchhaltung seit 2021.", [1]),
+    (KEN, "田中健には娘が3人いる。", [2]),
+    (KEN, "田中健は大阪に住んでいる。", [2]),
+    (VERA, "Вера живёт в Казани с 2016 года.", [1]),
+]
 
 
-@pytest.mark.parametrize(
-    ("check", "content", "numbers"),
-    [
-        (ADA, "", [1]),
-        (ADA, "Ada Lind works at Lumen.", []),
-        (ADA, "Ada Lind works at Lumen.", [0]),
-        (ADA, "Ada Lind works at Lumen.", [5]),
-        (ADA, "Ada Lind works at Lumen.", [2]),
-        (ADA, "She has worked at Lumen since 2023.", [1]),
-        (ADA, "She has worked at Lumen since May 2024.", [1]),
-        (ADA, "She has three dogs: Pixel, Nori and Fido.", [2]),
-        (ADA, "Ada paid 1350 euros for a cello.", [3]),
-        (ADA, "Ada Lind and Tove have two dogs.", [2]),
-        (ADA, "A warm person whom colleagues admire for her patience.", [4]),
-        (ADA, "Her card is 4111.", [1]),
-        (ADA, "word " * 200, [1]),
-        (JONAS, "Jonas kommt mit dem Zug aus Ulm.", [1]),
-        (JONAS, "Jonas leitet die Buchhaltung seit 2021.", [1]),
-        (KEN, "田中健には娘が3人いる。", [2]),
-        (KEN, "田中健は大阪に住んでいる。", [2]),
-        (VERA, "Вера живёт в Казани с 2016 года.", [1]),
-    ],
-)
-def test_what_they_do_not_say_is_dropped(check: ProfileCheck, content: str, numbers: list[int]) -> None:
-    assert check.find_problem(content, numbers) is not None
+def test_what_the_facts_say_stays_and_all_else_is_dropped() -> None:
+    problems = {content: check.find_problem(content, numbers) for check, content, numbers in SUPPORTED}
+    assert {content: problem for content, problem in problems.items() if problem} == {}
+    assert [content for check, content, numbers in UNSUPPORTED if not check.find_problem(content, numbers)] == []
 
 
 def test_a_profile_has_so_many_sentences_and_each_cites_a_fact_once() -> None:

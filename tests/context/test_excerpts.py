@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.context.relevance import ExcerptWords
@@ -57,7 +57,6 @@ def test_words_are_found_in_all_their_forms(question: str, text: str, count: int
     assert ExcerptWords(question).count_in(text) == count
 
 
-@settings(max_examples=100, deadline=None)
 @given(question=st.text(max_size=60), text=st.text(min_size=1, max_size=800), limit=st.integers(20, 100))
 def test_an_excerpt_never_exceeds_its_limit(question: str, text: str, limit: int) -> None:
     excerpt = ExcerptWords(question).excerpt(text, limit)

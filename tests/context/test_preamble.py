@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.context.preamble import (
@@ -179,7 +179,6 @@ some_lines = st.lists(texts, max_size=8).map(
 
 
 @pytest.mark.req("TRUE-12")
-@settings(max_examples=150, deadline=None)
 @given(
     question=texts,
     answer_lines=some_lines,

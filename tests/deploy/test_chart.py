@@ -111,7 +111,7 @@ def test_schemas_refuse_what_kubernetes_does_not_know(render: Render, scaled_obj
         ({"settings": LEAST["settings"] | {"GRAPHMEM_HOST": "::"}}, "'GRAPHMEM_HOST' not allowed"),
         ({"settings": LEAST["settings"] | {"GRAPHMEM_EXTRACTION": "never"}}, "value must be one of 'auto', 'manual'"),
         ({"settings": LEAST["settings"] | {"GRAPHMEM_MAX_REQUESTS": 0}}, "minimum: got 0, want 1"),
-        (LEAST | {"secrets": {"GRAPHMEM_API_KEY": {"name": "keys"}}}, None),
+        (LEAST | {"secrets": {"GRAPHMEM_ADMIN_KEY": {"name": "keys"}}}, None),
         (LEAST | {"secrets": {"OPENAI_API_KEY": {"name": "keys"}}}, "missing property 'key'"),
         (LEAST | {"secrets": {"GRAPHMEM_RECEIPT_KEY": None}}, "missing property 'GRAPHMEM_RECEIPT_KEY'"),
         (LEAST | {"workers": {"autoscaling": {"enabled": True}}}, "'' does not match pattern"),

@@ -45,13 +45,13 @@ async def key(tmp_path: Path) -> AsyncIterator[str]:
     folder = tmp_path / "checkout"
     shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", ".venv", "node_modules", "secrets"))
     (folder / "secrets").mkdir()
-    for name in ("neo4j_password", "jobs_password", "api_key", "receipt_key"):
+    for name in ("neo4j_password", "jobs_password", "admin_key", "receipt_key"):
         (folder / "secrets" / name).write_text(secrets.token_hex(24))
     (folder / "secrets/openai_api_key").touch()
     await compose(folder, "build", seconds=BUILD_SECONDS)
     try:
         await compose(folder, "up", "--wait", "--wait-timeout", str(START_SECONDS), seconds=START_SECONDS + 30)
-        yield (folder / "secrets/api_key").read_text()
+        yield (folder / "secrets/admin_key").read_text()
     finally:
         await compose(folder, "down", "--volumes", seconds=120)
 

@@ -6,21 +6,18 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import jsonschema
 import pytest
 import yaml
-from graphmem_api.app import create_app
 from typer.main import get_command
 
-from graphmem.app.bootstrap import Services
 from graphmem.cli.app import app
 from graphmem.conversations.session import MessagesIn
 from graphmem.mcp.http import MCP_PATH
 from graphmem.memories.declared_types import DeclaredTypesIn
 from graphmem.memories.type_checks import find_invalid_schemas
-from graphmem.runtime.settings import Settings
 from graphmem.search.models import SearchQuery
 from graphmem.user_data.export_document import export_json_schema
 from graphmem.user_data.export_writer import records_json_schema
@@ -28,6 +25,7 @@ from graphmem.user_data.foreign_formats import parse_chat_log, parse_graphiti, p
 from graphmem.user_data.formats import detect_format, parse_structured_text
 from graphmem.user_data.models import ImportFormat
 from graphmem.user_data.records import parse_records
+from tests.api.conftest import describe_api
 from tests.documentation.test_reference import PAGES, ROOT
 
 CLI_GROUP: Any = get_command(app)
@@ -149,7 +147,7 @@ def test_compose_file_uses_existing_commands_and_declared_resources() -> None:
 
 @pytest.mark.parametrize("page", ["docs/agent-loop.md", "docs/moving.md"])
 def test_every_documented_request_has_a_route_and_a_valid_body(page: str) -> None:
-    routes = create_app(cast(Services, None), Settings()).openapi()["paths"]
+    routes = describe_api()["paths"]
     patterns = {re.compile(re.sub(r"\{[^}]+\}", "[^/]+", path)): methods for path, methods in routes.items()}
     shown = [line for block in code_blocks(page, "sh") for line in block.replace("\\\n", " ").splitlines()]
     requests = [shlex.split(line) for line in shown if line.startswith("curl ")]

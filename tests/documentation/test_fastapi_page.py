@@ -6,11 +6,11 @@ import asyncio
 import os
 import re
 import signal
-import sys
+import tempfile
 import time
-from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -21,6 +21,7 @@ from graphmem.client import AsyncClient
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.documentation.test_examples import code_blocks, read_page
 from tests.documentation.test_reference import ROOT
+from tests.forks import start_python
 from tests.provider_server import Answer, ProviderServer
 
 EXAMPLE = "examples/fastapi_openai.py"
@@ -51,19 +52,22 @@ async def serving_chat(
         "OPENAI_BASE_URL": f"{provider.url}/v1",
     }
     start = f"import uvicorn, fastapi_openai as served; {change}; uvicorn.run(served.app, port=0)"
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", start, cwd=ROOT / "examples", env={**os.environ, **variables}, stderr=PIPE
-    )
-    assert process.stderr
-    while not (found := re.search(r"running on (http://\S+)", line := (await process.stderr.readline()).decode())):
-        assert line, "the server has not started"
+    with tempfile.TemporaryDirectory() as streams:
+        process = start_python(["-c", start], {**os.environ, **variables}, ROOT / "examples", Path(streams))
+        while not (found := re.search(r"running on (http://\S+)", _read_log(streams))):
+            assert process.poll() is None, f"the server has not started: {_read_log(streams)}"
+            await asyncio.sleep(0.02)
+        async with httpx.AsyncClient(base_url=found[1], headers={"X-User": "mara"}, timeout=60) as client:
+            yield client
+        process.send_signal(signal.SIGTERM)
+        await asyncio.to_thread(process.wait)
+        log += _read_log(streams).splitlines()
+    assert process.returncode in (0, -signal.SIGTERM), log
 
-    async with httpx.AsyncClient(base_url=found[1], headers={"X-User": "mara"}, timeout=60) as client:
-        yield client
-    process.send_signal(signal.SIGTERM)
-    _, written = await process.communicate()
-    log += written.decode().splitlines()
-    assert process.returncode in (0, -signal.SIGTERM), written.decode()
+
+def _read_log(streams: str) -> str:
+    log = Path(streams, "err")
+    return log.read_text("utf-8") if log.exists() else ""
 
 
 async def turns(memory: AsyncClient, count: int) -> list[tuple[str, str]]:

@@ -21,8 +21,6 @@ from tests.api.conftest import serve_app
 from tests.faults.proxy import proxy_before
 from tests.provider_server import serving_provider
 
-pytestmark = pytest.mark.usefixtures("short_probe")
-
 CHAT = "/openai/v1/chat/completions"
 ASK = {"model": "m", "messages": [{"role": "user", "content": "I like tea."}]}
 

@@ -7,7 +7,7 @@ import os
 import time
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +17,20 @@ from graphmem_api.app import create_app
 from pydantic import SecretStr
 
 from graphmem.app.bootstrap import Services
-from graphmem.app.components import open_graph
-from graphmem.consolidation.jobs import CONSOLIDATION_JOB
 from graphmem.consolidation.maintenance import MAINTENANCE_JOB
+from graphmem.consolidation.service import CONSOLIDATION_JOB
 from graphmem.ingestion.jobs import EXTRACTION_JOB
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.kinds import JobKind
 from graphmem.jobs.runner import JobRunner
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.availability import Availability, limit_database_time, remaining_database_time
-from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver import Graph, Transaction, find_server
 from graphmem.runtime.errors import DatabaseUnavailable
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
 from tests.api.conftest import serve_app
 from tests.faults.proxy import Proxy, proxy_before
-
-pytestmark = pytest.mark.usefixtures("short_probe")
 
 KEY = "key-" + uuid.uuid4().hex
 
@@ -41,7 +38,7 @@ KEY = "key-" + uuid.uuid4().hex
 @asynccontextmanager
 async def serving(settings: Settings, embedder: Embedder) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the API with its first key."""
-    settings = settings.model_copy(update={"api_key": SecretStr(KEY)})
+    settings = settings.model_copy(update={"admin_key": SecretStr(KEY)})
     async with (
         Services.open(settings, worker=False, embedder=embedder) as services,
         serve_app(create_app(services, settings)) as address,
@@ -90,25 +87,6 @@ async def test_frozen_database_is_answered_with_503_while_clients_wait_and_needs
                 await asyncio.sleep(0.1)
         assert (await client.get("/readyz")).status_code == 200
         assert (await client.post(memories, json=save)).status_code == 200
-
-
-async def test_database_may_take_longer_for_its_first_answers_than_later(
-    proxied: tuple[Proxy, Settings], graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("PATIENCE", "PROBE"):
-        monkeypatch.setattr(f"graphmem.neo4j.availability.{name}_SECONDS", 0.1)
-    proxy, settings = proxied
-    proxy.freeze()
-    async with AsyncExitStack() as stack:
-        opening = asyncio.create_task(stack.enter_async_context(open_graph(settings)))
-        done, _ = await asyncio.wait({opening}, timeout=1)
-        assert not done, "one that is being opened is not given up"
-        proxy.thaw()
-        opened = await opening
-        proxy.freeze()
-        with pytest.raises(DatabaseUnavailable, match="does not answer"):
-            await opened.verify_connectivity()
-        proxy.thaw()
 
 
 async def test_server_that_has_not_opened_the_database_does_not_answer(database: Settings, graph: Graph) -> None:
@@ -197,12 +175,59 @@ async def test_slow_work_of_a_database_that_answers_is_not_cut_short(graph: Grap
     await waiting
 
 
+@asynccontextmanager
+async def greeting_server() -> AsyncIterator[str]:
+    """The address of a server that accepts connections and greets, and then is too busy for anything else."""
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(20)
+        writer.write(bytes([0, 0, 4, 5]))
+        await reader.read()
+
+    server = await asyncio.start_server(greet, "127.0.0.1", 0)
+    try:
+        yield f"bolt://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+
+
+async def test_slow_database_is_waited_for_until_it_is_slow_for_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("PATIENCE", 0.05), ("PROBE", 0.3), ("RECHECK", 0.02), ("SLOW", 1.5)):
+        monkeypatch.setattr(f"graphmem.neo4j.availability.{name}_SECONDS", seconds)
+    async with greeting_server() as uri:
+        graph = Graph(uri, "neo4j", "password")
+        await graph.check_server()
+        started = time.monotonic()
+        with pytest.raises(DatabaseUnavailable, match="does not answer"):
+            await graph.verify_connectivity()
+        assert time.monotonic() - started > 1.5
+        await graph.close()
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+async def test_server_on_this_machine_is_there_while_its_process_runs(is_running: bool) -> None:
+    silent = await asyncio.start_server(lambda reader, writer: asyncio.sleep(60), "127.0.0.1", 0)
+    uri = f"bolt://127.0.0.1:{silent.sockets[0].getsockname()[1]}"
+    if is_running:
+        await find_server(uri, lambda: True)
+    else:
+        with pytest.raises(DatabaseUnavailable):
+            await find_server(uri, lambda: False)
+    silent.close()
+    with pytest.raises(ConnectionRefusedError):
+        await find_server(uri, lambda: True)
+
+
 async def test_database_that_answers_others_but_not_the_probe_is_overloaded_and_not_silent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, seconds in (("PATIENCE", 0.05), ("PROBE", 0.1), ("RECHECK", 0.02), ("PROGRESS", 0.2)):
         monkeypatch.setattr(f"graphmem.neo4j.availability.{name}_SECONDS", seconds)
-    availability = Availability(lambda: asyncio.sleep(60))
+
+    async def never() -> None:
+        await asyncio.sleep(60)
+
+    availability = Availability(never, never)
 
     async def work(seconds: float) -> None:
         async with availability.watch():
@@ -226,7 +251,7 @@ async def test_request_whose_database_work_takes_too_long_fails_with_its_limit(g
 
 
 async def test_database_work_of_a_request_that_runs_at_once_counts_once() -> None:
-    availability = Availability(lambda: asyncio.sleep(0))
+    availability = Availability(lambda: asyncio.sleep(0), lambda: asyncio.sleep(0))
 
     async def work() -> None:
         async with availability.watch():

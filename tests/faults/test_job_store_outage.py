@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from graphmem.app.bootstrap import Services
-from graphmem.consolidation.jobs import CONSOLIDATION_JOB, ConsolidationPayload
 from graphmem.consolidation.models import RunStatus, RunTrigger
 from graphmem.consolidation.run_store import RunStore
+from graphmem.consolidation.service import CONSOLIDATION_JOB, ConsolidationPayload
 from graphmem.conversations.session import MessagesIn
 from graphmem.ingestion.jobs import EXTRACTION_JOB
 from graphmem.jobs.job_run import WorkerOptions

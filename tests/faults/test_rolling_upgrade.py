@@ -179,7 +179,7 @@ async def schema_check(settings: Settings) -> Check:
 
 
 async def test_the_doctor_says_what_a_version_means_for_the_processes_that_run(
-    empty_graph: Graph, own_database: Settings, tmp_path: Path
+    empty_graph: Graph, own_database: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def record(version: int, compatible_with: int | None) -> None:
         await empty_graph.execute(
@@ -187,12 +187,14 @@ async def test_the_doctor_says_what_a_version_means_for_the_processes_that_run(
         )
 
     assert (await schema_check(own_database)).fix == "graphmem db migrate", "nobody uses an empty database"
-    shutil.copy(sorted((ROOT / "cypher" / "migrations").glob("V0001__*"))[0], tmp_path)
-    await migrate(empty_graph, MODEL, tmp_path)
-    assert (await schema_check(own_database)).fix == (
-        "Stop all processes of the earlier version, then: graphmem db migrate"
-    )
     await migrate(empty_graph, MODEL)
+    with monkeypatch.context() as later_version:
+        shutil.copytree(ROOT / "cypher" / "migrations", tmp_path / "migrations")
+        (tmp_path / "migrations" / f"V{NEWEST + 1:04}__a_node.cypher").write_text("MERGE (:Thing);\n")
+        later_version.setattr("graphmem.neo4j.migrations.cypher_root", lambda: tmp_path)
+        assert (await schema_check(own_database)).fix == (
+            "Stop all processes of the earlier version, then: graphmem db migrate"
+        )
     assert (await schema_check(own_database)).detail.startswith("up to date")
     await record(NEWEST + 1, NEWEST)
     check = await schema_check(own_database)
@@ -232,7 +234,7 @@ class Installation:
             **models.environment,
             OPENAI_API_KEY="key",
             GRAPHMEM_LLM_OUTPUT="native",
-            GRAPHMEM_API_KEY=KEY,
+            GRAPHMEM_ADMIN_KEY=KEY,
             GRAPHMEM_DATA_DIR=str(folder / "data"),
         )
 

@@ -7,50 +7,50 @@ from typing import Any
 import pytest
 
 from graphmem.ingestion.candidates import AliasGroup
-from graphmem.ingestion.name_matching import (
-    NameMatch,
-    are_different_people,
-    is_named_in,
-    is_short_form,
-    match_names,
-    may_mean_same_person,
-)
 from graphmem.ingestion.name_resolution import choose_user_name, resolve_names
 from graphmem.memories.entity import EntityRef
+from graphmem.memories.names import (
+    NameVerdict,
+    are_different_people,
+    compare_names,
+    is_named_in,
+    is_short_form,
+    may_mean_same_person,
+)
 
 
 @pytest.mark.parametrize(
     ("name", "type", "known", "known_type", "similarity", "alike"),
     [
-        ("José", "Person", "Jose", "Person", 0.0, NameMatch.SAME),
-        ("Acme Inc.", "Organization", "Acme", "Organization", 0.0, NameMatch.SAME),
-        ("Ana Sá", "Person", "Ana", "Person", 0.0, NameMatch.POSSIBLE),
-        ("Jonas", "Person", "Jonas Brandt", "Person", 0.9, NameMatch.POSSIBLE),
-        ("Jonas Okafor", "Person", "Jonas Brandt", "Person", 0.95, NameMatch.DIFFERENT),
-        ("Kopenhagen", "Place", "Copenhagen", "Place", 0.5, NameMatch.POSSIBLE),
-        ("Köln", "Place", "Cologne", "Place", 0.9, NameMatch.POSSIBLE),
-        ("Paris", "Person", "Paris", "Place", 1.0, NameMatch.DIFFERENT),
-        ("Paris", "Thing", "Paris", "Place", 1.0, NameMatch.SAME),
-        ("Lund", "Place", "Malmö", "Place", 0.5, NameMatch.DIFFERENT),
-        ("Jonas (colleague)", "Person", "Jonas", "Person", 0.0, NameMatch.POSSIBLE),
-        ("Jonas (colleague)", "Person", "Jonas (Kollege)", "Person", 0.0, NameMatch.POSSIBLE),
-        ("健太(会社)", "Person", "健太", "Person", 0.0, NameMatch.POSSIBLE),
-        ("!!", None, "??", None, 0.0, NameMatch.DIFFERENT),
-        ("Calvin", "Person", "Calvin's dad", "Person", 0.9, NameMatch.DIFFERENT),
-        ("Calvin’s agent", "Person", "Calvin", "Person", 0.9, NameMatch.DIFFERENT),
-        ("Calvin", "Person", "Tom (Calvin's agent)", "Person", 0.9, NameMatch.DIFFERENT),
-        ("James", "Person", "James' uncle", "Person", 0.0, NameMatch.DIFFERENT),
-        ("Calvin", "Person", "madre de Calvin", "Person", 0.0, NameMatch.DIFFERENT),
-        ("Elin", "Person", "Mara's sister Elin", "Person", 0.0, NameMatch.POSSIBLE),
-        ("Rosa", "Person", "Tía Rosa", "Person", 0.0, NameMatch.POSSIBLE),
-        ("Paul", "Person", "Paul (Calvin's agent)", "Person", 0.0, NameMatch.POSSIBLE),
-        ("Sotheby's", "Organization", "Sotheby's London", "Organization", 0.0, NameMatch.POSSIBLE),
+        ("José", "Person", "Jose", "Person", 0.0, NameVerdict.SAME),
+        ("Acme Inc.", "Organization", "Acme", "Organization", 0.0, NameVerdict.SAME),
+        ("Ana Sá", "Person", "Ana", "Person", 0.0, NameVerdict.POSSIBLE),
+        ("Jonas", "Person", "Jonas Brandt", "Person", 0.9, NameVerdict.POSSIBLE),
+        ("Jonas Okafor", "Person", "Jonas Brandt", "Person", 0.95, NameVerdict.DIFFERENT),
+        ("Kopenhagen", "Place", "Copenhagen", "Place", 0.5, NameVerdict.POSSIBLE),
+        ("Köln", "Place", "Cologne", "Place", 0.9, NameVerdict.POSSIBLE),
+        ("Paris", "Person", "Paris", "Place", 1.0, NameVerdict.DIFFERENT),
+        ("Paris", "Thing", "Paris", "Place", 1.0, NameVerdict.SAME),
+        ("Lund", "Place", "Malmö", "Place", 0.5, NameVerdict.DIFFERENT),
+        ("Jonas (colleague)", "Person", "Jonas", "Person", 0.0, NameVerdict.POSSIBLE),
+        ("Jonas (colleague)", "Person", "Jonas (Kollege)", "Person", 0.0, NameVerdict.POSSIBLE),
+        ("健太(会社)", "Person", "健太", "Person", 0.0, NameVerdict.POSSIBLE),
+        ("!!", None, "??", None, 0.0, NameVerdict.DIFFERENT),
+        ("Calvin", "Person", "Calvin's dad", "Person", 0.9, NameVerdict.DIFFERENT),
+        ("Calvin’s agent", "Person", "Calvin", "Person", 0.9, NameVerdict.DIFFERENT),
+        ("Calvin", "Person", "Tom (Calvin's agent)", "Person", 0.9, NameVerdict.DIFFERENT),
+        ("James", "Person", "James' uncle", "Person", 0.0, NameVerdict.DIFFERENT),
+        ("Calvin", "Person", "madre de Calvin", "Person", 0.0, NameVerdict.DIFFERENT),
+        ("Elin", "Person", "Mara's sister Elin", "Person", 0.0, NameVerdict.POSSIBLE),
+        ("Rosa", "Person", "Tía Rosa", "Person", 0.0, NameVerdict.POSSIBLE),
+        ("Paul", "Person", "Paul (Calvin's agent)", "Person", 0.0, NameVerdict.POSSIBLE),
+        ("Sotheby's", "Organization", "Sotheby's London", "Organization", 0.0, NameVerdict.POSSIBLE),
     ],
 )
 def test_two_names_are_the_same_possibly_the_same_or_different(
-    name: str, type: str | None, known: str, known_type: str | None, similarity: float, alike: NameMatch
+    name: str, type: str | None, known: str, known_type: str | None, similarity: float, alike: NameVerdict
 ) -> None:
-    assert match_names(name, type, known, known_type, similarity) is alike
+    assert compare_names(name, type, known, known_type, similarity).verdict is alike
 
 
 def test_two_people_share_a_first_name_and_a_short_form_is_part_of_a_name() -> None:

@@ -12,6 +12,7 @@ from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchOp
 from examples.langgraph_memory import build_graph
 from graphmem.client import AsyncClient, Client
 from graphmem.integrations.langgraph import GraphmemStore
+from graphmem.runtime.errors import InvalidInput
 
 FOOD = ("memories", "ada")
 
@@ -36,6 +37,19 @@ async def test_put_is_read_back_replaced_and_deleted(store: GraphmemStore) -> No
     assert await store.aget(FOOD, "food") is None
     await store.aput(FOOD, "food", {"likes": "ramen"})
     assert await store.aget(FOOD, "food") is not None
+
+
+async def test_values_are_kept_exactly_and_what_cannot_be_kept_is_an_error(store: GraphmemStore) -> None:
+    """The value that is read is the one that was put last, or the put has raised."""
+    for value in ("abc", "ABC", "Hello", "Hello!", "line", "line\n", "5 m2", "5 m²", "", "1,5", "1.5", "-1.5"):
+        await store.aput(FOOD, "exact", {"text": value})
+        item = await store.aget(FOOD, "exact")
+        assert item is not None
+        assert item.value == {"text": value}
+    for key in ("exact", "new"):
+        with pytest.raises(InvalidInput, match="email"):
+            await store.aput(FOOD, key, {"note": "write to pat.doe@example.com"})
+    assert await store.aget(FOOD, "new") is None
 
 
 async def test_keys_that_differ_in_case_or_slashes_are_different_items(store: GraphmemStore) -> None:

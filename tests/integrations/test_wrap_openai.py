@@ -302,16 +302,40 @@ async def test_errors_of_the_provider_arrive_and_are_retried_as_before(
     assert await list_turns(client) == [[("user", "Where do I live?"), ("assistant", "Hello.")]]
 
 
-async def test_what_breaks_off_is_not_stored_as_an_answer(provider: ProviderServer, client: AsyncClient) -> None:
-    provider.prepare(Answer("It breaks off in the middle of it.", breaks_off=True), "Never read to its end.")
+async def test_a_stream_that_ends_early_is_stored_as_far_as_it_was_read(
+    provider: ProviderServer, client: AsyncClient
+) -> None:
+    """A server may leave the reason to finish out, a program may stop reading, and it may keep the stream open."""
+    provider.prepare(Answer("In Lund, near the church.", breaks_off=True), *["A cat is a fine animal."] * 2)
     async with wrap_openai(connect_async(provider), user="mara", memory=client, session="s") as chat:
         stream = await chat.chat.completions.create(model="m", messages=QUESTION, stream=True)
         assert [chunk async for chunk in stream]
         told: Any = [{"role": "user", "content": "I have a cat."}]
         async with await chat.chat.completions.create(model="m", messages=told, stream=True) as stream:
-            async for _ in stream:
-                break
-    assert await list_turns(client) == [[("user", "Where do I live?"), ("user", "I have a cat.")]]
+            await read_first_words(stream)
+        again: Any = [{"role": "user", "content": "And a dog."}]
+        kept_open = await chat.chat.completions.create(model="m", messages=again, stream=True)
+        await read_first_words(kept_open)
+        await memory_of(chat).flush()
+    (turns,) = await list_turns(client)
+    assert [role for role, _ in turns] == ["user", "assistant"] * 3
+    assert turns[1][1].startswith("In Lund,")
+    assert turns[3][1] == turns[5][1] == "A"
+
+
+async def read_first_words(stream: Any) -> None:
+    async for chunk in stream:
+        if chunk.choices[0].delta.content:
+            break
+
+
+async def test_an_answer_whose_connection_breaks_is_not_stored(provider: ProviderServer, client: AsyncClient) -> None:
+    provider.prepare(Answer("Never.", drops=True))
+    async with wrap_openai(connect_async(provider), user="mara", memory=client) as chat:
+        stream = await chat.chat.completions.create(model="m", messages=QUESTION, stream=True)
+        with pytest.raises(openai.APIConnectionError):
+            [chunk async for chunk in stream]
+    assert await list_turns(client) == [[("user", "Where do I live?")]]
 
 
 async def test_other_requests_pass_as_they_are(provider: ProviderServer, client: AsyncClient) -> None:

@@ -178,7 +178,7 @@ async def open_runner(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> As
                 options: Any = {
                     "dead_worker_seconds": 2.0,
                     "retry_delays": (0.01, 0.01),
-                    "first_postponement": 0.2,
+                    "database_pauses": (0.2,) * 100,
                     "model_pauses": (),
                     **changes,
                 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import psycopg
 import pytest
@@ -52,6 +52,21 @@ async def test_a_full_disk_of_postgres_is_named_in_any_language(open_runner: Ope
         connection.execute(FULL_DISK)
     with pytest.raises(JobStoreUnavailable, match="disk is full: free disk space"):
         await runner.enqueue(kind("echo"), JobInput(text="Ada"))
+
+
+async def test_calls_wait_while_another_process_compacts_the_file_of_sqlite(
+    open_runner: OpenRunner, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = await open_runner()
+    monkeypatch.setattr("graphmem.jobs.runner.CALL_SECONDS", 0.2)
+    with closing(sqlite3.connect(settings.data_dir / "jobs.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")  # as VACUUM does
+        queued = asyncio.create_task(runner.enqueue(kind("echo"), JobInput(text="Ada"), "job"))
+        await asyncio.sleep(0.5)
+        assert await runner.list() == [], "others read meanwhile"
+        assert not queued.done()
+        other.execute("COMMIT")
+    assert await queued == "job"
 
 
 async def test_a_full_disk_of_sqlite_is_named(

@@ -7,12 +7,12 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 
 from graphmem.memories.entity import EntityRef
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import (
+from graphmem.memories.fact import (
     NEXT_VECTOR_PROPERTY,
     SHADOW_PROPERTIES,
     TIME_FIELDS,
     VECTOR_PROPERTY,
+    Fact,
     fact_from_row,
     fact_to_properties,
     memory_from_fact,

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphmem.memories.fact import Fact
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import MemoryPatch, MemoryStatus, SaveAction
-from graphmem.memories.versioning import Ledger
 from graphmem.runtime.errors import Conflict, Forbidden
 from graphmem.tenants.trust import DEFAULT_ORDER, STATED_KINDS, SourceKind, StatedKind, TrustOrder
 from tests.memories.test_versioning import NOW, lives_in, year
@@ -33,7 +33,7 @@ class Home(Ledger):
 
     def by(self, kind: SourceKind) -> Home:
         """Let a source make the next changes."""
-        self._trust.kind = kind
+        self._kind = kind
         return self
 
     def __getitem__(self, place: str) -> Fact:
@@ -276,7 +276,7 @@ def save_all(home: Home, statements: Sequence[Said], kind: StatedKind | None = N
             continue
         done.append((outcome.action, outcome.fact.memory_id, outcome.superseded, outcome.fact.valid_at))
         for fact in before.values():
-            if home._trust.order.is_less(draft.trust_kind, than=fact.trust_kind):
+            if home._order.is_less(draft.trust_kind, than=fact.trust_kind):
                 ensure_kept(fact, home[fact.memory_id])
     return done
 

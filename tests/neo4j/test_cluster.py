@@ -44,7 +44,7 @@ async def cluster(database: Settings, graph: Graph) -> AsyncIterator[BoltCluster
 @pytest.fixture
 def settings(database: Settings, cluster: BoltCluster) -> Settings:
     """Settings by which a process uses the cluster, and reads what it searches from it."""
-    return database.model_copy(update={"neo4j_uri": cluster.uri, "api_key": SecretStr(KEY), "resident_mb": 0})
+    return database.model_copy(update={"neo4j_uri": cluster.uri, "admin_key": SecretStr(KEY), "resident_mb": 0})
 
 
 @asynccontextmanager
@@ -119,7 +119,7 @@ async def test_a_single_server_is_used_by_an_address_with_routing(
     database: Settings, graph: Graph, embedder: Embedder, user: str
 ) -> None:
     uri = str(database.neo4j_uri).replace("bolt://", "neo4j://")
-    settings = database.model_copy(update={"neo4j_uri": uri, "api_key": SecretStr(KEY), "resident_mb": 0})
+    settings = database.model_copy(update={"neo4j_uri": uri, "admin_key": SecretStr(KEY), "resident_mb": 0})
     async with calling(settings, embedder) as client:
         await client.add(user, "Mara sails on the Vltava")
         assert await find(client, user, "sailing") == ["Mara sails on the Vltava"]

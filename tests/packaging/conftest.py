@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -11,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from graphmem.runtime.files import FileLock
+from graphmem.runtime.settings import Settings
 from tests.conftest import QUIET_WORKERS
 
 ROOT = Path(__file__).parents[2]
@@ -40,10 +44,40 @@ def run_python(python: Path | str, *arguments: str, cwd: Path, timeout: int = 24
 
 def create_environment(folder: Path, wheel: Path, *options: str) -> Path:
     """Create a virtual environment with one wheel, installed with options of pip, and return its Python."""
-    venv.create(folder, with_pip=True)
+    venv.create(folder)
     python = folder / "bin" / "python"
-    pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile")
-    run_python(python, *pip, *options, str(wheel), cwd=folder, timeout=INSTALL_SECONDS)
+    _install(folder, python, *options, str(wheel))
+    return python
+
+
+def _install(folder: Path, python: Path | str, *options: str) -> None:
+    """Install with the pip of this environment, so that others need none."""
+    pip = ("-m", "pip", "--python", str(python), "install", "--quiet", "--disable-pip-version-check", "--no-compile")
+    run_python(sys.executable, *pip, *options, cwd=folder, timeout=INSTALL_SECONDS)
+
+
+async def create_framework_environment(folder: Path, wheel: Path, framework: str) -> Path:
+    """Create a virtual environment with one wheel and a framework, and return its Python.
+
+    A framework and its dependencies take a minute to install and to compile: they are in the cache folder, once for
+    each version of Python.
+    """
+    cache = Settings().cache_dir.expanduser().absolute() / "frameworks"
+    packages = cache / f"{framework}-{sysconfig.get_python_version()}"
+    cache.mkdir(parents=True, exist_ok=True)
+    async with FileLock(cache / "install.lock"):
+        if not packages.exists():
+            unfinished = packages.with_suffix(".new")
+            shutil.rmtree(unfinished, ignore_errors=True)
+            await asyncio.to_thread(_install, folder, sys.executable, f"--target={unfinished}", framework)
+            unfinished.replace(packages)
+    return _add_packages(await asyncio.to_thread(create_environment, folder, wheel, "--no-deps"), packages)
+
+
+def _add_packages(python: Path, packages: Path | str) -> Path:
+    """Have a virtual environment import from another folder what it has not."""
+    (site_packages,) = (python.parents[1] / "lib").glob("python*/site-packages")
+    (site_packages / "dependencies.pth").write_text(str(packages), "utf-8")
     return python
 
 
@@ -79,10 +113,9 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     Its dependencies are those of the environment that runs the tests: a test checks that the wheel names them all.
     """
-    python = create_environment(tmp_path_factory.mktemp("full"), wheel, "--no-deps")
-    (site_packages,) = (python.parents[1] / "lib").glob("python*/site-packages")
-    (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"), "utf-8")
-    return python
+    return _add_packages(
+        create_environment(tmp_path_factory.mktemp("full"), wheel, "--no-deps"), sysconfig.get_path("purelib")
+    )
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.api.conftest import serve_app
-from tests.packaging.conftest import INSTALL_SECONDS, ROOT, create_environment, run_python
+from tests.packaging.conftest import INSTALL_SECONDS, ROOT, create_framework_environment, run_python
 
 pytestmark = pytest.mark.timeout(INSTALL_SECONDS + 200)
 
@@ -45,15 +45,17 @@ async def client(server: tuple[Services, str], key: str) -> AsyncIterator[AsyncC
 
 
 @pytest.fixture(scope="module")
-def llama_index(client_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+async def llama_index(client_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with LlamaIndex."""
-    return create_environment(tmp_path_factory.mktemp("llama"), client_wheel, "llama-index-core==0.14.25")
+    return await create_framework_environment(
+        tmp_path_factory.mktemp("llama"), client_wheel, "llama-index-core==0.14.25"
+    )
 
 
 @pytest.fixture(scope="module")
-def google_adk(client_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+async def google_adk(client_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with Google's Agent Development Kit."""
-    return create_environment(tmp_path_factory.mktemp("adk"), client_wheel, "google-adk==2.13.0")
+    return await create_framework_environment(tmp_path_factory.mktemp("adk"), client_wheel, "google-adk==2.13.0")
 
 
 async def run(python: Path, folder: Path, server: tuple[Services, str], key: str, *arguments: str) -> str:

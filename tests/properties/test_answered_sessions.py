@@ -15,9 +15,9 @@ from torture.answered_sessions import PromptedModel, play_sessions
 from torture.findings import Findings
 from torture.fuzz_answers import MODEL_SETTINGS
 
-SESSIONS, SEED = 6, 4
+SESSIONS, SEED = 3, 4
 
-ROUNDS = 5
+ROUNDS = 10
 """Rounds of sessions at most, until another writer has merged something: chance decides whether one can."""
 
 

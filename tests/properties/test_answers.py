@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -22,9 +22,9 @@ from graphmem.ingestion.name_resolution import (
 from graphmem.ingestion.supersession import collect_named_entities
 from graphmem.memories.entity import EntityIn, EntityRef
 from graphmem.memories.fact import Fact
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import MemoryIn, MemoryPatch, MemoryStatus
 from graphmem.memories.new_memory import NewMemory, first_version
-from graphmem.memories.versioning import Ledger
 from graphmem.runtime.field_types import name_key
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import DEFAULT_ORDER
@@ -101,7 +101,6 @@ def _with_usable_rests(answer: dict[str, Any]) -> Reconciliation:
     return Reconciliation.model_validate(answer)
 
 
-@settings(max_examples=500, deadline=None)
 @given(st.data(), st.integers(1, 5), st.integers(0, 5), st.integers(0, 2**32))
 def test_every_statement_is_applied_or_refused_whatever_is_decided(
     data: st.DataObject, statement_count: int, fact_count: int, seed: int

@@ -23,15 +23,15 @@ from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.filters import FactFilters
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import Memory, MemoryIn, MemoryPatch
 from graphmem.memories.new_memory import NewMemory
-from graphmem.memories.versioning import Ledger
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import Conflict, InvalidInput, MemoryDeleted
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import AS_OF_NOW, MICROSECOND
 from graphmem.tenants.owners import Owner
-from tests.conftest import FakeClock
+from tests.conftest import FakeClock, examples
 
 T = TypeVar("T")
 
@@ -257,7 +257,6 @@ class AsOfStateMachine(RuleBasedStateMachine):
         return await asyncio.gather(*(contents_at(*instant) for instant in grid))
 
 
-@pytest.mark.timeout(400)
 @pytest.mark.req("QUINN-23", "QUINN-24", "QUINN-27", "UMB-18", "QUINN-25")
 def test_every_as_of_answer_equals_the_reference_model(database: Settings, graph: Graph) -> None:
     with asyncio.Runner() as runner:
@@ -275,9 +274,8 @@ def test_every_as_of_answer_equals_the_reference_model(database: Settings, graph
             run_state_machine_as_test(
                 AsOfStateMachine,
                 settings=settings(
-                    max_examples=30,
+                    max_examples=examples(0.3),
                     stateful_step_count=8,
-                    deadline=None,
                     print_blob=True,
                     suppress_health_check=list(HealthCheck),
                 ),

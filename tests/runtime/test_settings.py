@@ -51,16 +51,16 @@ def test_unusable_graphs_are_refused(text: str) -> None:
 
 def test_the_environment_is_stronger_than_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "secret").write_text("file")
-    monkeypatch.setenv("GRAPHMEM_API_KEY_FILE", str(tmp_path / "secret"))
-    monkeypatch.setenv("GRAPHMEM_API_KEY", "environment")
-    key = Settings().api_key
+    monkeypatch.setenv("GRAPHMEM_ADMIN_KEY_FILE", str(tmp_path / "secret"))
+    monkeypatch.setenv("GRAPHMEM_ADMIN_KEY", "environment")
+    key = Settings().admin_key
     assert key
     assert key.get_secret_value() == "environment"
 
 
 def test_a_file_that_cannot_be_read_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRAPHMEM_API_KEY_FILE", "/missing/file")
-    with pytest.raises(ConfigurationError, match="GRAPHMEM_API_KEY_FILE"):
+    monkeypatch.setenv("GRAPHMEM_ADMIN_KEY_FILE", "/missing/file")
+    with pytest.raises(ConfigurationError, match="GRAPHMEM_ADMIN_KEY_FILE"):
         Settings()
 
 

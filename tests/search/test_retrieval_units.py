@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,6 +29,7 @@ from graphmem.search.ranking import (
     score_factors,
     time_factor,
 )
+from graphmem.search.resident.text_index import TextIndex
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import split_words, tokenize
 from graphmem.text.word_lists import LANGUAGES, load_words
@@ -266,3 +268,18 @@ def test_the_topic_of_any_question_consists_of_its_words(question: str) -> None:
     topic = overview_topic(f"A summary of {question}")
     assert topic is not None
     assert set(topic.split()) <= {*split_words(question), "A", "summary", "of", *question.split()}
+
+
+def test_a_text_index_scores_what_it_holds_whatever_it_held_before() -> None:
+    texts = [("a blue kite", "toys"), ("tea with milk", ""), ("the kite festival in spring", "toys kite")]
+    edited, made = TextIndex(fields=2), TextIndex(fields=2)
+    before = [("a kite and a kite", "kite"), texts[1], ("", "kite")]
+    for fields in before:
+        edited.append(*fields)
+    for row, (old, new) in enumerate(zip(before, texts, strict=True)):
+        edited.replace(row, old, new)
+        made.append(*new)
+    mask = np.ones(len(texts), dtype=bool)
+    for words in (["kite"], ["tea", "toys"], ["and"]):
+        assert edited.find(words, mask, 10) == made.find(words, mask, 10)
+    assert edited.postings == made.postings

@@ -138,6 +138,39 @@ def test_ambiguous_words_and_plain_numbers_are_no_times(text: str, languages: tu
     assert find_time_ranges(text, NOW, languages) == []
 
 
+NAMES_WITH_NUMBERS = (
+    *("Who develops Windows Server 2012?", "What about issue #1234?", "Who sleeps in room 1803?"),
+    *("Does the Peugeot 2008 need tyres?", "order no. 2023", "What does RFC 2024 say?", "is version 2020.1 out"),
+    *("Wer wartet Windows Server 2012?", "in Raum 1803", "¿Quién usa Office 2019?", "Qui conduit la Peugeot 2008 ?"),
+)
+
+YEARS = {
+    "where was she in 2021": [2021],
+    "What changed between 2019 and 2021?": [2019, 2021],
+    "the 2012 edition of Windows Server 2016": [2012],
+    "Did my 2021 trip cost more than the one (2019)?": [2021, 2019],
+    "2018, how was it?": [2018],
+    "Who used the Peugeot 2008 during 2015?": [2015],
+    "Wo war ich seit 2019?": [2019],
+    "Qu'ai-je fait en 2020 ?": [2020],
+    "Where was I last in summer 2019?": [2019],
+}
+
+
+@pytest.mark.req("QUINN-24")
+@pytest.mark.parametrize("languages", [("en",), LANGUAGES])
+@pytest.mark.parametrize("text", NAMES_WITH_NUMBERS)
+def test_a_number_in_a_name_is_no_year(text: str, languages: tuple[str, ...]) -> None:
+    assert find_time_expressions(text, datetime(2026, 6, 10, 12), languages) == []
+
+
+@pytest.mark.req("QUINN-24")
+@pytest.mark.parametrize(("text", "years"), YEARS.items())
+def test_a_year_stands_alone_or_after_a_function_word(text: str, years: list[int]) -> None:
+    expressions = find_time_expressions(text, datetime(2026, 6, 10, 12), LANGUAGES)
+    assert [expression.at.year for expression in expressions] == years
+
+
 @pytest.mark.req("TRUE-08")
 @pytest.mark.parametrize(("text", "times"), TIMES_BY_TEXT.items())
 def test_a_time_is_read_in_the_language_of_the_text(text: str, times: str) -> None:

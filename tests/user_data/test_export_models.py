@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from graphmem.memories.fact_mapping import FACT_FIELDS
+from graphmem.memories.fact import FACT_FIELDS
 from graphmem.neo4j.queries import load_queries
 from graphmem.neo4j.schema import LinkType, RecordLabel
 from graphmem.runtime.errors import InvalidInput
@@ -44,7 +44,7 @@ def make_version(memory_id: str = "m1", **changes: Any) -> dict[str, Any]:
         "type": "fact", "scope": "profile", "status": "active", "tags": [], "metadata": "{}", "confidence": 0.9,
         "importance": 0.5, "strength": 0.5, "decay_rate": 0.01, "access_count": 0, "created_at": TIME,
         "first_created_at": TIME, "updated_at": TIME, "immutable": False, "single_valued": False, "retired": False,
-        "content_hash": "abc", "active_hash": "abc:e1", "source_kind": "api", "entity_ids": ["e1"],
+        "content_hash": "abc", "active_hash": "abc:e1", "source_kind": "user", "entity_ids": ["e1"],
     }  # fmt: skip
     return {"subject_id": "e1", "object_id": "e1", "properties": properties | changes, "vector": [1.0, 0.0]}
 

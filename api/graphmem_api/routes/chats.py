@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import Response
@@ -22,7 +23,7 @@ from graphmem.chats.responses import ResponsesProtocol
 from graphmem.chats.service import DEFAULT_CHAT_BUDGET, ChatOptions, ServedCall
 from graphmem.chats.upstream import CREDENTIAL_HEADERS, UpstreamProtocol
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.field_types import Id
+from graphmem.runtime.field_types import Id, SessionId
 from graphmem.runtime.validation import validate_input
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner, make_owner
@@ -31,7 +32,7 @@ from graphmem.text.normalising import is_blank
 from graphmem_api import headers, route_classes
 from graphmem_api.auth import IN_PROCESS_CALLER, Caller, require_access
 from graphmem_api.dependencies import ServicesDep
-from graphmem_api.forwarding import forward_response, forwarded_request_headers
+from graphmem_api.forwarding import forward_response, forwarded_request_headers, holds_graphmem_key
 from graphmem_api.openapi import Responses, openapi_problem
 
 router = APIRouter(route_class=route_classes.ChatRoute, tags=["chats"])
@@ -68,7 +69,7 @@ class ChatHeaders(BaseModel):
     x_graphmem_user: Id | None = Field(
         None, description="Whose memory it is, as UTF-8; absent: the user that the body names, or that of the key."
     )
-    x_graphmem_session: Id | None = Field(
+    x_graphmem_session: SessionId | None = Field(
         None, description="The session in which the turns are stored; absent: one for each conversation."
     )
     x_graphmem_space: SpaceId | None = Field(
@@ -225,14 +226,17 @@ async def _pass_on(
 ) -> Response:
     """Pass a request on to its provider; return the answer, which is read while it passes."""
     upstream = services.upstream.find(protocol)
-    sent = forwarded_request_headers(request.headers)
-    is_callers_own = services.upstream.accepts_caller_keys and headers.GRAPHMEM_KEY in request.headers
-    own = {name: request.headers[name] for name in CREDENTIAL_HEADERS if is_callers_own and name in request.headers}
-    sent |= own or upstream.credentials(request.headers)
+    key = _own_key(request)
+    given = {name: value for name, value in request.headers.items() if not holds_graphmem_key(value, key)}
+    own = {name: given[name] for name in CREDENTIAL_HEADERS if services.upstream.accepts_caller_keys and name in given}
+    sent = forwarded_request_headers(given) | (own or upstream.credentials(request.headers))
     tail = request.url.path.removeprefix(f"/{protocol}").removeprefix(
         "/v1" if protocol is UpstreamProtocol.OPENAI else ""
     )
-    query = f"?{request.url.query}" if request.url.query else ""
+    parameters = request.query_params.multi_items()
+    kept = [(name, value) for name, value in parameters if not holds_graphmem_key(value, key)]
+    asked = request.url.query if kept == parameters else urlencode(kept)
+    query = f"?{asked}" if asked else ""
     response = await services.upstream.send(request.method, f"{upstream.url}{tail}{query}", sent, content)
     passing = None
     if call and response.is_success:
@@ -263,7 +267,12 @@ def _secret_of(request: Request, services: Services) -> bytes:
     """Return what keys the ids of a caller's messages: the same for all calls with one key."""
     if IN_PROCESS_CALLER in request.scope:
         return services.chats.secret
-    return hashlib.sha256(route_classes.ChatRoute.read_token(request).encode("utf-8", "surrogatepass")).digest()
+    return hashlib.sha256(_own_key(request).encode("utf-8", "surrogatepass")).digest()
+
+
+def _own_key(request: Request) -> str:
+    """Return the graphmem key of a request; empty for one from this process."""
+    return "" if IN_PROCESS_CALLER in request.scope else route_classes.ChatRoute.read_token(request)
 
 
 async def _in_thread_if_long(size: int, work: Any, value: Any) -> Any:

@@ -24,6 +24,7 @@ from graphmem.context.models import (
     MemoryUsesQuery,
     ProfileQuery,
 )
+from graphmem.runtime.field_types import SessionId
 from graphmem.runtime.paging import Page
 from graphmem.search.models import UserProfile
 from graphmem.tenants.spaces import PlaceQuery
@@ -78,7 +79,7 @@ async def uses(
     summary="Adapt a draft reply to the user",
     operation_id="sessions_enhance",
 )
-async def enhance(owner: OwnerInPath, session_id: str, services: ServicesDep, body: EnhanceIn) -> EnhancedReply:
+async def enhance(owner: OwnerInPath, session_id: SessionId, services: ServicesDep, body: EnhanceIn) -> EnhancedReply:
     """Return a draft reply with continuity, style, an example, likely follow-ups and sources; nothing is stored."""
     return await services.contexts.enhance(owner, session_id, body)
 

@@ -7,18 +7,37 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from graphmem.app.bootstrap import Services
-from graphmem.jobs.job import Job, RetryQuery
+from graphmem.jobs.job import Job, JobListQuery, RetryQuery
 from graphmem.runtime.errors import NotFound
+from graphmem.runtime.paging import Page
 from graphmem.tenants.access import ApiKey
+from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import SpaceRole, require_role
 from graphmem_api import route_classes
-from graphmem_api.auth import Caller
+from graphmem_api.auth import Caller, require_access, require_admin
 from graphmem_api.dependencies import ServicesDep
 
 read_router = APIRouter(route_class=route_classes.ReadRoute, tags=["jobs"])
 write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["jobs"])
 
-JOB_PATH = "/v1/jobs/{job_id:segment}"
+JOBS_PATH = "/v1/jobs"
+JOB_PATH = JOBS_PATH + "/{job_id:segment}"
+
+
+@read_router.get(JOBS_PATH, summary="List jobs")
+async def page(caller: Caller, services: ServicesDep, query: Annotated[JobListQuery, Query()]) -> Page[Job]:
+    """List the jobs of a user or a space, or all of the tenant (admin), the newest first."""
+    owner = None
+    if query.space is not None:
+        owner = Owner.of_space(caller.tenant, query.space)
+        if query.user_id is not None or await services.spaces.find_role(caller, query.space) is None:
+            raise NotFound("There is no such space.")
+    elif query.user_id is not None:
+        require_access(caller, query.user_id)
+        owner = Owner(caller.tenant, query.user_id)
+    else:
+        require_admin(caller, "A list of all jobs")
+    return await services.jobs.list_page(caller.tenant, owner.group_id if owner else None, query)
 
 
 @read_router.get(JOB_PATH, summary="Read a job")

@@ -24,6 +24,7 @@ from graphmem.conversations.session import (
     TriggerIn,
 )
 from graphmem.jobs.job import Job
+from graphmem.runtime.field_types import SessionId
 from graphmem.runtime.paging import Page
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.idempotency import IdempotentRequest
@@ -104,7 +105,11 @@ async def create_session(
 
 @read_router.get(SESSION_PATH, summary="Read a session", operation_id="sessions_get")
 async def session(
-    owner: OwnerInPath, session_id: str, caller: Caller, services: ServicesDep, query: Annotated[PlaceQuery, Query()]
+    owner: OwnerInPath,
+    session_id: SessionId,
+    caller: Caller,
+    services: ServicesDep,
+    query: Annotated[PlaceQuery, Query()],
 ) -> Session:
     """Read a session."""
     place = await services.rights.find_place(owner, caller, query.space)
@@ -114,7 +119,7 @@ async def session(
 @read_router.get(SESSION_PATH + "/messages", summary="List the messages of a session", operation_id="sessions_messages")
 async def session_messages(
     owner: OwnerInPath,
-    session_id: str,
+    session_id: SessionId,
     caller: Caller,
     services: ServicesDep,
     query: Annotated[SessionMessagesQuery, Query()],
@@ -128,7 +133,11 @@ async def session_messages(
     SESSION_PATH + "/archives", summary="List the archives of a session", operation_id="sessions_list_archives"
 )
 async def session_archives(
-    owner: OwnerInPath, session_id: str, caller: Caller, services: ServicesDep, query: Annotated[PlaceQuery, Query()]
+    owner: OwnerInPath,
+    session_id: SessionId,
+    caller: Caller,
+    services: ServicesDep,
+    query: Annotated[PlaceQuery, Query()],
 ) -> Page[SessionArchive]:
     """List the summaries that replaced old messages of a session, the oldest first."""
     place = await services.rights.find_place(owner, caller, query.space)
@@ -137,7 +146,11 @@ async def session_archives(
 
 @write_router.post(SESSION_PATH + "/close", summary="Close a session", operation_id="sessions_close")
 async def close(
-    owner: OwnerInPath, session_id: str, caller: Caller, services: ServicesDep, query: Annotated[PlaceQuery, Query()]
+    owner: OwnerInPath,
+    session_id: SessionId,
+    caller: Caller,
+    services: ServicesDep,
+    query: Annotated[PlaceQuery, Query()],
 ) -> Session:
     """Close a session; messages that were not extracted yet are extracted in the background."""
     place = await services.rights.find_place(owner, caller, query.space, SpaceRole.WRITER)
@@ -153,7 +166,7 @@ async def close(
 )
 async def summarize(
     owner: OwnerInPath,
-    session_id: str,
+    session_id: SessionId,
     caller: Caller,
     services: ServicesDep,
     response: Response,

@@ -50,6 +50,10 @@ SET w.last_status = $status, w.last_error = $error, w.failures = w.failures + 1,
     w.failing_since = coalesce(w.failing_since, $now)
 RETURN w.failing_since AS failing_since, w.failures AS failures
 
+// name: record_skipped(webhook_id, reason)
+// Store that a change was left out because it cannot be sent.
+MATCH (w:Webhook {id: $webhook_id}) SET w.skipped = coalesce(w.skipped, 0) + 1, w.last_skipped = $reason
+
 // name: record_complete(webhook_id, checked_at)
 // Store that everything written before a time was delivered.
 MATCH (w:Webhook {id: $webhook_id})

@@ -90,6 +90,27 @@ MATCH (e:Entity {group_id: $group_id})
 RETURN e.uuid AS id, e.name AS name, coalesce(e.aliases, []) AS aliases, e.type AS type,
        coalesce(e.is_user, false) AS is_user
 
+// name: find_entities_near_names(group_id, names)
+// Find the entities whose names share words with those of some entities or have similar vectors, with their similarity.
+CYPHER 25
+{{await_fulltext}}
+UNWIND $names AS name
+MATCH (one:Entity {uuid: name.id}) WHERE one.group_id = $group_id
+CALL (name, one) {
+  WITH one WHERE one.name_embedding IS NOT NULL
+  MATCH (e:Entity)
+  SEARCH e IN (VECTOR INDEX graphmem_entity_embedding FOR one.name_embedding WHERE e.group_id = $group_id LIMIT 10) SCORE AS score
+  RETURN e
+  UNION
+  CALL db.index.fulltext.queryNodes('node_name_and_summary', name.words, {limit: 20}) YIELD node AS e
+  RETURN e
+}
+WITH DISTINCT one, e WHERE e.group_id = $group_id AND e <> one
+RETURN one.uuid AS id, e.uuid AS other,
+       CASE WHEN one.name_embedding IS NULL OR e.name_embedding IS NULL THEN 0.0
+            ELSE 2 * vector.similarity.cosine(one.name_embedding, e.name_embedding) - 1 END AS similarity
+ORDER BY id, other
+
 // name: list_users_due(tenant, now, old_before, access_threshold)
 // List the users with memories that no run has considered and others beside them, or that became old and rarely read since.
 MATCH (u:User) WHERE ($tenant IS NULL OR u.tenant = $tenant) AND u.user_id <> ''

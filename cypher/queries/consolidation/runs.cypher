@@ -47,22 +47,17 @@ MATCH (r:ConsolidationRun {group_id: $group_id}) WHERE r.contradictions IS NOT N
 WITH r ORDER BY r.created_at DESC, r.id LIMIT $limit
 RETURN r.id AS run_id, r.contradictions AS contradictions, coalesce(r.finished_at, r.created_at) AS reported_at
 
-// name: list_unfinished(tenant, group_id)
-// List the queued and running runs of a user, oldest first.
-MATCH (r:ConsolidationRun {group_id: $group_id}) WHERE r.tenant = $tenant AND r.status IN ['queued', 'running']
-RETURN properties(r) AS run ORDER BY r.created_at
-
-// name: list_unfinished_nightly(tenant)
-// List the queued and running nightly runs of one user each, oldest first.
-MATCH (r:ConsolidationRun {trigger: 'nightly'})
-WHERE r.status IN ['queued', 'running'] AND r.group_id IS NOT NULL AND ($tenant IS NULL OR r.tenant = $tenant)
-RETURN r.id AS id, r.tenant AS tenant, r.group_id AS group_id ORDER BY r.created_at
-
-// name: list_unfinished_on_demand()
-// List the queued and running runs of one user each that no schedule started, oldest first.
+// name: list_unfinished()
+// List the queued and running runs of one user each, oldest first.
 MATCH (r:ConsolidationRun) USING INDEX r:ConsolidationRun(status)
-WHERE r.status IN ['queued', 'running'] AND r.trigger <> 'nightly' AND r.group_id IS NOT NULL
+WHERE r.status IN ['queued', 'running'] AND r.group_id IS NOT NULL
 RETURN r.id AS id, r.tenant AS tenant ORDER BY r.created_at
+
+// name: list_unfinished_nightly(tenant, group_id)
+// List the queued and running nightly runs of a user, oldest first.
+MATCH (r:ConsolidationRun {group_id: $group_id})
+WHERE r.tenant = $tenant AND r.trigger = 'nightly' AND r.status IN ['queued', 'running']
+RETURN r.id AS id ORDER BY r.created_at
 
 // name: list_rolled_back_proposals(group_id)
 // List the proposals of a user's runs that were rolled back.

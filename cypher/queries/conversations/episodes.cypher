@@ -176,7 +176,7 @@ SET s.summary = $summary, s.title = $title, s.summarized_through = $through, s.u
 // name: list_summary_facts(group_id, session_id)
 // Fetch the believed summaries of a session.
 MATCH ()-[r:RELATES_TO {group_id: $group_id, session_id: $session_id}]->()
-WHERE r.expired_at IS NULL AND r.source_kind IN ['summary', 'consolidation'] AND r.metadata CONTAINS '"summary_of":'
+WHERE r.expired_at IS NULL AND r.source_kind = 'consolidation' AND r.metadata CONTAINS '"summary_of":'
 RETURN {{fact_version}}
 
 // name: list_remembered(group_id, session_id, limit)

@@ -44,7 +44,7 @@ RETURN collect({{fact_candidate}}) AS found
 {{as_of_params}}
 CALL db.index.fulltext.queryRelationships('graphmem_fact_words', $words) YIELD relationship AS r, score
 WHERE score > 0 AND {{readable_filter}} AND {{matches_filters}}
-WITH r, score, null AS similarity LIMIT $limit
+WITH r, score, null AS similarity ORDER BY score DESC, r.uuid LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
 // name: find_facts_around_entities(named_entity_ids, vector, max_degree, max_start, max_outgoing, max_incoming, max_followed, max_computed, limit, group_ids, {{as_of_params}}, {{readable_filter}}, {{matches_filters}})
@@ -133,7 +133,7 @@ RETURN collect([{{message_key}}, score]) AS found
 {{await_fulltext}}
 CALL db.index.fulltext.queryNodes('graphmem_message_words', $words) YIELD node AS m, score
 WHERE score > 0 AND m.group_id IN $group_ids AND m.created_at <= $known_at AND m.valid_at <= $said_until
-WITH m, score LIMIT $limit
+WITH m, score ORDER BY score DESC, m.uuid LIMIT $limit
 RETURN collect([{{message_key}}, score]) AS found
 
 // name: load_message_contents(group_ids, message_ids, said_until, known_at)
@@ -161,7 +161,7 @@ RETURN collect([e.uuid, e.name, e.type, coalesce(e.aliases, []), coalesce(e.is_u
 {{await_fulltext}}
 CALL db.index.fulltext.queryNodes('node_name_and_summary', $words) YIELD node AS e, score
 WHERE e.group_id IN $group_ids
-WITH e LIMIT $limit
+WITH e, score ORDER BY score DESC, e.uuid LIMIT $limit
 RETURN collect([e.uuid, e.name, e.type, coalesce(e.aliases, []), coalesce(e.is_user, false)]) AS found
 
 // name: load_entities_with_facts(group_ids, named_entity_ids, limit, {{as_of_params}}, {{readable_filter}}, {{matches_filters}})

@@ -8,6 +8,7 @@ process ends. A supervisor process restarts a server that has died, and stops it
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import sys
@@ -28,7 +29,7 @@ from graphmem.neo4j.embedded import supervisor
 from graphmem.neo4j.embedded.distribution import argument_file, find_java, neo4j_jars, server_arguments
 from graphmem.neo4j.embedded.home import NEO4J_USER, Neo4jHome, ServerInfo, choose_ports
 from graphmem.runtime.errors import ConfigurationError
-from graphmem.runtime.files import FileLock, cypher_root, wait_until
+from graphmem.runtime.files import MIN_FREE_WHILE_STARTING, FileLock, cypher_root, free_bytes, wait_until
 from graphmem.runtime.progress import StartProgress
 
 _INITIAL_PASSWORD = "neo4j"
@@ -115,8 +116,11 @@ _LEAVE_TIMEOUT_SECONDS = 3
 _SUPERVISOR_CHECK_SECONDS = 2.0
 """Seconds between two checks that the supervisor runs."""
 
-_HEALTH_CHECK_SECONDS = 10.0
-"""Seconds between two checks that the database has not failed."""
+_CHECKS_OF_DATABASE = 5
+"""After so many of these checks the database is checked, too."""
+
+_HALTED_STATUSES = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+"""The statuses of a process that does not run until somebody changes that."""
 
 _POLL_SECONDS = 0.2
 """Seconds between two requests to a server that is starting."""
@@ -140,7 +144,7 @@ class EmbeddedNeo4j:
         self._home = home
         self._users_lock = users_lock
         self._options = options
-        self._watches = [asyncio.create_task(watch) for watch in (self._keep_supervised(), self._keep_usable())]
+        self._watch = asyncio.create_task(self._keep_running())
         self.info = info
 
     @classmethod
@@ -166,6 +170,8 @@ class EmbeddedNeo4j:
         home = Neo4jHome.in_data_dir(data_dir)
         home.create_folders()
         files = home.run_files
+        if files.server_process() is None:
+            home.check_space()
         async with _passed_gate(home, progress):
             users_lock = FileLock(files.users_lock, shared=True)
             await users_lock.acquire()
@@ -192,8 +198,7 @@ class EmbeddedNeo4j:
 
         A server that does not end within `_LEAVE_TIMEOUT_SECONDS` is left to its supervisor.
         """
-        for watch in self._watches:
-            watch.cancel()
+        self._watch.cancel()
         if not self._users_lock.is_held:
             return
         try:
@@ -203,45 +208,47 @@ class EmbeddedNeo4j:
             self._users_lock.release()
             log.info("Neo4j has not ended yet: its supervisor stops it")
 
-    async def _keep_supervised(self) -> None:
-        """Start a supervisor whenever the last one was killed, until cancelled.
+    def is_running(self) -> bool:
+        """Return whether the process of the server exists and has not been stopped by a signal."""
+        process = self._home.run_files.server_process()
+        try:
+            return process is not None and process.status() not in _HALTED_STATUSES
+        except psutil.Error:
+            return False
 
-        An orderly stop removes the state, and is no reason to start another one.
-        """
-        files = self._home.run_files
-        while True:
+    async def _keep_running(self) -> None:
+        """Replace a supervisor that was killed, and restart a server whose database has failed, until cancelled."""
+        for number in itertools.count(1):
             await asyncio.sleep(_SUPERVISOR_CHECK_SECONDS)
-            state = files.read_state()
-            if state is None or files.supervisor_process() is not None:
-                continue
-            options = replace(self._options, bolt_port=state.bolt_port, http_port=state.http_port)
             try:
-                async with FileLock(files.gate_lock):
-                    if files.read_state() == state:
-                        await _launch_supervisor(self._home, options)
-                        log.warning("Neo4j's supervisor was killed and has been replaced")
-            except (ConfigurationError, OSError) as error:
-                log.warning("Neo4j has no supervisor: %s", error)
-
-    async def _keep_usable(self) -> None:
-        """Restart the server when its database has failed, as on a full disk, and there is space again.
-
-        Such a database refuses every transaction until then.
-        """
-        while True:
-            await asyncio.sleep(_HEALTH_CHECK_SECONDS)
-            try:
-                if not self._home.has_space() or not await has_failed_database(self.info):
-                    continue
-                async with FileLock(self._home.run_files.gate_lock):
-                    process = self._home.run_files.server_process()
-                    if process is not None and await has_failed_database(self.info):
-                        log.warning("Neo4j's database has failed; it is restarted")
-                        process.kill()  # it has nothing left to write, and may not end by itself
-                        await asyncio.to_thread(process.wait, _STOP_TIMEOUT_SECONDS)
-                        await _wait_until_ready(self._home)
+                await self._replace_supervisor()
+                if number % _CHECKS_OF_DATABASE == 0:
+                    await self._restart_failed_database()
             except (ConfigurationError, OSError, psutil.Error) as error:
-                log.warning("Neo4j's database could not be restarted: %s", error)
+                log.warning("Neo4j is not kept running: %s", error)
+
+    async def _replace_supervisor(self) -> None:
+        files = self._home.run_files
+        state = files.read_state()
+        if state is None or files.supervisor_process() is not None:  # an orderly stop removes the state
+            return
+        options = replace(self._options, bolt_port=state.bolt_port, http_port=state.http_port)
+        async with FileLock(files.gate_lock):
+            if files.read_state() == state:
+                await _launch_supervisor(self._home, options)
+                log.warning("Neo4j's supervisor was killed and has been replaced")
+
+    async def _restart_failed_database(self) -> None:
+        """Kill a server whose database refuses every transaction, as after a full disk; its supervisor restarts it."""
+        if not self._home.has_space() or not await has_failed_database(self.info):
+            return
+        async with FileLock(self._home.run_files.gate_lock):
+            process = self._home.run_files.server_process()
+            if process is not None and await has_failed_database(self.info):
+                log.warning("Neo4j's database has failed; it is restarted")
+                process.kill()  # it has nothing left to write, and may not end by itself
+                await asyncio.to_thread(process.wait, _STOP_TIMEOUT_SECONDS)
+                await _wait_until_ready(self._home)
 
     async def __aenter__(self) -> Self:
         return self
@@ -374,14 +381,16 @@ def _with_this_package(environment: Mapping[str, str]) -> dict[str, str]:
 async def _wait_until_ready(home: Neo4jHome) -> ServerInfo:
     """Return the server once it answers and its password works.
 
-    Raises ConfigurationError when its process ends, when the password is not that of its data, and when it takes more
-    than `READY_TIMEOUT_SECONDS`.
+    Raises ConfigurationError when its process ends, when the disk is full, when the password is not that of its data,
+    and when it takes more than `READY_TIMEOUT_SECONDS`.
     """
     try:
         async with asyncio.timeout(READY_TIMEOUT_SECONDS):
             while (info := home.info()) or home.run_files.supervisor_process():
                 if info and await is_reachable(info) and await accepts_password(info):
                     return info
+                if free_bytes(home.path) < MIN_FREE_WHILE_STARTING:
+                    home.check_space()
                 await asyncio.sleep(_POLL_SECONDS)
     except TimeoutError as error:
         raise ConfigurationError(

@@ -134,12 +134,21 @@ class ResidentCopies:
         vectors = await self._graph.vector_state()
         if vectors is None or vectors.next is not None:
             return None
-        found = [await self._find_copy(group, vectors.model) for group in groups]
-        self._hit_rate.count(is_hit=None not in found)
-        copies = [copy for copy in found if copy is not None]
-        if len(copies) < len(groups):
-            return None
-        return copies if await self._update([*zip(copies, groups, strict=True)]) else None
+        # At once, so that a group that has none is not waited for behind the others; one begun is loaded all the same.
+        searches = [asyncio.ensure_future(self._find_copy(group, vectors.model)) for group in groups]
+        found: dict[str, GroupCopy] = {}
+        try:
+            for search in asyncio.as_completed(searches):
+                if (copy := await search) is None:
+                    break
+                found[copy.group_id] = copy
+        finally:
+            for search in searches:
+                search.cancel()
+        copies = [found[group.group_id] for group in groups if group.group_id in found]
+        has_all = len(copies) == len(groups)
+        self._hit_rate.count(is_hit=has_all)
+        return copies if has_all and await self._update([*zip(copies, groups, strict=True)]) else None
 
     async def _find_copy(self, group: GroupState, model: EmbeddingModel) -> GroupCopy | None:
         """Return the copy of a group that can be brought up to its state; load one for a group that is active."""

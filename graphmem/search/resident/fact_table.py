@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from graphmem.memories.entity import EntityRef
 from graphmem.memories.entity_profile import EntityProfile, profile_from_columns
-from graphmem.memories.fact import Fact
-from graphmem.memories.fact_mapping import TIME_FIELDS, fact_from_row, memory_at, memory_from_fact, with_lists
+from graphmem.memories.fact import TIME_FIELDS, Fact, fact_from_row, memory_at, memory_from_fact, with_lists
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory, MemoryStatus, MemoryType
 from graphmem.runtime.times import MAX_TIME, to_micros
@@ -23,7 +22,6 @@ from graphmem.search.fact_candidate import FactCandidate, FactText
 from graphmem.search.resident.columns import Column, Members, Words, cosines, unit_vector
 from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
 from graphmem.tenants.owners import message_key
-from graphmem.tenants.trust import parse_source_kind
 
 FACT_BYTES = 3_700
 """Memory of a version beside its vector, its texts and its postings, measured over conversations.
@@ -81,6 +79,16 @@ class ResidentFact:
     shown: ShownFact | None = None
 
     @property
+    def texts(self) -> tuple[str, str]:
+        """What full-text search finds it by: its statement and its further words."""
+        return self.properties["fact"], self.search_text
+
+    @property
+    def text_bytes(self) -> int:
+        """The memory of its texts."""
+        return sum(len(text.encode()) for text in self.texts)
+
+    @property
     def ends(self) -> tuple[str, str]:
         """The ids of its subject and object."""
         return self.subject_id, self.object_id
@@ -116,7 +124,7 @@ def rank_by_importance(fact: ResidentFact) -> tuple[float, int, str]:
 
 
 class FactTable:
-    """Versions by row. A version whose text changes gets a new row, so that rows of the text index never change."""
+    """Versions by row."""
 
     def __init__(self, dimension: int) -> None:
         self._dimension = dimension
@@ -130,7 +138,7 @@ class FactTable:
         self._texts = TextIndex(fields=2)
         self._text_bytes = 0
         self._vectors = Column(np.float32, dimension)
-        self._alive, self._has_vector, self._states = Column(np.bool_), Column(np.bool_), Column(np.bool_)
+        self._has_vector, self._states = Column(np.bool_), Column(np.bool_)
         self._times = {
             name: Column(np.int64)
             for name in (
@@ -167,12 +175,9 @@ class FactTable:
         old = self._by_uuid.get(properties["uuid"])
         if old is not None:
             self._unlink(old)
-        same_text = (
-            old is not None and old.properties["fact"] == properties["fact"] and old.search_text == (search_text or "")
-        )
         fact = ResidentFact(
             table=self,
-            row=old.row if old is not None and same_text else len(self.facts),
+            row=len(self.facts) if old is None else old.row,
             properties=properties,
             times=times,
             subject_id=subject_id,
@@ -181,29 +186,26 @@ class FactTable:
             known_from=bounds[2],
             candidate=_to_candidate(properties, times, search_text or "", bounds),
         )
-        if old is not None and not same_text:
-            self._alive.set(old.row, False)
-        if fact.row == len(self.facts):
+        if old is None:
             self._append(fact)
         else:
             self.facts[fact.row] = fact
+            self._texts.replace(fact.row, old.texts, fact.texts)
+            self._text_bytes += fact.text_bytes - old.text_bytes
         self._fill(fact, bounds, vector)
         self._link(fact)
 
     def _append(self, fact: ResidentFact) -> None:
         self.facts.append(fact)
-        content = fact.properties["fact"]
-        self._texts.append(content, fact.search_text)
-        self._text_bytes += len(content.encode()) + len(fact.search_text.encode())
-        flags = (self._alive, self._has_vector, self._states)
-        for column in (self._vectors, *flags, *self._times.values(), *self._numbers.values()):
+        self._texts.append(*fact.texts)
+        self._text_bytes += fact.text_bytes
+        for column in (self._vectors, self._has_vector, self._states, *self._times.values(), *self._numbers.values()):
             column.append(0)
         for words in self._words.values():
             words.column.append(0)
 
     def _fill(self, fact: ResidentFact, bounds: Sequence[int], vector: Any) -> None:
         row, properties = fact.row, fact.properties
-        self._alive.set(row, True)
         self._has_vector.set(row, vector is not None)
         self._states.set(row, properties["type"] != MemoryType.PROFILE)
         self._vectors.set(row, unit_vector(vector, self._dimension))
@@ -222,8 +224,8 @@ class FactTable:
             "subtype_key": (subtype or properties["type"]).replace("-", "_").replace(" ", "_").lower(),
             "domain": properties["domain"],
             "scope": properties["scope"],
-            "source_kind": parse_source_kind(properties["source_kind"]),
-            "trust_kind": properties["trusted_as"] or parse_source_kind(properties["source_kind"]),
+            "source_kind": properties["source_kind"],
+            "trust_kind": properties["trusted_as"] or properties["source_kind"],
             "speaker": properties["speaker"],
             "agent": properties["actor"],
             "session_id": properties["session_id"],
@@ -274,12 +276,7 @@ class FactTable:
             held |= (values["contested_known_to"] > at["known_at"]) & (
                 values["contested_valid_to"] >= at["valid_after"]
             )
-        mask: Mask = (
-            self._alive.values
-            & (values["known_from"] <= at["known_at"])
-            & (values["valid_from"] <= at["valid_at"])
-            & held
-        )
+        mask: Mask = (values["known_from"] <= at["known_at"]) & (values["valid_from"] <= at["valid_at"]) & held
         return mask
 
     def _mask_of_attributes(self, filters: FactFilters) -> Mask:

@@ -35,6 +35,12 @@ class ResidentMessage:
     message: Message | None = None
 
     @property
+    def texts(self) -> tuple[str, str]:
+        """What full-text search finds it by: its text and who said it."""
+        stored = self.columns[0]
+        return stored["content"], stored.get("speaker") or ""
+
+    @property
     def is_caught(self) -> bool:
         """Whether extraction caught something in it, so that it is no evidence."""
         return bool(self.columns[0].get("caught"))
@@ -47,7 +53,7 @@ class ResidentMessage:
 
 
 class MessageTable:
-    """Messages by row, found by key (`tenants.owners.message_key`); one whose text changes gets a new row."""
+    """Messages by row, found by key (`tenants.owners.message_key`)."""
 
     def __init__(self, dimension: int) -> None:
         self._dimension = dimension
@@ -56,7 +62,7 @@ class MessageTable:
         self._texts = TextIndex(fields=2)
         self._text_bytes = 0
         self._vectors = Column(np.float32, dimension)
-        self._alive, self._has_vector = Column(np.bool_), Column(np.bool_)
+        self._has_vector = Column(np.bool_)
         self._said_at, self._known_from = Column(np.int64), Column(np.int64)
 
     def __len__(self) -> int:
@@ -83,18 +89,18 @@ class MessageTable:
         )
         message = ResidentMessage(content, (stored, times))
         row = self._rows.get(key)
-        if row is not None and self._messages[row].columns[0]["content"] != text:
-            self._alive.set(row, False)
-            row = None
         if row is None:
             row = self._rows[key] = len(self._messages)
             self._messages.append(message)
-            self._texts.append(text, speaker or "")
-            self._text_bytes += len(text.encode())
-            for column in (self._vectors, self._alive, self._has_vector, self._said_at, self._known_from):
+            self._texts.append(*message.texts)
+            for column in (self._vectors, self._has_vector, self._said_at, self._known_from):
                 column.append(0)
+        else:
+            before = self._messages[row]
+            self._texts.replace(row, before.texts, message.texts)
+            self._text_bytes -= len(before.texts[0].encode())
         self._messages[row] = message
-        self._alive.set(row, True)
+        self._text_bytes += len(text.encode())
         self._has_vector.set(row, vector is not None)
         self._vectors.set(row, unit_vector(vector, self._dimension))
         said_at, known_from, _ = times
@@ -114,7 +120,7 @@ class MessageTable:
     def mask(self, filters: FactFilters) -> Mask:
         """Return which rows were said and known by the times of the filters."""
         said_until, known_at = (to_micros(filters.message_params[name]) for name in ("said_until", "known_at"))
-        mask: Mask = self._alive.values & (self._said_at.values <= said_until) & (self._known_from.values <= known_at)
+        mask: Mask = (self._said_at.values <= said_until) & (self._known_from.values <= known_at)
         return mask
 
     def find_by_vector(self, vector: NDArray[np.float32], mask: Mask, limit: int) -> list[MessageCandidate]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -25,7 +26,7 @@ Scores: TypeAlias = NDArray[np.float64]
 
 
 class _Field:
-    """The postings of one field; a row keeps its number until the whole index is made anew."""
+    """The postings of one field, by term in the order of the rows."""
 
     def __init__(self) -> None:
         self._rows: dict[str, array[int]] = {}
@@ -34,19 +35,36 @@ class _Field:
         self._documents = 0
         self._total_length = 0
 
-    def append(self, text: str) -> int:
-        """Add a row and return how many postings it has."""
+    def put(self, row: int, text: str) -> int:
+        """Add the text of a row that has none and return how many postings it has."""
         terms = Counter(lucene_terms(text))
-        row, length = len(self.lengths), terms.total()
-        self.lengths.append(length)
-        self._documents += length > 0
-        self._total_length += length
+        if row == len(self.lengths):
+            self.lengths.append(0)
+        self._count(row, terms.total())
         for term, count in terms.items():
             if term not in self._rows:
                 self._rows[term], self._counts[term] = array("i"), array("i")
-            self._rows[term].append(row)
-            self._counts[term].append(count)
+            place = bisect_left(self._rows[term], row)
+            self._rows[term].insert(place, row)
+            self._counts[term].insert(place, count)
         return len(terms)
+
+    def remove(self, row: int, text: str) -> int:
+        """Remove the text of a row, as it was added, and return how many postings it had."""
+        terms = set(lucene_terms(text))
+        self._count(row, 0)
+        for term in terms:
+            place = bisect_left(self._rows[term], row)
+            self._rows[term].pop(place)
+            self._counts[term].pop(place)
+            if not self._rows[term]:
+                del self._rows[term], self._counts[term]
+        return len(terms)
+
+    def _count(self, row: int, length: int) -> None:
+        before, self.lengths[row] = self.lengths[row], length
+        self._documents += (length > 0) - (before > 0)
+        self._total_length += length - before
 
     def add_scores(self, terms: Sequence[str], scores: Scores) -> None:
         """Add to the score of each row that of the terms, as often as they are listed."""
@@ -63,7 +81,11 @@ class _Field:
 
 
 class TextIndex:
-    """Texts of several fields by row."""
+    """Texts of several fields by row.
+
+    Its statistics are those of the texts that it holds, whatever it held before, so that scores do not depend on how a
+    copy came about.
+    """
 
     def __init__(self, fields: int) -> None:
         self._fields = [_Field() for _ in range(fields)]
@@ -72,7 +94,14 @@ class TextIndex:
     def append(self, *texts: str) -> None:
         """Add the texts of the next row, one of each field."""
         for field, text in zip(self._fields, texts, strict=True):
-            self.postings += field.append(text)
+            self.postings += field.put(len(field.lengths), text)
+
+    def replace(self, row: int, before: Sequence[str], texts: Sequence[str]) -> None:
+        """Replace the texts of a row, which were `before`."""
+        for field, old, text in zip(self._fields, before, texts, strict=True):
+            if old != text:
+                self.postings -= field.remove(row, old)
+                self.postings += field.put(row, text)
 
     def find(self, words: Sequence[str], mask: Mask, limit: int) -> list[tuple[int, float]]:
         """Return the rows of the mask with any of the words and their scores, best first; earlier rows come first."""

@@ -18,7 +18,7 @@ import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.changes.models import WebhookIn, is_public_address
-from graphmem.changes.sender import Delivery, DeliveryFailed, WebhookSender
+from graphmem.changes.sender import Delivery, DeliveryFailed, DeliveryImpossible, WebhookSender
 from graphmem.changes.webhooks import WebhookService, WebhookStore, webhook_partition
 from tests.conftest import FakeClock
 
@@ -269,10 +269,39 @@ async def test_a_webhook_resumes_from_a_time_and_needs_an_admin(
 @pytest.mark.parametrize(
     "address",
     ["127.0.0.1", "10.1.2.3", "169.254.169.254", "0.0.0.0", "::1", "fe80::1", "::ffff:10.0.0.1", "64:ff9b::a00:1",
-     "2002:a00:1::", "224.0.0.1", "100.64.0.1"],
+     "2002:a00:1::", "224.0.0.1", "100.64.0.1", "64:ff9b:1::a00:1", "fec0::1", "::10.0.0.1", "ff0e::1", "4000::1"],
 )  # fmt: skip
 def test_internal_addresses_are_not_public(address: str) -> None:
     assert not is_public_address(address)
+
+
+@pytest.mark.parametrize("event_id", ["a\r\nX-Other: b", "💥"])
+async def test_a_change_that_no_request_can_hold_is_impossible_to_deliver(receiver: Receiver, event_id: str) -> None:
+    sender = WebhookSender(allow_private=True)
+    with pytest.raises(DeliveryImpossible):
+        await sender.send(Delivery(receiver.url, SECRET, event_id, 0, b"{}"))
+    await sender.aclose()
+    assert receiver.requests == []
+
+
+async def test_a_change_that_cannot_be_sent_is_left_out_and_shown(
+    admin: httpx.AsyncClient, agent: httpx.AsyncClient, receiver: Receiver, services: Services
+) -> None:
+    await create(admin, receiver)
+    first = await save(agent, "Mara likes tea")
+    await until(lambda: len(receiver.requests) == 1)
+    await services.components.graph.write(
+        lambda transaction: transaction.run_text(
+            "MATCH ()-[f]->() WHERE f.memory_id = $id SET f.uuid = f.uuid + '\r\n'", {"id": first["id"]}
+        )
+    )
+    await agent.delete(f"/v1/users/mara/memories/{first['id']}")
+    await save(agent, "Mara likes coffee")
+    await until(lambda: len(receiver.requests) >= 2)
+    webhook = await read(admin)
+    assert receiver.contents("mara")[-1] == ("memory.inserted", "Mara likes coffee")
+    assert (webhook["status"], webhook["skipped"]) == ("active", 1)
+    assert "does not fit into a header" in webhook["last_skipped"]
 
 
 async def test_private_addresses_are_refused_when_created_and_when_sent(
@@ -280,7 +309,9 @@ async def test_private_addresses_are_refused_when_created_and_when_sent(
 ) -> None:
     assert is_public_address("93.184.216.34")
     strict = WebhookService(WebhookStore(services.components.graph), services.jobs, clock)
-    for url in (receiver.url, "https://127.0.0.1/", "https://localhost/", "https://[::1]/", "http://example.com/"):
+    hosts = ("127.0.0.1", "127.1", "0x7f.1", "2130706433", "017700000001", "1.2.3.4.5", "localhost", "localhost.")
+    hosts += ("LOCALHOST", "a.localhost", "[::1]", "[64:ff9b:1::1]", "[fec0::1]", "[::7f00:1]")
+    for url in (receiver.url, "http://example.com/", "HTTPS://example.com/", *(f"https://{host}/" for host in hosts)):
         with pytest.raises(Exception, match="webhook's address"):
             await strict.create(tenant, WebhookIn(url=url), "test")
     sender = WebhookSender()

@@ -1,0 +1,557 @@
+"""What a sentence must keep of the statements that it takes the place of, and the quotes that show it. Pure.
+
+Digits, names with capital letters and the names of known entities are written in one way in every language: a merged
+sentence has those of its sources, as written. All else is shown by the quotes of a verification; without one, each
+source must stand in the sentence literally.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+
+from graphmem.consolidation.models import Agreement, CarriedPart, StatementCheck, Verification
+from graphmem.memories.names import find_evidence, is_like_any, may_be_same_person, mentions_name
+from graphmem.text.names import POSSESSIVE_ENDING, is_first_name, strip_possessive
+from graphmem.text.normalising import fold
+from graphmem.text.tokenising import UNSPACED_LETTER, UNSPACED_SCRIPTS, WORD_PATTERN, detect_languages
+from graphmem.text.word_lists import WRITTEN_LANGUAGES, load_words
+
+SUBJECT = "\0"
+"""Key of the token that stands for a name of the subject."""
+
+MAX_NAME_TOKENS = 64
+"""Most tokens of a name that are compared."""
+
+_WORD = re.compile(WORD_PATTERN)
+_DIGITS = rf"\d[^\W_{UNSPACED_SCRIPTS}]*"
+_NUMBER = re.compile(rf"(?:(?<![\w.,:/-])-)?{_DIGITS}(?:[.,:/-]{_DIGITS})*")
+"""A number, a date or a time as written, with the separators and the letters that belong to it."""
+
+_YEAR = re.compile(r"\d{4}(?=[./-])|(?<=[./-])\d{4}")
+"""The year of a date in digits."""
+
+_SENTENCE_ENDS = frozenset(".!?。！？:：")
+_MARKS = frozenset(",;:.!?、。，；：！？،؛؟।")
+_MEANINGFUL_PUNCTUATION = frozenset("%‰#@&/")
+_MONTHS = frozenset(load_words(*WRITTEN_LANGUAGES).months)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word, a number, a symbol, a letter of a script without spaces, or a mark between clauses.
+
+    `is_name` says that it is written as only names and numbers are: with digits or, within a sentence, with a capital
+    letter.
+    """
+
+    key: str
+    is_name: bool = False
+    is_mark: bool = False
+
+
+@lru_cache(maxsize=4096)
+def split_statement(text: str) -> tuple[Token, ...]:
+    """Return the tokens of a text in order; all of them are folded."""
+    return tuple(_scan(fold(text).text))
+
+
+def _scan(text: str) -> Iterator[Token]:
+    at, begins = 0, True
+    while at < len(text):
+        char = text[at]
+        if number := _NUMBER.match(text, at):
+            yield Token(number[0].casefold(), is_name=True)
+            at, begins = number.end(), False
+        elif unicodedata.category(char)[0] in "LM":
+            end = _end_of_word(text, at)
+            is_capital = not begins and unicodedata.category(char) == "Lu"
+            yield Token(text[at:end].casefold(), is_name=is_capital)
+            at, begins = end, False
+        else:
+            if unicodedata.category(char)[0] in "SN" or char in _MEANINGFUL_PUNCTUATION:
+                yield Token(char)
+            elif char in _MARKS:
+                yield Token(char, is_mark=True)
+                begins = begins or char in _SENTENCE_ENDS
+            at += 1
+
+
+def _end_of_word(text: str, start: int) -> int:
+    """Return where a word ends; a letter of a script without spaces ends with the marks on it."""
+    end = start + 1
+    is_letter = UNSPACED_LETTER.match(text[start]) is not None
+    while end < len(text):
+        kind = unicodedata.category(text[end])[0]
+        if kind != "M" and (is_letter or kind not in "LN" or UNSPACED_LETTER.match(text[end])):
+            break
+        end += 1
+    return end
+
+
+def is_number(key: str) -> bool:
+    """Return whether a token is a number, a date or a time in digits."""
+    return key.lstrip("-")[:1].isdigit()
+
+
+def name_keys(name: str) -> tuple[str, ...]:
+    """Return the keys of the tokens of a name."""
+    return tuple(token.key for token in split_statement(name) if not token.is_mark)
+
+
+def mark_subject(tokens: Sequence[Token], subject_names: Iterable[str]) -> list[Token]:
+    """Return tokens with one `SUBJECT` for each name of the subject, or for "the user" with its article."""
+    names = _names_by_first_key(tuple(subject_names))
+    marked: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        following = tuple(token.key for token in tokens[at : at + MAX_NAME_TOKENS])
+        found = next((name for name in names.get(tokens[at].key, ()) if following[: len(name)] == name), None)
+        marked.append(tokens[at] if found is None else Token(SUBJECT, is_name=True))
+        at += 1 if found is None else len(found)
+    return marked
+
+
+@lru_cache(maxsize=256)
+def _names_by_first_key(subject_names: tuple[str, ...]) -> dict[str, list[tuple[str, ...]]]:
+    """Return the tokens of names by the first of them, the longest name first."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for name in sorted({name_keys(name) for name in subject_names} - {()}, key=len, reverse=True):
+        found.setdefault(name[0], []).append(name)
+    return found
+
+
+@cache
+def user_names() -> tuple[str, ...]:
+    """Return what statements call the user who has no name in them, with and without an article."""
+    return tuple(
+        phrase
+        for language in WRITTEN_LANGUAGES
+        for word in load_words(language).user_words
+        for phrase in (word, *(f"{article} {word}" for article in load_words(language).articles))
+    )
+
+
+def known_languages(text: str) -> tuple[str, ...]:
+    """Return the languages whose neutral words a text may have; a single letter is no evidence of one."""
+    words = {token.key for token in split_statement(text) if len(token.key) > 1}
+    return tuple(
+        language
+        for language in detect_languages(text)
+        if not (known := load_words(language).function_words) or language == "ru" or not words.isdisjoint(known)
+    )
+
+
+@cache
+def neutral_words(languages: tuple[str, ...]) -> frozenset[str]:
+    """Return the articles, copulas and conjunctions of languages."""
+    words = load_words(*languages)
+    return words.articles | words.copulas | words.conjunctions
+
+
+# Literal merges
+
+HINT = 'An administrator who has compared them may set "verified": true'
+"""What to do about a merge of different words that is right."""
+
+_FINAL_MARKS = " .!?…。！？"
+
+
+def find_source_not_literal(sources: Mapping[str, str], result: str) -> str | None:
+    """Return which source, by memory id, does not stand literally in a merged text, or None.
+
+    Case, white space and final punctuation make no difference.
+    """
+    text = _as_literal(result)
+    for key, source in sources.items():
+        wanted = re.escape(_as_literal(source))
+        edge = f"[^\\W{UNSPACED_SCRIPTS}]"
+        if not re.search(f"(?<!{edge}){wanted}(?!{edge})", text):
+            return f'{key} is not covered: "{source}" does not stand literally in the merged text. {HINT}'
+    return None
+
+
+def is_literally(source: str, result: str) -> bool:
+    """Return whether a source says literally what a merged text says."""
+    return _as_literal(source) == _as_literal(result)
+
+
+def _as_literal(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split()).rstrip(_FINAL_MARKS)
+
+
+# People
+
+
+def find_subject_mismatch(
+    one: str, other: str, subject_names: Sequence[str] = (), people: Iterable[str] = ()
+) -> str | None:
+    """Return why two statements are about different people, or None.
+
+    `subject_names` are those of the subject of both, `people` those of other people that the statements name.
+    """
+    people = list(people)
+    first, second = (_foreign_person(text, subject_names, people) for text in (one, other))
+    if first and second:
+        return None if may_be_same_person(first, second) else f"one is about {first}, the other about {second}"
+    for name, text in ((first, other), (second, one)):
+        if name and not mentions_name(text, name):
+            return f"one is about {name}, the other is not"
+    return None
+
+
+def _foreign_person(text: str, subject_names: Sequence[str], people: Sequence[str]) -> str | None:
+    name = _find_leading_person(text, people)
+    if name is None or any(may_be_same_person(name, own) for own in subject_names):
+        return None
+    return name
+
+
+def _find_leading_person(text: str, people: Sequence[str]) -> str | None:
+    """Return the person whose name a statement begins with: a known one, or one with a first name."""
+    name: list[str] = []
+    at = 0
+    for word in _WORD.finditer(text.strip()):
+        if not word[0][0].isupper() or text.strip()[at : word.start()].strip():
+            break
+        name.append(word[0])
+        at = word.end()
+        if POSSESSIVE_ENDING.search(word[0]):
+            break
+    if not name:
+        return None
+    full_name = " ".join(map(strip_possessive, name))
+    is_known = any(may_be_same_person(full_name, person) for person in people)
+    is_article = name[0].casefold() in load_words(*detect_languages(text)).articles
+    is_name = is_known or (not is_article and is_first_name(strip_possessive(name[0])))
+    return full_name if is_name else None
+
+
+# Numbers and dates
+
+MIN_SAME_MATTER = 0.65
+"""Smallest share of their words that two statements have in common if they are about the same matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restated:
+    """The tokens of sources, by memory id, and of the merged text that are the same in another form."""
+
+    in_sources: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    in_result: frozenset[str] = frozenset()
+
+
+def find_number_conflict(one: str, other: str, subject_names: Iterable[str] = ()) -> str | None:
+    """Return that two statements are alike except for their numbers, so that they cannot both hold, or None.
+
+    Only what is written in one form is compared: a date in digits is no conflict with one that names its month.
+    """
+    names = list(subject_names)
+    first, second = (mark_subject(split_statement(text), names) for text in (one, other))
+    words, others = ({token.key for token in tokens if not is_number(token.key)} for tokens in (first, second))
+    if not words or not others or 2 * len(words & others) / (len(words) + len(others)) < MIN_SAME_MATTER:
+        return None
+    own, theirs = _numbers(first) - _numbers(second), _numbers(second) - _numbers(first)
+    forms = {_form(number) for number in own} & {_form(number) for number in theirs}
+    if forms:
+        said, says = (sorted(key for key in numbers if _form(key) in forms)[:3] for numbers in (own, theirs))
+        return f"one says {', '.join(said)}, the other {', '.join(says)}"
+    return None
+
+
+def _form(number: str) -> str:
+    """Return how a number is written: as the name of a month, a date, a time, or plainly."""
+    if not is_number(number):
+        return "month"
+    if number.count(".") > 1:
+        return "date with points"
+    return next((mark for mark in "/:-" if mark in number[1:]), "plain")
+
+
+def find_changed_numbers(sources: Mapping[str, str], result: str, restated: Restated | None = None) -> str | None:
+    """Return which number or date of a source a merged text lacks, or which one it has too often or anew, or None.
+
+    They are compared as written. The text has each at least as often as every source does, and no more often than all
+    of them together, because sources may say the same.
+    """
+    restated = restated or Restated()
+    made = _numbers(split_statement(result))
+    told: Counter[str] = Counter()
+    for key, text in sources.items():
+        numbers = _numbers(split_statement(text))
+        told += numbers
+        if lost := [number for number in numbers - made if number not in restated.in_sources.get(key, ())]:
+            return f"{key} is not covered: the merged text lacks {', '.join(lost[:5])}"
+    if new := [number for number in made - told if number not in restated.in_result]:
+        return f"no source has {', '.join(new[:5])} of the merged text: write numbers and dates as the sources do"
+    return None
+
+
+def find_misattributed_numbers(sources: Iterable[str], result: str) -> list[str]:
+    """Return the numbers that share a clause of the result with the words of another number of the sources."""
+    words_by_number: dict[str, set[str]] = defaultdict(set)
+    for text in sources:
+        for numbers, words in _numbers_and_words(text):
+            for number in numbers:
+                words_by_number[number] |= words
+    misattributed = set()
+    for numbers, words in _numbers_and_words(result):
+        for number in numbers & words_by_number.keys():
+            own = words_by_number[number]
+            others = [words_by_number[other] - own for other in words_by_number.keys() - numbers]
+            shared = max((len(words & other) for other in others), default=0)
+            if shared and shared > len(words & own):
+                misattributed.add(number)
+    return sorted(misattributed)
+
+
+def _numbers_and_words(text: str) -> Iterable[tuple[set[str], set[str]]]:
+    """Yield the numbers and the other words of each clause, which a mark or a conjunction ends."""
+    languages = known_languages(text)
+    neutral = neutral_words(languages)
+    clause: list[str] = []
+    for token in [*split_statement(text), Token(",", is_mark=True)]:
+        if not token.is_mark and token.key not in neutral:
+            clause.append(token.key)
+        elif token.is_mark or token.key in load_words(*languages).conjunctions:
+            yield {key for key in clause if is_number(key)}, {key for key in clause if not is_number(key)}
+            clause = []
+
+
+def _numbers(tokens: Iterable[Token]) -> Counter[str]:
+    """Return how often each number stands in a text, and each month beside a number: "4 May" is another date than 4."""
+    words = [token.key for token in tokens if not token.is_mark]
+    return Counter(
+        key
+        for at, key in enumerate(words)
+        if is_number(key) or (key in _MONTHS and any(map(is_number, words[max(0, at - 2) : at + 3])))
+    )
+
+
+# Names
+
+NOUN_CAPITALISING = frozenset({"de"})
+"""Languages that write every noun with a capital letter, so that one is no sign of a name."""
+
+
+def find_changed_names(
+    sources: Mapping[str, str],
+    result: str,
+    own_names: Iterable[str],
+    entity_names: Iterable[Sequence[str]],
+    restated: Restated | None = None,
+) -> str | None:
+    """Return which name of a source a merged text lacks, or which one it has that no source has, or None.
+
+    `own_names` are those of the subject, which may be missing; `entity_names` are the names of each other entity, any
+    of which will do.
+    """
+    own_names, entity_names, restated = list(own_names), list(entity_names), restated or Restated()
+    for key, text in sources.items():
+        kept = restated.in_sources.get(key, frozenset())
+        for names in entity_names:
+            named = [name for name in names if mentions_name(text, name)]
+            is_kept = any(mentions_name(result, name) for name in names)
+            if named and not is_kept and not _words(named) & kept:
+                return f"{key} is not covered: the merged text does not name {named[0]}"
+    if not _may_share_language([*sources.values(), result]):
+        return None
+    known = _words([*own_names, *(name for names in entity_names for name in names)])
+    made = {token.key for token in split_statement(result)}
+    for key, text in sources.items():
+        kept = restated.in_sources.get(key, frozenset())
+        for name in sorted(_capitalised(text) - known - kept):
+            if not is_like_any(name, made):
+                return f"{key} is not covered: the merged text does not name {name}"
+    told = {token.key for text in sources.values() for token in split_statement(text)} | known | restated.in_result
+    if new := sorted(name for name in _capitalised(result) if not is_like_any(name, told)):
+        return f"no source names {', '.join(new[:5])}"
+    return None
+
+
+def _words(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(token.key for name in names for token in split_statement(name))
+
+
+def _capitalised(text: str) -> frozenset[str]:
+    """Return the words with a capital letter within a sentence, unless the language writes every noun with one."""
+    if NOUN_CAPITALISING & set(detect_languages(text)):
+        return frozenset()
+    return frozenset(
+        token.key
+        for token in split_statement(text)
+        if token.is_name and not is_number(token.key) and len(token.key) > 1
+    )
+
+
+def _may_share_language(texts: Iterable[str]) -> bool:
+    """Return whether nothing says that texts are in several languages."""
+    known = [set(languages) for text in texts if (languages := detect_languages(text))]
+    return not known or bool(set.intersection(*known))
+
+
+# Sentences of profiles
+
+MAX_UNTOLD_SHARE = 0.5
+"""Largest share of the words of a sentence that its sources lack: those of another way to say the same."""
+
+
+def find_untold(sources: Iterable[str], sentence: str, names: Iterable[str] = ()) -> str | None:
+    """Return which number or name of a sentence its sources lack, or that they lack most of its words, or None.
+
+    `names` are those of its subject, which it may have anyway. Neutral words do not count.
+    """
+    sources, own = list(sources), _words(names)
+    told = {token.key for text in sources for token in split_statement(text)} | own
+    told |= {part for key in told for part in _YEAR.findall(key)}
+    words = [token.key for token in split_statement(sentence) if not token.is_mark]
+    if numbers := [key for key in dict.fromkeys(words) if is_number(key) and key not in told]:
+        return f"no source has {', '.join(numbers[:5])}"
+    if unnamed := sorted(name for name in _capitalised(sentence) - own if not is_like_any(name, told)):
+        return f"no source names {', '.join(unnamed[:5])}"
+    neutral = neutral_words(known_languages(" ".join([*sources, sentence])))
+    meaningful = [key for key in words if key not in neutral and key not in own]
+    untold = [key for key in meaningful if not is_like_any(key, told)]
+    if len(untold) > MAX_UNTOLD_SHARE * len(meaningful):
+        return f"no source has most of its words: {', '.join(untold[:5])}"
+    return None
+
+
+# Quotes
+
+MAX_RESTATED_TOKENS = 5
+"""Most tokens of a number or a name that a part of a verification gives in another form."""
+
+_DISAGREEMENTS = {
+    Agreement.DENIED: "the merged text denies what it affirms, or affirms what it denies",
+    Agreement.LIMITED: "the merged text limits it, or says it without its limits",
+    Agreement.TIME: "the merged text says it of another time",
+    Agreement.CERTAINTY: "the merged text says it with another certainty",
+    Agreement.OTHER: "the merged text says it of something else",
+    Agreement.LOST: "the merged text lacks a part of it",
+}
+
+
+def find_unverified(
+    verification: Verification, sources: Mapping[str, str], result: str, subject_names: Iterable[str]
+) -> str | None:
+    """Return why the quotes do not show that a merged text says what its sources say and nothing else, or None."""
+    names = list(subject_names)
+    covered: set[int] = set()
+    for key, text in sources.items():
+        checks = [check for check in verification.statements if check.memory_id == key]
+        if not checks:
+            return f"{key} is not covered: the verification does not speak of it"
+        for check in checks:
+            if check.agreement is not Agreement.SAME:
+                return f"{key} is not covered: {_DISAGREEMENTS[check.agreement]}"
+            reason, found = _check_parts(check, text, result)
+            if reason:
+                return reason
+            covered |= found
+        if reason := _find_uncovered(key, text, [part for check in checks for part in check.parts], names):
+            return reason
+    if added := [words for words in verification.added if split_statement(words)]:
+        return f'no source says "{added[0]}" of the merged text'
+    return _find_uncovered_result(result, covered, names)
+
+
+def quotes_cover(verification: Verification, memory_id: str, result: str, subject_names: Iterable[str]) -> bool:
+    """Return whether the quotes from one source alone cover the whole of a merged text."""
+    parts = [part for check in verification.statements if check.memory_id == memory_id for part in check.parts]
+    covered = {index for part in parts for index in find_quote(part.result, result) or ()}
+    return bool(parts) and _find_uncovered_result(result, covered, list(subject_names)) is None
+
+
+def restated_in(verification: Verification) -> Restated:
+    """Return the numbers, dates and names that short parts of a verification give in another form."""
+    sources: dict[str, set[str]] = {}
+    result: set[str] = set()
+    for check in verification.statements:
+        for part in check.parts:
+            words, says = split_statement(part.words), split_statement(part.result)
+            if says and len(words) <= MAX_RESTATED_TOKENS and len(says) <= MAX_RESTATED_TOKENS:
+                may_differ = _may_be_one_number(words, says), _may_be_one_name(words, says)
+                sources.setdefault(check.memory_id, set()).update(_keys(words, *may_differ))
+                result |= _keys(says, *may_differ)
+    return Restated({key: frozenset(words) for key, words in sources.items()}, frozenset(result))
+
+
+def _keys(tokens: Iterable[Token], numbers: bool, names: bool) -> set[str]:
+    return {token.key for token in tokens if (numbers if is_number(token.key) else names)}
+
+
+def _may_be_one_number(words: Sequence[Token], says: Sequence[Token]) -> bool:
+    """Return whether not both sides write a number in digits: one may be written in words."""
+    return not any(is_number(token.key) for token in words) or not any(is_number(token.key) for token in says)
+
+
+def _may_be_one_name(words: Sequence[Token], says: Sequence[Token]) -> bool:
+    """Return whether not each side has a name of its own: one in another script or form, or that of a month."""
+    own, others = (
+        {token.key for token in tokens if token.is_name and token.key[0].isalpha()} for tokens in (words, says)
+    )
+    if not own or not others or any(is_number(token.key) for token in (*words, *says)):
+        return True
+    text, other = (" ".join(token.key for token in tokens) for tokens in (words, says))
+    languages = [set(detect_languages(side)) for side in (text, other)]
+    if text.isascii() != other.isascii() or (all(languages) and languages[0].isdisjoint(languages[1])):
+        return True
+    return find_evidence(" ".join(own), " ".join(others), may_be_people=False) is not None
+
+
+def find_quote(quote: str, text: str) -> list[int] | None:
+    """Return the positions of all tokens at which a quote stands in a text; None if it does not.
+
+    Case, width and marks between words make no difference.
+    """
+    wanted = [token.key for token in split_statement(quote) if not token.is_mark]
+    indexed = [(index, token.key) for index, token in enumerate(split_statement(text)) if not token.is_mark]
+    keys = [key for _, key in indexed]
+    starts = [at for at in range(len(keys) - len(wanted) + 1) if keys[at : at + len(wanted)] == wanted]
+    if not wanted or not starts:
+        return None
+    return [index for start in starts for index, _ in indexed[start : start + len(wanted)]]
+
+
+def _check_parts(check: StatementCheck, text: str, result: str) -> tuple[str | None, set[int]]:
+    """Return why the quotes of one source cannot be used, or None, and the positions that they cover in the result."""
+    covered: set[int] = set()
+    for part in check.parts:
+        if find_quote(part.words, text) is None:
+            return f'{check.memory_id} is not covered: "{part.words}" is no quote from it', covered
+        if not split_statement(part.result):
+            return f'{check.memory_id} is not covered: nothing in the merged text says "{part.words}"', covered
+        found = find_quote(part.result, result)
+        if found is None:
+            return f'{check.memory_id} is not covered: "{part.result}" is no quote from the merged text', covered
+        covered |= set(found)
+    return None, covered
+
+
+def _find_uncovered(key: str, text: str, parts: Sequence[CarriedPart], names: Sequence[str]) -> str | None:
+    covered = {index for part in parts for index in find_quote(part.words, text) or ()}
+    rest = _uncovered_words(text, covered, names)
+    return f'{key} is not covered: the verification leaves out "{" ".join(rest[:8])}"' if rest else None
+
+
+def _find_uncovered_result(result: str, covered: set[int], names: Sequence[str]) -> str | None:
+    rest = _uncovered_words(result, covered, names)
+    return f'no source is quoted for "{" ".join(rest[:8])}" of the merged text' if rest else None
+
+
+def _uncovered_words(text: str, covered: set[int], names: Sequence[str]) -> list[str]:
+    """Return the words outside quotes that are neither neutral nor names of the subject."""
+    neutral = neutral_words(known_languages(text))
+    tokens: list[Token] = list(split_statement(text))
+    for index in covered:
+        tokens[index] = Token(",", is_mark=True)
+    return [
+        token.key
+        for token in mark_subject(tokens, names)
+        if not token.is_mark and token.key != SUBJECT and token.key not in neutral
+    ]

@@ -1,0 +1,155 @@
+"""What commands work on: a server that is named, the one on the data folder, or the data itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graphmem.cli.command import Flags
+from graphmem.cli.local_server import RECORD_FILE, find_local_server, record_server
+from graphmem.cli.startup import find_target
+from graphmem.runtime.errors import ConfigurationError, InvalidInput
+from graphmem.runtime.settings import Settings
+from tests.cli.conftest import Cli, serving
+
+NOBODY = "http://127.0.0.1:9"
+
+READS_AND_WRITES = [
+    ("search", "tea", "--user", "mara"),
+    ("add", "Mara likes tea.", "--user", "mara"),
+    ("memories", "--user", "mara"),
+    ("forget", "--user", "mara", "--yes"),
+    ("users",),
+    ("keys", "list"),
+    ("ingest", "--user", "mara", "-"),
+    ("consolidate", "--user", "mara"),
+    ("reembed",),
+    ("export", "--user", "mara"),
+    ("import", "--user", "mara", "-"),
+    ("placement", "list"),
+    ("jobs", "list"),
+]
+LOCAL_ONLY = [("backup", "file"), ("restore", "file"), ("mcp", "--user", "mara"), ("export", "folder"), ("import", ".")]
+
+
+async def test_a_named_server_is_called_or_the_command_fails(cli: Cli) -> None:
+    """No command works on local data instead; the database of `cli` would answer."""
+    line = '{"role": "user", "content": "I like tea."}'
+    commands = [*READS_AND_WRITES, *LOCAL_ONLY]
+    named = replace(cli, environment={**cli.environment, "GRAPHMEM_URL": NOBODY, "GRAPHMEM_API_KEY": "gm_key"})
+    for command in commands:
+        done = await named(*command, stdin=line)
+        assert (done.code, done.out) == (1, ""), command
+        assert NOBODY in done.err, command
+
+
+async def test_a_key_is_used_at_the_server_on_the_data_folder(cli_with_models: Cli, served: tuple[str, str]) -> None:
+    url, _ = served
+    bound = (await cli_with_models("keys", "create", "bound", "--user", "mara", "--json")).json["key"]
+    for environment in ({}, {"GRAPHMEM_URL": url}):
+        given = replace(cli_with_models, environment={**cli_with_models.environment, **environment})
+        wrong = await given("search", "tea", "--user", "mara", GRAPHMEM_API_KEY="gm_wrong")
+        assert (wrong.code, "unknown or revoked" in wrong.err) == (1, True)
+        listed = await given("keys", "list", GRAPHMEM_API_KEY=bound)
+        assert (listed.code, "takes one of role admin" in listed.err) == (1, True)
+        assert (await given("memories", "--user", "mara", "--json", GRAPHMEM_API_KEY=bound)).code == 0
+        assert (await given("memories", "--user", "else", GRAPHMEM_API_KEY=bound)).code == 1
+        assert (await given("export", "--user", "else", GRAPHMEM_API_KEY=bound)).code == 1
+    without = await cli_with_models("users", GRAPHMEM_URL=url)
+    assert (without.code, "GRAPHMEM_API_KEY" in without.err) == (1, True)
+    assert (await cli_with_models("users", "--no-server", GRAPHMEM_URL=NOBODY, GRAPHMEM_API_KEY="x")).code == 0
+
+
+async def test_forget_says_where_and_knows_no_stranger(
+    cli_with_models: Cli, served: tuple[str, str], user: str
+) -> None:
+    url, _ = served
+    admin = (await cli_with_models("keys", "create", "admin", "--role", "admin", "--json")).json["key"]
+    here = f"of tenant 'default' at the server at {url}"
+    await cli_with_models("add", "Mara likes tea.", "--user", user)
+    unknown = await cli_with_models("forget", "--user", f"{user}x", "--yes", GRAPHMEM_API_KEY=admin)
+    assert (unknown.code, f"There is no user '{user}x' {here}" in unknown.err) == (1, True)
+    done = await cli_with_models("forget", "--user", user, "--yes", GRAPHMEM_URL=url, GRAPHMEM_API_KEY=admin)
+    assert (done.code, f"The user '{user}' {here} is erased." in done.out) == (0, True)
+    again = await cli_with_models("forget", "--user", user, "--yes", "--json")
+    assert (again.code, json.loads(again.err)["title"]) == (1, "Not found")
+
+
+def test_what_a_command_works_on_without_a_server(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path)
+    local = find_target(Flags(), settings, "acme")
+    assert (local.server, local.tenant, local.is_remote) == (None, "acme", False)
+    with_key = settings.model_copy(update={"api_key": Settings(api_key="gm_key").api_key})
+    with pytest.raises(ConfigurationError, match="no server runs on the data folder"):
+        find_target(Flags(), with_key)
+    named = with_key.model_copy(update={"url": "http://memory.example/"})
+    assert find_target(Flags(), named).server == "http://memory.example"
+    assert find_target(Flags(no_server=True), named).server is None
+    with pytest.raises(InvalidInput, match="tenant"):
+        find_target(Flags(), named, "acme")
+
+
+async def test_a_second_server_on_a_folder_names_the_first_and_ends(cli_with_models: Cli) -> None:
+    async with serving(cli_with_models) as (url, _):
+        record = (cli_with_models.folder / "data" / RECORD_FILE).read_text()
+        for options in ((), ("--host", "0.0.0.0")):
+            second = await cli_with_models("serve", "--port", "0", *options)
+            assert (second.code, second.out) == (1, "")
+            assert f"is served already, at {url}" in second.err
+        assert (cli_with_models.folder / "data" / RECORD_FILE).read_text() == record
+        opened = await cli_with_models("open", "--no-open", "--json")
+        assert (opened.code, opened.json) == (0, {"url": f"{url}/ui"})
+
+
+def test_of_two_servers_that_start_together_one_has_the_folder(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, neo4j_uri="bolt://127.0.0.1:1")
+    with record_server(settings, "http://127.0.0.1:1", "secret"):
+        assert find_local_server(settings) is None  # nothing answers there
+        with pytest.raises(ConfigurationError, match=r"served already, at http://127\.0\.0\.1:1"):
+            record_server(settings, "http://127.0.0.1:2", "other").__enter__()
+        assert json.loads((tmp_path / RECORD_FILE).read_text())["url"] == "http://127.0.0.1:1"
+    assert not (tmp_path / RECORD_FILE).exists()
+    for left in ("{", json.dumps({**_RECORD, "pid": 2**22 - 1})):
+        (tmp_path / RECORD_FILE).write_text(left, "utf-8")
+        with record_server(settings, "http://127.0.0.1:3", "secret"):
+            assert json.loads((tmp_path / RECORD_FILE).read_text())["url"] == "http://127.0.0.1:3"
+        assert [*tmp_path.iterdir()] == []
+
+
+_RECORD = {"url": "http://127.0.0.1:1", "pid": 1, "started": 1.0, "database": "", "secret": ""}
+
+
+async def test_a_key_with_fewer_rights_is_no_first_admin_key(cli_with_models: Cli) -> None:
+    """The shell in which a user's key was created starts the server again."""
+    created = await cli_with_models("keys", "create", "notes", "--user", "mara", "--only-key")
+    refused = await cli_with_models("serve", "--port", "0", GRAPHMEM_ADMIN_KEY=created.out.strip())
+    assert (refused.code, "'notes' of role agent" in refused.err) == (1, True)
+    caller = {**cli_with_models.environment, "GRAPHMEM_API_KEY": created.out.strip()}
+    async with serving(replace(cli_with_models, environment=caller)) as (url, _):
+        refused = await cli_with_models("keys", "list", GRAPHMEM_URL=url, GRAPHMEM_API_KEY=created.out.strip())
+        assert (refused.code, "role agent" in refused.err) == (1, True)
+
+
+async def test_the_server_says_what_it_lacks_and_lists_its_first_key(cli: Cli) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        settings = {"GRAPHMEM_ADMIN_KEY": "the-first-key"}
+        process = cli.fork(("serve", "--port", "0"), Path(name), **settings)
+        log = Path(name, "err")
+        try:
+            while process.poll() is None and not (log.exists() and "Started server" in log.read_text()):  # noqa: ASYNC110, ASYNC240
+                await asyncio.sleep(0.05)
+            said = log.read_text()  # noqa: ASYNC240
+            assert "No language model is configured" in said
+            assert "GRAPHMEM_ADMIN_KEY" not in said
+            listed = await cli("keys", "list", GRAPHMEM_API_KEY="the-first-key")
+            assert "first GRAPHMEM_ADMIN_KEY admin all theirs" in " ".join(listed.out.split())
+            revoked = await cli("keys", "revoke", "first", GRAPHMEM_API_KEY="the-first-key")
+            assert (revoked.code, "GRAPHMEM_ADMIN_KEY" in revoked.err) == (1, True), revoked.err
+        finally:
+            process.kill()
+            await asyncio.to_thread(process.wait)
