@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -23,7 +24,6 @@ from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.migrations import load_migrations
 from graphmem.neo4j.schema import LISTS_OF_GRAPHITI
-from graphmem.placement.copying import Side
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
 from graphmem.runtime.settings import Settings
 from graphmem.search.models import SearchQuery
@@ -72,16 +72,16 @@ async def rows(graph: Graph, text: str, **parameters: Any) -> list[dict[str, Any
     return await graph.read(lambda transaction: transaction.run_text(text, parameters))
 
 
-async def describe(graph: Graph, tenant: str) -> Side:
-    """Return the numbers and the digest of everything of a tenant: with types, without what is random."""
-    side = Side()
+async def describe(graph: Graph, tenant: str) -> Counter[str]:
+    """Return everything of a tenant, with how often it is there: with types, without what is random."""
+    found: Counter[str] = Counter()
     for row in await rows(graph, NODES, prefix=f"{tenant}:"):
         properties = {name: value for name, value in row["properties"].items() if name not in RANDOM}
         types = sorted(entry for entry in row["types"] if entry[0] not in RANDOM)
-        side.add("/".join(sorted(row["labels"])), properties, types)
+        found[repr((sorted(row["labels"]), sorted(properties.items()), types))] += 1
     for row in await rows(graph, RELATIONSHIPS, prefix=f"{tenant}:"):
-        side.add(row["type"], row["properties"], sorted(row["types"]), row["ends"])
-    return side
+        found[repr((row["type"], sorted(row["properties"].items()), sorted(row["types"]), row["ends"]))] += 1
+    return found
 
 
 async def describe_schema(graph: Graph) -> dict[str, str]:
