@@ -373,15 +373,6 @@ MATCH (n:SpaceMember {group_id: $group_id}) RETURN n AS element, 'SpaceMember' A
 UNION ALL
 MATCH (n:SpaceMember {member: $group_id}) RETURN n AS element, 'SpaceMember' AS kind
 
-// fragment: elements_beside_user
-// What belongs to a user and is stored with the tenant, in another graph than the user's.
-MATCH (n:IdempotentRequest) WHERE n.owner_group = $group_id RETURN n AS element, 'IdempotentRequest' AS kind
-UNION ALL
-MATCH (n:IdempotentRequest) WHERE n.owner_group = $shared_group AND n.status IS NOT NULL AND n.contains_user_text
-RETURN n AS element, 'IdempotentRequest' AS kind
-UNION ALL
-MATCH (n:SpaceMember {member: $group_id}) RETURN n AS element, 'SpaceMember' AS kind
-
 // fragment: violation
 // The rows of a check: what violates an invariant, by its id, and whose it is; of one tenant, or of all.
 WITH DISTINCT group_id, id WHERE $tenant IS NULL OR group_id STARTS WITH $tenant + ':'
@@ -414,3 +405,39 @@ UNION ALL
 MATCH (n:LearnedIntent {group_id: $group_id}) RETURN n
 UNION ALL
 MATCH (n:BehaviorPattern {group_id: $group_id}) RETURN n
+
+// fragment: location
+// The graph in which a tenant lives, as `GraphLocation` takes it.
+p {.tenant, .graph, .state, .target, .job_id, .attempt, .report}
+
+// fragment: change_locations
+// Change the version of the table of locations, which every process compares.
+MERGE (t:PlacementTable {name: 'tenants'})
+SET t.version = coalesce(t.version, 0) + 1
+
+// fragment: nodes_of_tenant
+// Every node that belongs to a tenant as a whole.
+MATCH (n:ConsolidationRun) WHERE n.tenant = $tenant AND n.created_at IS NOT NULL RETURN n
+UNION ALL
+MATCH (n:QuarantinedStatement {tenant: $tenant}) RETURN n
+UNION ALL
+MATCH (n:Webhook {tenant: $tenant}) RETURN n
+UNION ALL
+MATCH (n:TenantTypes {tenant: $tenant}) RETURN n
+UNION ALL
+MATCH (n:TenantTrust {tenant: $tenant}) RETURN n
+UNION ALL
+MATCH (n:TenantInstructions {tenant: $tenant}) RETURN n
+UNION ALL
+MATCH (n:IdempotentRequest {tenant: $tenant}) RETURN n
+UNION ALL
+MATCH (n:SpaceMember) WHERE n.group_id STARTS WITH $prefix RETURN n
+UNION ALL
+MATCH (n:WebhookCursor) WHERE n.group_id STARTS WITH $prefix RETURN n
+UNION ALL
+MATCH (n:Erasure) WHERE n.group_id STARTS WITH $prefix RETURN n
+
+// fragment: link_columns
+// A relationship `r` from `n` to `m`, and by what `m` is known in every graph if it is of another group.
+[elementId(r), type(r), elementId(n), elementId(m),
+ CASE WHEN m:Change THEN [m.run_id, m.kind, m.element_id] ELSE [m.uuid] END, properties(r)]

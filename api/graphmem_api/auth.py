@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from graphmem.neo4j.work import begin_work_for
+from graphmem.neo4j.tenant_context import set_tenant
 from graphmem.runtime.errors import Forbidden
 from graphmem.tenants.access import ApiKey, KeyRole
 from graphmem.tenants.owners import Owner, make_owner
@@ -49,7 +49,7 @@ async def authorize(
         caller = await _authenticate(request, read_token(request), outage_seconds)
         await request.app.state.rate_limit.hit(caller.tenant, caller.id)
     request.state.caller = caller
-    begin_work_for(caller.tenant)
+    set_tenant(caller.tenant)
     if caller.role not in permission.value:
         permitted = " or ".join(role.value for role in KeyRole if role in permission.value)
         raise Forbidden(f"A key of role {caller.role.value} may not do this: it takes one of role {permitted}.")

@@ -133,12 +133,11 @@ CREATE INDEX graphmem_idempotency_owner IF NOT EXISTS FOR (i:IdempotentRequest) 
 CREATE INDEX graphmem_idempotency_tenant IF NOT EXISTS FOR (i:IdempotentRequest) ON (i.tenant);
 CREATE INDEX graphmem_idempotency_time IF NOT EXISTS FOR (i:IdempotentRequest) ON (i.created_at);
 
-// In which graph each tenant lives. The first graph, the home, holds the assignments; a tenant without one lives there.
+// In which graph each tenant lives. The first graph, the home, holds the locations; a tenant without one lives there.
 CREATE CONSTRAINT graphmem_placement IF NOT EXISTS FOR (p:Placement) REQUIRE p.tenant IS UNIQUE;
 CREATE CONSTRAINT graphmem_placement_table IF NOT EXISTS FOR (t:PlacementTable) REQUIRE t.name IS UNIQUE;
-// In every graph: whether it takes writes of a tenant that moves or has moved, and what was written while it moves.
-CREATE CONSTRAINT graphmem_placement_gate IF NOT EXISTS FOR (g:PlacementGate) REQUIRE g.tenant IS UNIQUE;
-CREATE INDEX graphmem_placed_change_tenant IF NOT EXISTS FOR (c:PlacedChange) ON (c.tenant);
+// In every graph that a tenant has moved from or to: whether it takes writes of the tenant.
+CREATE CONSTRAINT graphmem_write_barrier IF NOT EXISTS FOR (b:WriteBarrier) REQUIRE b.tenant IS UNIQUE;
 
 // Full text. Eventually consistent indexes are updated right after a write, so that no write waits for them; a query waits
 // instead. The graphmem_* indexes stem words, so that "camped" finds "camping", and include the speaker of a message.

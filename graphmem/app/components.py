@@ -163,7 +163,7 @@ async def open_components(
             )
             model_of_vectors = describe_model(embedder, settings)
             await migrate(graph, model_of_vectors, progress=progress)
-        placed = await stack.enter_async_context(_open_placed_graph(graph, settings, model_of_vectors))
+        placed = await stack.enter_async_context(_open_placed_graph(graph, settings, model_of_vectors, clock))
         graph = placed or graph
         entities = EntityStore(graph)
         facts = FactStore(graph, entities, clock)
@@ -188,7 +188,7 @@ async def open_components(
 
 @asynccontextmanager
 async def _open_placed_graph(
-    home: Graph, settings: Settings, model: EmbeddingModel
+    home: Graph, settings: Settings, model: EmbeddingModel, clock: Clock
 ) -> AsyncIterator[PlacedGraph | None]:
     """Open the graphs of `GRAPHMEM_PLACEMENTS` beside the home graph; None without any."""
     if not settings.placements:
@@ -211,7 +211,7 @@ async def _open_placed_graph(
             graph = Graph(address.uri, address.user, address.read_password(name), address.database)
             stack.push_async_callback(graph.close)
             others[name] = PlacedDatabase(name, graph, prepare)
-        placed = PlacedGraph(home, others)
+        placed = PlacedGraph(home, others, clock)
         await placed.prepare_all()
         yield placed
 

@@ -11,7 +11,7 @@ from graphmem.ingestion.service import MessageService
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.memory import MemoryIn
 from graphmem.memories.service import MemoryService
-from graphmem.neo4j.work import working_for, working_in
+from graphmem.neo4j.tenant_context import use_graph, use_tenant
 from graphmem.runtime.settings import HOME_GRAPH
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.users import UserStore
@@ -63,16 +63,16 @@ class WarmUp:
 
     async def run(self) -> int:
         """Build a context for some users, in an empty database for a sample user; return their number."""
-        with working_in(HOME_GRAPH):
+        with use_graph(HOME_GRAPH):
             owners = await self._users.list_owners(limit=USERS)
         if all(owner.tenant == SAMPLE_TENANT for owner in owners):
-            with working_for(SAMPLE_TENANT):
+            with use_tenant(SAMPLE_TENANT):
                 for left in owners:  # by a start that was cut short
                     await self._forgetting.forget(left)
                 await self.use_sample()
             return 1
         for owner in owners:
-            with working_for(owner.tenant):
+            with use_tenant(owner.tenant):
                 await self._contexts.build(owner, REQUEST, reinforce=False)
         return len(owners)
 

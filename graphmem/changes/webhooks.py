@@ -39,7 +39,6 @@ from graphmem.jobs.kinds import SYSTEM_PARTITION, JobKind, JobPayload, JobWaits,
 from graphmem.jobs.runner import JobRunner
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
-from graphmem.neo4j.work import working_for
 from graphmem.runtime.errors import Conflict, InvalidInput, NotFound, UserBeingForgotten
 from graphmem.runtime.times import MICROSECOND, Clock
 from graphmem.tenants.owners import Owner
@@ -278,9 +277,7 @@ class WebhookDelivery:
         """Queue a job for each webhook that has something to deliver and no job; return how many."""
         queued = 0
         for webhook in await self._store.list_enabled():
-            with working_for(webhook.tenant):  # whose users may live in several graphs
-                behind = await self._store.list_behind(webhook, webhook.checked_at - LATE_COMMITS, 1)
-            if not behind:
+            if not await self._store.list_behind(webhook, webhook.checked_at - LATE_COMMITS, 1):
                 continue
             if not await self._jobs.is_busy(webhook_partition(webhook.id)):
                 await self._jobs.enqueue(WEBHOOK_JOB, WebhookPayload(webhook_id=webhook.id, tenant=webhook.tenant))

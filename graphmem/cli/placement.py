@@ -1,4 +1,4 @@
-"""The graphs in which tenants and users live: their list, adding one, and moving tenants and users between them."""
+"""The graphs in which tenants live: their list, adding one, and moving tenants between them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the mov
 
 @command(app, "list", views.placements)
 async def list_placements(client: AsyncClient) -> object:
-    """List the graphs, whether they answer, the tenants that were moved, and the users who live apart."""
+    """List the graphs, whether they answer, and the tenants that were moved."""
     return await client.placements()
 
 
@@ -40,30 +40,28 @@ async def move(
     output: Output,
     tenant: Annotated[str, typer.Argument(help="The tenant to move.")],
     graph: Annotated[str, typer.Argument(help="Where to: a name of GRAPHMEM_PLACEMENTS, or home.")],
-    user: Annotated[str | None, typer.Option(help="Move only this user of the tenant.")] = None,
     wait: Wait = True,
 ) -> None:
-    """Move everything of a tenant, or of one user, to another graph, while it is used; run again, it goes on."""
+    """Move everything of a tenant to another graph, while it is used; run again, it goes on."""
     async with open_operations(output, tenant, worker=True) as operations:
-        job = await (operations.move_tenant(graph) if user is None else operations.move_user(user, graph))
+        job = await operations.move_tenant(graph)
         while wait and not job.is_at_rest:
             await asyncio.sleep(POLL_SECONDS)
             job = await operations.job(job.id)
     if job.status == "failed":
-        raise GraphmemError(f"The {'tenant' if user is None else 'user'} was not moved: {job.error}")
-    who = f"tenant {tenant}" if user is None else f"user {user}"
-    done = f"The {who} lives in {graph}." if job.status == "succeeded" else f"The job {job.id} moves it."
+        raise GraphmemError(f"The tenant was not moved: {job.error}")
+    done = f"The tenant {tenant} lives in {graph}." if job.status == "succeeded" else f"The job {job.id} moves it."
     output.show(job, done)
 
 
 @command(app, "drain")
 async def drain(
     output: Output,
-    graph: Annotated[str, typer.Argument(help="The graph that all tenants and users are to leave.")],
+    graph: Annotated[str, typer.Argument(help="The graph that all tenants are to leave.")],
     to: Annotated[str, typer.Option(help="Where to: a name of GRAPHMEM_PLACEMENTS, or home.")] = "home",
     wait: Wait = True,
 ) -> None:
-    """Move all tenants, and users who live apart, of a graph to another one, so that it can be removed."""
+    """Move all tenants of a graph to another one, so that it can be removed."""
     async with open_operations(output, "default", worker=True) as operations:
         jobs = (await operations.drain_graph(graph, to)).items
         for job in jobs if wait else ():
@@ -77,7 +75,7 @@ async def drain(
             f"Tenants that still live in {graph}: {', '.join(left) or 'none'}; jobs that failed: "
             f"{', '.join(failed) or 'none'}. The log says why; run the command again."
         )
-    output.show(listed, f"{len(jobs)} tenants and users {'moved' if wait else 'move'} from {graph} to {to}.")
+    output.show(listed, f"{len(jobs)} tenants {'moved' if wait else 'move'} from {graph} to {to}.")
 
 
 @command(app, "add")

@@ -478,13 +478,7 @@ def placements(listed: PlacementList) -> list[Renderable]:
     for tenant in listed.tenants:
         job = shorten_id(tenant.job_id) if tenant.job_id else None
         add_row(tenants, tenant.tenant, tenant.graph, tenant.state, tenant.target, job)
-    if not listed.users:
-        return [graphs, tenants]
-    users = make_table("user", "graph", "state", "moves to", "job")
-    for user in listed.users:
-        job = shorten_id(user.job_id) if user.job_id else None
-        add_row(users, user.user_id, user.graph, user.state, user.target, job)
-    return [graphs, tenants, users]
+    return [graphs, tenants]
 
 
 def checks(results: Sequence[Check]) -> list[Renderable]:

@@ -1016,14 +1016,8 @@ class AsyncClient:
         """Start to move everything of the tenant to another graph, and return the job (admin)."""
         return await self._post(Job, "/v1/admin/placements", body=validate_arguments(PlacementIn, {"graph": graph}))
 
-    async def move_user(self, user_id: str, graph: str) -> Job:
-        """Start to move everything of one user to another graph, and return the job (admin)."""
-        return await self._post(
-            Job, "/v1/admin/placements", body=validate_arguments(PlacementIn, {"graph": graph, "user_id": user_id})
-        )
-
     async def drain_graph(self, graph: str, to: str) -> Page[Job]:
-        """Start to move all who live in a graph to another one, and return the jobs (only on the server's machine)."""
+        """Start to move all tenants of a graph to another one, and return the jobs (only on the server's machine)."""
         return await self._post(
             Page[Job], "/v1/admin/placements/{}/drain", graph, body=validate_arguments(DrainIn, {"to": to})
         )

@@ -33,7 +33,7 @@ from graphmem.jobs.kinds import JobWaits, Steps, WaitCause
 from graphmem.jobs.runner import JobRunner
 from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.work import working_for
+from graphmem.neo4j.tenant_context import use_tenant
 from graphmem.runtime.errors import GraphmemError, NotFound, UserBeingForgotten
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
@@ -320,7 +320,7 @@ class ConsolidationJob:
     async def _start_run(self, owner: Owner, payload: NightPayload, begins: datetime) -> None:
         """Queue the job of a user's nightly run; one that an earlier night has left unfinished goes on by itself."""
         run_id = await self._runs.find_unfinished_nightly(owner)
-        with suppress(NotFound, UserBeingForgotten), working_for(owner.tenant):
+        with suppress(NotFound, UserBeingForgotten), use_tenant(owner.tenant):
             if run_id is None:
                 run_id = str(uuid.uuid5(_NIGHTLY_RUN_NAMESPACE, f"{begins.isoformat()}:{owner.group_id}"))
                 await self._runs.create(run_id, owner.tenant, owner, RunTrigger.NIGHTLY, self._clock())

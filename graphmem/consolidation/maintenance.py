@@ -31,7 +31,7 @@ from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import CORE_IMPORTANCE
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
-from graphmem.neo4j.work import working_for
+from graphmem.neo4j.tenant_context import use_tenant
 from graphmem.runtime.errors import Conflict, NotFound, UserBeingForgotten
 from graphmem.runtime.metrics import COMPRESSION_RATIO
 from graphmem.runtime.times import Clock
@@ -327,6 +327,6 @@ class MaintenanceJob:
         after = ""
         while owners := await self._users.list_owners(tenant, after=after):
             for owner in owners:
-                with working_for(owner.tenant):
+                with use_tenant(owner.tenant):
                     yield owner
             after = owners[-1].group_id

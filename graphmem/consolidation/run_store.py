@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
@@ -146,7 +146,6 @@ class RunStore:
             "created_at": now,
             "undoes": undoes,
             "proposals": ReviewedProposal.list_to_json(proposals),
-            "is_part": True if parent_run_id else None,
         }
 
         async def work(inside: Transaction) -> None:
@@ -222,7 +221,7 @@ class RunStore:
             rows = await self._graph.fetch("runs.list_page_of_user", group_id=owner.group_id, **page)
         else:
             rows = await self._graph.fetch("runs.list_page", tenant=tenant, **page)
-        return list(map(_run_with_parts, await _add_parts_apart(self._graph.fetch, tenant, rows)))
+        return list(map(_run_with_parts, rows))
 
     async def list_contradictions(self, owner: Owner) -> list[UserContradiction]:
         """Return the contradictions that the runs of a user reported, the latest first, each once."""
@@ -330,30 +329,7 @@ async def _fetch_run_row(transaction: Transaction, tenant: str, run_id: str) -> 
     rows = await transaction.run("runs.get", run_id=run_id, tenant=tenant)
     if not rows:
         raise NotFound("There is no such run.")
-    [row] = await _add_parts_apart(transaction.run, tenant, rows[:1])
-    return row
-
-
-class _RunQuery(Protocol):
-    """Runs a read query and returns its rows."""
-
-    async def __call__(self, name: str, **parameters: Any) -> list[Row]:
-        """Run the query `name`."""
-
-
-async def _add_parts_apart(run: _RunQuery, tenant: str, rows: list[Row]) -> list[Row]:
-    """Add to runs over all users of a tenant that lives in several graphs the parts that they name by their ids."""
-    ids = sorted({part_id for row in rows for part_id in row["run"].get("apart") or ()})
-    if not ids:
-        return rows
-    parts = {row["run"]["id"]: row["run"] for row in await run("runs.list_parts", tenant=tenant, ids=ids)}
-    return [
-        {
-            **row,
-            "parts": row["parts"] + [parts[part_id] for part_id in row["run"].get("apart") or () if part_id in parts],
-        }
-        for row in rows
-    ]
+    return rows[0]
 
 
 def _run_from_node(node: Row) -> ConsolidationRun:

@@ -34,7 +34,7 @@ from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.kinds import SYSTEM_PARTITION, JobKind, ScheduledPayload, UserJobPayload
 from graphmem.jobs.runner import JobRunner, JobWaiting
-from graphmem.neo4j.work import working_for
+from graphmem.neo4j.tenant_context import use_tenant
 from graphmem.runtime.errors import (
     GraphmemError,
     InvalidInput,
@@ -185,7 +185,7 @@ class ConsolidationService:
         for run_id, tenant in await self._runs.list_unfinished():
             job = await self._jobs.find(run_id)
             if job is not None and job.status is JobStatus.FAILED:
-                with working_for(tenant):
+                with use_tenant(tenant):
                     await self._runs.end_failed(tenant, run_id, job.error or "its job failed", self._clock())
                 ended += 1
         return ended

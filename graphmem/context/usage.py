@@ -55,7 +55,6 @@ class ContextUseStore:
                 "context_uses.save",
                 group_id=owner.group_id,
                 group_ids=[*scope_of(owner).group_ids, *_groups_of_spaces(owner, uses.values())],
-                known=[],
                 rows=rows,
                 max_uses=MAX_USES,
             )

@@ -40,7 +40,7 @@ from graphmem.jobs.runner import JobRunner
 from graphmem.models.embedder import Embedder
 from graphmem.models.embedding_models import embedding_text
 from graphmem.models.receipt import Receipt
-from graphmem.neo4j.work import graph_of_work, working_for
+from graphmem.neo4j.tenant_context import current_graph, use_tenant
 from graphmem.runtime.errors import InvalidInput, ModelUnavailable, Unavailable
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.metrics import MESSAGE_STORAGE_TIME
@@ -296,7 +296,7 @@ class Inbox:
     async def requeue_stranded(self) -> int:
         """Do the same for messages that had no job at the last call either; that of others may be queued right now."""
         found = await self._find_without_job()
-        graph = graph_of_work()
+        graph = current_graph()
         known = self._without_job.get(graph, set())
         self._without_job[graph] = set(found)
         return await self._requeue_all({job: parts for job, parts in found.items() if job in known})
@@ -317,7 +317,7 @@ class Inbox:
             message_ids = [message_id for part in parts for message_id in part.message_ids]
             owner = Owner.from_group_id(group_id)
             try:
-                with working_for(owner.tenant):
+                with use_tenant(owner.tenant):
                     requeued += await self._requeue(owner, job_id, message_ids)
             except Unavailable:
                 raise

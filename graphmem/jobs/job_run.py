@@ -33,7 +33,7 @@ from graphmem.jobs.kinds import (
 )
 from graphmem.jobs.registry import WorkerProcess, WorkerRegistry
 from graphmem.jobs.store import BEHIND_REASON, JobStore
-from graphmem.neo4j.work import working_for, working_in
+from graphmem.neo4j.tenant_context import use_graph, use_tenant
 from graphmem.runtime.errors import (
     ConfigurationError,
     DatabaseUnavailable,
@@ -109,7 +109,7 @@ class JobRun:
         # The handler runs on the event loop with a copy of what is bound here.
         with (
             bound_contextvars(job_id=self.job_id),
-            _working_for(self._payload),
+            _use_scope_of(self._payload),
             span(f"job {self._kind}", graphmem__job_id=self.job_id) as current,
         ):
             try:
@@ -257,10 +257,10 @@ def _store_step(name: str, record: dict[str, Any] | None) -> dict[str, Any]:
     return DBOS.run_step({"name": name}, return_record)
 
 
-def _working_for(payload: Mapping[str, Any]) -> AbstractContextManager[None]:
+def _use_scope_of(payload: Mapping[str, Any]) -> AbstractContextManager[None]:
     """Return a block that works for the tenant of a job, or on the graph whose tenants it is for."""
     tenant = payload.get("tenant")
-    return working_for(tenant) if tenant else working_in(payload.get("graph") or HOME_GRAPH)
+    return use_tenant(tenant) if tenant else use_graph(payload.get("graph") or HOME_GRAPH)
 
 
 class RunningJobs:

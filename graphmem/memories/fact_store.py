@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from pydantic import TypeAdapter
@@ -83,38 +83,20 @@ class FactStore:
     ) -> list[SaveResult]:
         """Save all memories or none; global ones are saved for the tenant, others in their space if they have one.
 
-        `name_vectors` holds the vectors of entity names by name key. With `request`, they are saved once for it. Where
-        the owner lives in another graph than the tenant, all or none holds for what is shared, which is saved first,
-        and for the rest: a repetition of the request saves what is missing. Raises UserBeingForgotten, and NotFound for
-        a user that does not exist unless `creates_user`.
+        `name_vectors` holds the vectors of entity names by name key. With `request`, they are saved once for it. Raises
+        UserBeingForgotten, and NotFound for a user that does not exist unless `creates_user`.
         """
 
-        async def save_part(
-            part: Sequence[NewMemory], once: IdempotentRequest | None, locks_owner: bool
-        ) -> list[SaveResult]:
-            async def save(transaction: Transaction) -> list[SaveResult]:
-                locked_at = await self.lock_user(transaction, owner) if locks_owner else None
-                return await self.save_in_transaction(
-                    transaction, owner, part, name_vectors, actor, locked_at=locked_at
-                )
+        async def save(transaction: Transaction) -> list[SaveResult]:
+            locked_at = None if creates_user else await self.lock_user(transaction, owner)
+            return await self.save_in_transaction(
+                transaction, owner, memories, name_vectors, actor, locked_at=locked_at
+            )
 
-            async def work(transaction: Transaction) -> list[SaveResult]:
-                return await write_once(transaction, once, _SAVE_RESULTS, lambda: save(transaction))
+        async def work(transaction: Transaction) -> list[SaveResult]:
+            return await write_once(transaction, request, _SAVE_RESULTS, lambda: save(transaction))
 
-            return await self._graph.write(work)
-
-        targets = [_target_of(owner, memory).group_id for memory in memories]
-        parts = await self._graph.part_by_graph(list(dict.fromkeys(targets)))
-        if len(parts) == 1:
-            return await save_part(memories, request, not creates_user)
-        results: dict[int, SaveResult] = {}
-        for number, groups in enumerate(parts):
-            indexes = [index for index, target in enumerate(targets) if target in groups]
-            is_last = number == len(parts) - 1
-            once = request if is_last or request is None else replace(request, key=f"{request.key} {number}")
-            saved = await save_part([memories[index] for index in indexes], once, is_last and not creates_user)
-            results.update(zip(indexes, saved, strict=True))
-        return [results[index] for index in range(len(memories))]
+        return await self._graph.write(work)
 
     async def save_in_transaction(
         self,
@@ -134,7 +116,8 @@ class FactStore:
         """
         indexes_by_owner: dict[Owner, list[int]] = defaultdict(list)
         for index, memory in enumerate(memories):
-            indexes_by_owner[_target_of(owner, memory)].append(index)
+            of_user = owner.tenant_global if memory.memory.scope is Scope.GLOBAL else owner
+            indexes_by_owner[memory.space or of_user].append(index)
         results: dict[int, SaveResult] = {}
         for target in sorted(indexes_by_owner, key=lambda target: target.group_id):
             indexes = indexes_by_owner[target]
@@ -400,8 +383,3 @@ class FactStore:
     async def _writable_owner_of_memory(self, transaction: Transaction, reader: Reader, memory_id: str) -> Owner:
         fact = await self._fetch_latest(transaction, reader, memory_id)
         return scope_of(reader).writable_owner_of(fact.group_id)
-
-
-def _target_of(owner: Owner, memory: NewMemory) -> Owner:
-    """Return whose memory a new one becomes: that of its space, of the tenant for a global one, or of the owner."""
-    return memory.space or (owner.tenant_global if memory.memory.scope is Scope.GLOBAL else owner)

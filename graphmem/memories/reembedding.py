@@ -23,9 +23,8 @@ from graphmem.memories.vectors import VectorStore
 from graphmem.models.embedder import RecordedEmbedder, create_embedder, describe_model
 from graphmem.models.embedding_models import EmbeddingModel, EmbeddingStatus, ReembeddingPhase, VectorState
 from graphmem.models.receipt import Receipt
-from graphmem.neo4j.assignments import MoveState, tenant_of_name
 from graphmem.neo4j.driver import NONE_HIDDEN_SECONDS
-from graphmem.neo4j.placed_graph import PlacedGraph, run_in_each_graph
+from graphmem.neo4j.placed_graph import MoveState, PlacedGraph, run_in_each_graph
 from graphmem.runtime.errors import ConfigurationError, Conflict, InvalidInput
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
@@ -98,8 +97,8 @@ class ReembeddingJob:
     async def _await_moves(self) -> None:
         """Wait until the moves that had begun before all graphs had a next model are over; later ones are refused."""
         while self._placed is not None:
-            assignments = await self._placed.assignments.list_all()
-            if all(assignment.state is MoveState.SETTLED for assignment in assignments):
+            locations = await self._placed.locations.list_all()
+            if all(location.state is MoveState.SETTLED for location in locations):
                 return
             await asyncio.sleep(MOVE_PAUSE)
 
@@ -195,16 +194,9 @@ class ReembeddingService:
                     "GRAPHMEM_EMBEDDING_MODEL to the model that is wanted."
                 )
             job_id = str(uuid.uuid4())
-        await self._refuse_users_apart()
         for begun in await run_in_each_graph(self._placed, lambda: self._vectors.begin(wanted, job_id)):
             if begun.job_id not in (None, job_id):
                 raise Conflict(f"A re-embedding has just begun: wait for job {begun.job_id} to end.")
-        try:
-            # Again: the move of a user that has begun meanwhile has not seen this, and later ones see it.
-            await self._refuse_users_apart()
-        except Conflict:
-            await run_in_each_graph(self._placed, self._vectors.end)
-            raise
         await self._jobs.enqueue(REEMBEDDING_JOB, ReembeddingPayload(tenant=tenant, model=wanted), job_id)
         return await self._jobs.get(job_id)
 
@@ -225,16 +217,6 @@ class ReembeddingService:
                 "total": sum(counts),
             }
         )
-
-    async def _refuse_users_apart(self) -> None:
-        """Raise Conflict where users live in other graphs than their tenants: a question has one vector for both."""
-        assignments = await self._placed.assignments.list_all() if self._placed else []
-        apart = sorted({tenant_of_name(known.name) for known in assignments if known.lives_apart})
-        if apart:
-            raise Conflict(
-                "While vectors are replaced, users must live in the graph of their tenant: move them there first, "
-                f"which `graphmem placement move` does with --user. Tenants: {', '.join(apart)}."
-            )
 
     async def _list_states(self) -> list[VectorState]:
         """Return the state of the vectors in each graph, the home first."""

@@ -166,17 +166,22 @@ SOME_HIDDEN_SECONDS = 0.1
 STREAM_ROWS = 500
 """Rows of a streamed result that are read at once."""
 
+GROUP_PARAMETERS = frozenset({"group_id", "session_group_id", "group_ids", "of_groups", "owner_groups", "revisions"})
+"""The parameters by which a query is about groups: one, a list, or a list of groups with a revision each."""
+
 T = TypeVar("T")
 
 
 def _without_hidden(parameters: dict[str, Any], hidden: frozenset[str]) -> dict[str, Any]:
-    """Return parameters that select nothing of the hidden users."""
-    selection: dict[str, Any] = {}
-    if parameters.get("group_id") in hidden:
-        selection["group_id"] = ""
-    if "group_ids" in parameters:
-        selection["group_ids"] = [group_id for group_id in parameters["group_ids"] if group_id not in hidden]
-    return parameters | selection
+    """Return the parameters without the groups of users who are being erased."""
+
+    def replace(named: Any) -> Any:
+        if isinstance(named, str):
+            return "" if named in hidden else named
+        # The number of groups stays: to some queries none means all.
+        return [replace(item) for item in named] if isinstance(named, list) else named
+
+    return parameters | {name: replace(parameters[name]) for name in GROUP_PARAMETERS & parameters.keys()}
 
 
 def _groups_in(parameters: dict[str, Any]) -> set[str]:
@@ -220,7 +225,7 @@ class Transaction:
 
     @contextmanager
     def collecting_groups(self) -> Iterator[set[str]]:
-        """Collect the group ids that the queries of the block are about."""
+        """Collect the group ids that the queries of the block write to."""
         self._groups = set()
         try:
             yield self._groups
@@ -247,7 +252,7 @@ class Transaction:
         query = load_queries()[name]
         if parameters.keys() != query.parameters:
             raise TypeError(f"{name} takes {sorted(query.parameters)}, got {sorted(parameters)}")
-        if self._groups is not None:
+        if self._groups is not None and query.writes:
             self._groups |= _groups_in(parameters)
         if self._hidden:
             parameters = _without_hidden(parameters, self._hidden)
@@ -261,39 +266,6 @@ class Transaction:
         """Run Cypher that is not in the catalogue, such as a check."""
         result = await self._inner.run(text, parameters or {})
         return [from_neo4j(record.data()) async for record in result]
-
-
-class OpenTransaction(Transaction):
-    """A transaction that its caller commits; each query is watched as an operation of its own.
-
-    Errors are those of the driver, which say whether the transaction may be repeated.
-    """
-
-    def __init__(
-        self,
-        inner: AsyncTransaction,
-        availability: Availability,
-        hidden: frozenset[str],
-        vectors: VectorState | None,
-    ) -> None:
-        super().__init__(inner, hidden, vectors)
-        self._commit = inner.commit
-        self._availability = availability
-
-    async def run(self, name: str, **parameters: Any) -> list[Row]:
-        """Run the query `name` and return its rows."""
-        async with self._availability.watch():
-            return await super().run(name, **parameters)
-
-    async def fetch_value(self, name: str, **parameters: Any) -> Any:
-        """Run a query with one row and one column and return the value as the driver decodes it."""
-        async with self._availability.watch():
-            return await super().fetch_value(name, **parameters)
-
-    async def commit(self) -> None:
-        """Commit the transaction."""
-        async with self._availability.watch():
-            await self._commit()
 
 
 class StreamTransaction:
@@ -361,10 +333,6 @@ class Graph:
         self._vectors: VectorState | None = None
         self.applied = AppliedRevisions()
 
-    async def part_by_graph(self, group_ids: Sequence[str]) -> list[list[str]]:
-        """Return groups parted by the graph in which they live, in the order in which a write of several goes on."""
-        return [list(group_ids)]
-
     async def verify_connectivity(self) -> None:
         """Connect to the server."""
         async with self._operation():
@@ -407,26 +375,8 @@ class Graph:
         return result
 
     @asynccontextmanager
-    async def open_transaction(self, metadata: Mapping[str, Any] | None) -> AsyncIterator[OpenTransaction]:
-        """Open a transaction, which an error of the block rolls back; without `metadata` it is one that reads."""
-        hidden = frozenset[str]() if metadata is not None else await self._find_hidden()
-        async with self._session() as session:
-            async with self._availability.watch():
-                inner = await session.begin_transaction(
-                    metadata=dict(metadata) if metadata else None, timeout=remaining_database_time()
-                )
-            async with inner:
-                yield OpenTransaction(inner, self._availability, hidden, self._vectors)
-
-    @asynccontextmanager
-    async def discarded_transaction(
-        self,
-        timeout: float,  # noqa: ASYNC109 - the server's
-        group_id: str,
-    ) -> AsyncIterator[StreamTransaction]:
-        """Open a write transaction that is rolled back at its end, to read a group while its lock is held.
-
-        It is not retried.
+    async def discarded_transaction(self, timeout: float) -> AsyncIterator[StreamTransaction]:  # noqa: ASYNC109 - the server's
+        """Open a write transaction that is rolled back at its end, to read while a lock is held; it is not retried.
 
         The server ends it after `timeout` seconds, so that its locks do not outlive a process that hangs.
         """

@@ -1,10 +1,12 @@
 """One graph for all stores where tenants live in several: each operation goes to the graph of its tenant.
 
-A write first passes the gate of its tenant, a node of the graph it writes to. While a tenant moves, the gate has it
-note which groups it changes; for the moment of the switch it has it wait; and once the tenant has left, the write goes
-to the new graph. So nothing is written to a graph that the tenant has left, whatever a process believes.
+The home graph holds the location of every tenant that was moved. A process relies on what it has read of them for
+`LEASE_SECONDS`, and reads the location of a tenant that is about to be switched for every operation.
 
-A tenant of which users live in other graphs is divided (`neo4j.divided`), which its gate says as well.
+A graph that a tenant moves from or to holds a write barrier for it, which each of its write transactions reads: while
+it is closed, writes wait. A closed barrier ends by itself. A write that finds an ended one asks the home graph where
+the tenant lives, and withdraws the move that has closed it. So no write goes to a graph that its tenant has left,
+whatever a process believes and whichever process was killed.
 """
 
 from __future__ import annotations
@@ -13,24 +15,32 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, TypeVar
 
 from graphmem.models.embedding_models import VectorState
-from graphmem.neo4j.assignments import AssignmentTable, name_of_group
-from graphmem.neo4j.divided import DividedTenant, GateClosed
 from graphmem.neo4j.driver import Graph, StreamTransaction, Transaction
 from graphmem.neo4j.driver_values import Row
-from graphmem.neo4j.work import graph_of_work, tenant_of_work, working_in
+from graphmem.neo4j.tenant_context import current_graph, current_tenant, use_graph
 from graphmem.runtime.errors import ConfigurationError, DatabaseUnavailable, Unavailable
 from graphmem.runtime.settings import HOME_GRAPH
+from graphmem.runtime.times import Clock, to_micros, utc_now
 
-GATE_SECONDS = 25.0
-"""Seconds that a write waits for a switch before it fails."""
+LEASE_SECONDS = 0.5
+"""Seconds for which a process relies on the locations it has read."""
 
-GATE_PAUSE, MAX_GATE_PAUSE = 0.05, 0.2
-"""Seconds between two questions whether a switch is over, at first and at most."""
+HELD_SECONDS = 25.0
+"""Seconds that a write waits at a closed barrier before it fails."""
+
+PAUSE, MAX_PAUSE = 0.05, 0.2
+"""Seconds between two tries of a write that waits at a barrier, at first and at most."""
+
+OPEN, COUNTING, ENDED = None, -1, 0
+"""Times until which a barrier is closed that say that it is open, that it is open and has writes counted, and that it
+has ended, so that a write asks the home graph."""
 
 TENANT_OF_WRITES = "graphmem_tenant"
 """The entry of the metadata of a transaction that names the tenant it writes for."""
@@ -40,8 +50,80 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
+class MoveState(StrEnum):
+    """How far a move is; a settled tenant does not move."""
+
+    SETTLED = "settled"
+    COPYING = "copying"
+    SWITCHING = "switching"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphLocation:
+    """The graph in which a tenant is read and written, and where a move takes it.
+
+    Each try to move the tenant has a larger `attempt` than the ones before; `report` is what the latest move reported,
+    as JSON.
+    """
+
+    tenant: str
+    graph: str = HOME_GRAPH
+    state: MoveState = MoveState.SETTLED
+    target: str | None = None
+    job_id: str | None = None
+    attempt: int = 0
+    report: str | None = None
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> GraphLocation:
+        """Return a location as it is stored."""
+        return cls(**{**row, "state": MoveState(row["state"])})
+
+
+class LocationTable:
+    """The locations of all tenants, as this process has read them last."""
+
+    def __init__(self, home: Graph) -> None:
+        self._home = home
+        self._version = -1
+        self._locations: dict[str, GraphLocation] = {}
+        self._read_at = float("-inf")
+        self._reading = asyncio.Lock()
+
+    async def find(self, tenant: str) -> GraphLocation:
+        """Return the location of a tenant; one that was never moved lives in the home graph."""
+        asked_at = time.monotonic()
+        await self._refresh(asked_at - LEASE_SECONDS)
+        found = self._locations.get(tenant)
+        if found is not None and found.state is MoveState.SWITCHING:
+            await self._refresh(asked_at)
+            found = self._locations.get(tenant)
+        return found or GraphLocation(tenant)
+
+    async def list_all(self) -> list[GraphLocation]:
+        """Return the locations as they are now, by tenant; tenants that were never moved are left out."""
+        await self._refresh(time.monotonic())
+        return sorted(self._locations.values(), key=lambda location: location.tenant)
+
+    def expire(self) -> None:
+        """Have the next operation read the table."""
+        self._read_at = float("-inf")
+
+    async def _refresh(self, since: float) -> None:
+        """Read the table unless that began at `since` or later."""
+        async with self._reading:
+            if self._read_at >= since:
+                return
+            started = time.monotonic()
+            [row] = await self._home.fetch("placements.list_since", version=self._version)
+            if row["locations"] is not None:
+                found = map(GraphLocation.from_row, row["locations"])
+                self._locations = {location.tenant: location for location in found}
+            self._version, self._read_at = row["version"], started
+
+
 class PlacedDatabase:
-    """A graph beside the home graph; it is prepared when it first answers.
+    """A graph next to the home graph; it is prepared when it first answers.
 
     `prepare` migrates it and checks its embedding model.
     """
@@ -75,20 +157,26 @@ class PlacedDatabase:
             raise ConfigurationError(f"The graph {self.name!r} cannot be used: {error.detail}") from error
 
 
-class _TenantDivided(Exception):
-    """Rolls back a write whose tenant is divided, of which the process has not known."""
+class _WritesHeld(Exception):
+    """Rolls back a write at the barrier of an attempt to move its tenant; `has_ended` says that the barrier has."""
+
+    def __init__(self, attempt: int, has_ended: bool) -> None:
+        super().__init__()
+        self.attempt = attempt
+        self.has_ended = has_ended
 
 
 class PlacedGraph(Graph):
-    """The graphs in which tenants live, as one; it has no connection of its own, but those of `home` and the others.
+    """The graphs in which tenants live, as one; its connections are those of `home` and the others.
 
     Work that names neither a tenant nor a graph raises RuntimeError: it would read or write in the wrong place.
     """
 
-    def __init__(self, home: Graph, others: Mapping[str, PlacedDatabase]) -> None:
+    def __init__(self, home: Graph, others: Mapping[str, PlacedDatabase], clock: Clock = utc_now) -> None:
         self.home = home
         self.others = others
-        self.assignments = AssignmentTable(home)
+        self.clock = clock
+        self.locations = LocationTable(home)
         # Groups take their revisions with them from one graph to another.
         self.applied = home.applied
         for database in others.values():
@@ -112,13 +200,13 @@ class PlacedGraph(Graph):
 
     @asynccontextmanager
     async def _current(self) -> AsyncIterator[Graph]:
-        """Find the graph of the work that is done; its errors name it."""
-        name = graph_of_work()
+        """Find the graph of the tenant or the graph in use; its errors name it."""
+        name = current_graph()
         if name is None:
-            tenant = tenant_of_work()
+            tenant = current_tenant()
             if tenant is None:
                 raise RuntimeError("Work on one of several graphs must say for which tenant it is.")
-            name = await self.assignments.find_graph(tenant)
+            name = (await self.locations.find(tenant)).graph
         async with self._opened(name) as graph:
             yield graph
 
@@ -133,31 +221,10 @@ class PlacedGraph(Graph):
         async with database.naming():
             yield graph
 
-    async def _find_divided(self) -> DividedTenant | None:
-        """Return the tenant of the work that is done, if it is divided."""
-        tenant = tenant_of_work()
-        if tenant is None or not await self.assignments.is_divided(tenant):
-            return None
-        return self._divide(tenant)
-
-    def _divide(self, tenant: str) -> DividedTenant:
-        return DividedTenant(tenant, self.assignments, self._opened)
-
     # What stores call
-
-    async def part_by_graph(self, group_ids: Sequence[str]) -> list[list[str]]:
-        """Return groups of the tenant parted by the graph in which they live; what is shared comes first."""
-        if (divided := await self._find_divided()) is None:
-            return [list(group_ids)]
-        parts: dict[str, list[str]] = {}
-        for group_id in sorted(group_ids, key=lambda group_id: ":" in name_of_group(group_id)):
-            parts.setdefault(await divided.find_graph_of(group_id), []).append(group_id)
-        return [*parts.values()]
 
     async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run `work` in one read transaction; after a transient error it runs again."""
-        if divided := await self._find_divided():
-            return await divided.read(work)
         async with self._current() as graph:
             return await graph.read(work)
 
@@ -166,41 +233,53 @@ class PlacedGraph(Graph):
     ) -> T:
         """Run `work` in one write transaction; after a transient error it is rolled back and runs again.
 
-        While its tenant or its user is switched to another graph, it waits, and runs there.
+        While its tenant is switched to another graph, it waits, and then runs there.
         """
-        tenant = tenant_of_work()
+        tenant = current_tenant()
         if tenant is None:
             async with self._current() as graph:
                 return await graph.write(work, metadata=metadata)
         metadata = {**(metadata or {}), TENANT_OF_WRITES: tenant}
-        is_divided = await self.assignments.is_divided(tenant)
-        deadline, pause = time.monotonic() + GATE_SECONDS, GATE_PAUSE
+        deadline, pause = time.monotonic() + HELD_SECONDS, PAUSE
         while True:
+            name = (await self.locations.find(tenant)).graph
             try:
-                if is_divided:
-                    return await self._write_divided(tenant, work, metadata)
-                async with self._current() as graph:
+                async with self._opened(name) as graph:
                     return await graph.write(
-                        lambda transaction: _pass_gate(transaction, tenant, work), metadata=metadata
+                        lambda transaction: self._pass_barrier(transaction, tenant, work), metadata=metadata
                     )
-            except GateClosed:
-                self.assignments.expire()
-            except _TenantDivided:
-                self.assignments.expire()
-                is_divided = True
-                continue
+            except _WritesHeld as held:
+                self.locations.expire()
+                if held.has_ended:
+                    await self._pass_ended_barrier(tenant, name, held.attempt)
             if time.monotonic() > deadline:
                 raise DatabaseUnavailable("The tenant is being moved to another graph: try again.", retry_after=1)
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))
-            pause = min(1.5 * pause, MAX_GATE_PAUSE)
+            pause = min(1.5 * pause, MAX_PAUSE)
 
-    async def _write_divided(
-        self, tenant: str, work: Callable[[Transaction], Awaitable[T]], metadata: Mapping[str, Any]
+    async def _pass_barrier(
+        self, transaction: Transaction, tenant: str, work: Callable[[Transaction], Awaitable[T]]
     ) -> T:
-        result, revisions = await self._divide(tenant).write(work, metadata)
-        for group_id, (life, revision) in revisions.items():
-            self.applied.note(group_id, life, revision)
+        """Do a write of a tenant unless the barrier in this graph holds it."""
+        rows = await transaction.run("placements.find_barrier", tenant=tenant, now=to_micros(self.clock()))
+        state = rows[0]["state"] if rows else "open"
+        if state == "open":
+            return await work(transaction)
+        if state != "counting":
+            raise _WritesHeld(rows[0]["attempt"], has_ended=state == "ended")
+        with transaction.collecting_groups() as groups:
+            result = await work(transaction)
+        # The move finds what has changed by the revisions of groups, which a write without their lock leaves alone.
+        if unlocked := sorted(groups - transaction.revisions.keys()):
+            await transaction.run("placements.count_write", group_ids=unlocked)
         return result
+
+    async def _pass_ended_barrier(self, tenant: str, name: str, attempt: int) -> None:
+        """Open an ended barrier, unless the tenant lives elsewhere; the attempt that has closed it cannot switch."""
+        rows = await self.home.execute("placements.withdraw", tenant=tenant, graph=name, attempt=attempt)
+        if (rows[0]["graph"] if rows else HOME_GRAPH) == name:
+            async with self._opened(name) as graph:
+                await graph.execute("placements.set_barrier", tenant=tenant, attempt=attempt, until=OPEN)
 
     async def execute(self, name: str, **parameters: Any) -> list[Row]:
         """Run one write query in its own transaction and return its rows."""
@@ -208,41 +287,29 @@ class PlacedGraph(Graph):
 
     async def fetch(self, name: str, **parameters: Any) -> list[Row]:
         """Run one read query and return its rows."""
-        if divided := await self._find_divided():
-            return await divided.fetch(name, parameters)
         async with self._current() as graph:
             return await graph.fetch(name, **parameters)
 
     async def fetch_value(self, name: str, **parameters: Any) -> Any:
         """Run one read query with one row and one column and return the value as the driver decodes it."""
-        if divided := await self._find_divided():
-            return await divided.fetch_value(name, parameters)
         async with self._current() as graph:
             return await graph.fetch_value(name, **parameters)
 
     async def fetch_value_from_any_member(self, name: str, **parameters: Any) -> Any:
         """Run one read query as `fetch_value` does, on any member of a cluster."""
-        if divided := await self._find_divided():
-            return await divided.fetch_value(name, parameters, from_any_member=True)
         async with self._current() as graph:
             return await graph.fetch_value_from_any_member(name, **parameters)
 
     @asynccontextmanager
-    async def discarded_transaction(
-        self,
-        timeout: float,  # noqa: ASYNC109 - the server's
-        group_id: str,
-    ) -> AsyncIterator[StreamTransaction]:
+    async def discarded_transaction(self, timeout: float) -> AsyncIterator[StreamTransaction]:  # noqa: ASYNC109 - the server's
         """Open a write transaction that is rolled back at its end, to read while a lock is held; it is not retried."""
-        divided = await self._find_divided()
-        opened = self._opened(await divided.find_graph_of(group_id)) if divided else self._current()
-        async with opened as graph, graph.discarded_transaction(timeout, group_id) as transaction:
+        async with self._current() as graph, graph.discarded_transaction(timeout) as transaction:
             yield transaction
 
     async def vector_state(self, *, refresh: bool = False) -> VectorState | None:
         """Return which model the vectors are of, at most a second old, or None for a database without a schema."""
         # All graphs have vectors of one model; texts are embedded for work of any kind.
-        if graph_of_work() is None and tenant_of_work() is None:
+        if current_graph() is None and current_tenant() is None:
             return await self.home.vector_state(refresh=refresh)
         async with self._current() as graph:
             return await graph.vector_state(refresh=refresh)
@@ -264,7 +331,7 @@ class PlacedGraph(Graph):
         await self.home.verify_connectivity()
 
     async def check_answering(self, seconds: float) -> None:
-        """Raise DatabaseUnavailable unless the graph of the work answers within `seconds` seconds."""
+        """Raise DatabaseUnavailable unless the graph in use answers within `seconds` seconds."""
         async with self._current() as graph:
             await graph.check_answering(seconds)
 
@@ -305,22 +372,6 @@ async def run_in_each_graph(placed: PlacedGraph | None, work: Callable[[], Await
     """Do work on one graph after the other, the home first, and return its results; the first error ends it."""
     results = []
     for name in graph_names(placed):
-        with working_in(name):
+        with use_graph(name):
             results.append(await work())
     return results
-
-
-async def _pass_gate(transaction: Transaction, tenant: str, work: Callable[[Transaction], Awaitable[T]]) -> T:
-    """Do a write of a tenant as its gate in this graph says."""
-    rows = await transaction.run("placements.check_gates", names=[tenant])
-    state = rows[0]["state"] if rows else None
-    if state not in (None, "noting"):
-        raise GateClosed
-    if rows and rows[0]["is_divided"]:
-        raise _TenantDivided
-    if state is None:
-        return await work(transaction)
-    with transaction.collecting_groups() as groups:
-        result = await work(transaction)
-    await transaction.run("placements.note_changes", tenant=tenant, group_ids=sorted(groups) or [""])
-    return result

@@ -48,9 +48,7 @@ RESERVED_LABELS = frozenset(RecordLabel) | {
     "IdempotentRequest",
     "Migration",
     "MigrationLease",
-    "PlacedChange",
     "Placement",
-    "PlacementGate",
     "PlacementTable",
     "QuarantinedStatement",
     "SharedSpace",
@@ -61,5 +59,6 @@ RESERVED_LABELS = frozenset(RecordLabel) | {
     "User",
     "Webhook",
     "WebhookCursor",
+    "WriteBarrier",
 }
 """Labels that graphmem uses itself and that therefore cannot be entity types."""

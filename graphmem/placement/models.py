@@ -11,10 +11,9 @@ from graphmem.runtime.validation import RequestBody
 
 
 class PlacementIn(RequestBody):
-    """Where the caller's tenant, or one of its users, is to live."""
+    """Where the caller's tenant is to live."""
 
-    graph: Id = Field(description="Name of the graph to move to; `home` is that of `GRAPHMEM_NEO4J_URI`.")
-    user_id: Id | None = Field(None, description="The user to move alone; absent: the whole tenant.")
+    graph: Id = Field(description="Name of the graph to move the tenant to; `home` is that of `GRAPHMEM_NEO4J_URI`.")
 
 
 class DrainIn(RequestBody):
@@ -41,22 +40,8 @@ class TenantPlacement(BaseModel):
     job_id: str | None = Field(None, description="The job of the latest move.")
 
 
-class UserPlacement(BaseModel):
-    """Where a user lives who lives in another graph than the tenant, or moves there."""
-
-    user_id: str = Field(description="The id of the user.")
-    graph: str = Field(description="The graph in which the user is read and written.")
-    state: Literal["settled", "copying", "switching"] = Field(description="How far a move is; settled: none is.")
-    target: str | None = Field(None, description="The graph that the user moves to, or is about to; null: none.")
-    job_id: str | None = Field(None, description="The job of the latest move.")
-
-
 class PlacementList(BaseModel):
     """The graphs, and where the caller's tenant lives; for commands on the machine also all others that moved."""
 
     graphs: list[GraphStatus] = Field(description="The graphs in which tenants may live, the home first.")
     tenants: list[TenantPlacement] = Field(description="Where tenants live.")
-    users: list[UserPlacement] = Field(
-        default_factory=list,
-        description="The users of the caller's tenant who live in other graphs than it does, by id.",
-    )

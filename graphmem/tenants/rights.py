@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import structlog
 
-from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.work import begin_work_for
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.tenant_context import set_tenant
 from graphmem.runtime.errors import NotFound, Unavailable
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner
@@ -153,7 +153,7 @@ class StateSettling:
         return self._waits[group_id]
 
     async def _find_out(self, owner: Owner) -> None:
-        begin_work_for(owner.tenant)
+        set_tenant(owner.tenant)
         try:
             await wait_for_writer(self._graph, owner)
         except Unavailable as error:
@@ -164,5 +164,9 @@ class StateSettling:
 
 async def wait_for_writer(graph: Graph, owner: Owner) -> None:
     """Wait until the transaction that holds the lock of a user is applied in full."""
-    for row in await graph.execute("users.wait_for_writer", group_id=owner.group_id):
-        graph.applied.note(owner.group_id, row["life"], row["revision"])
+
+    async def work(transaction: Transaction) -> None:
+        for row in await transaction.run("users.wait_for_writer", group_id=owner.group_id):
+            transaction.revisions[owner.group_id] = (row["life"], row["revision"])
+
+    await graph.write(work)

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from graphmem.neo4j.work import working_for
+from graphmem.neo4j.tenant_context import use_tenant
 from graphmem.runtime.errors import Unavailable
 from graphmem.tenants.owners import Owner
 
@@ -56,7 +56,7 @@ class WriteBuffer(Generic[V]):
             pending, self._pending = self._pending, defaultdict(dict)
             for owner, values in pending.items():
                 try:
-                    with working_for(owner.tenant):
+                    with use_tenant(owner.tenant):
                         await self._write(owner, values)
                 except Unavailable as error:
                     _log.warning("buffered values are not written yet", reason=error.detail, values=len(values))

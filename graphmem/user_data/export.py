@@ -90,7 +90,7 @@ class ExportStore:
                 "The vectors are being replaced by those of another model: export when that has ended.",
                 retry_after=60,
             )
-        async with self._graph.discarded_transaction(MAX_SECONDS, owner.group_id) as transaction:
+        async with self._graph.discarded_transaction(MAX_SECONDS) as transaction:
             await transaction.run("export.lock_user", group_id=owner.group_id)
             yield StoredUser(transaction, owner, EmbeddingInfo.of(vectors))
 

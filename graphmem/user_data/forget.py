@@ -23,7 +23,7 @@ from graphmem.jobs.runner import JobRunner
 from graphmem.memories.fact_store import FactStore
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import to_json
-from graphmem.neo4j.work import working_for
+from graphmem.neo4j.tenant_context import use_tenant
 from graphmem.runtime.errors import ConfigurationError, NotFound, Unavailable
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import Clock
@@ -342,7 +342,7 @@ class ForgetService:
         ended = 0
         for owner in await self._data.graph.list_interrupted(idle):
             try:
-                with working_for(owner.tenant):
+                with use_tenant(owner.tenant):
                     result = await self.forget(owner)
             except Unavailable as error:
                 _log.warning("an interrupted erasure is not finished yet", reason=error.detail)

@@ -18,7 +18,7 @@ from graphmem.memories.memory import MemoryIn
 from graphmem.models.embedder import create_embedder
 from graphmem.models.embedding_models import ReembeddingPhase
 from graphmem.neo4j.embedded.server import EmbeddedNeo4j
-from graphmem.neo4j.work import working_for, working_in
+from graphmem.neo4j.tenant_context import use_graph, use_tenant
 from graphmem.runtime.errors import Conflict
 from graphmem.runtime.settings import HOME_GRAPH, GraphAddress, Settings
 from graphmem.search.models import MessageSearchQuery, SearchQuery
@@ -97,7 +97,7 @@ async def searching(services: Services, owner: Owner = MARA) -> AsyncIterator[li
 
     async def search() -> None:
         while True:
-            with working_for(owner.tenant):
+            with use_tenant(owner.tenant):
                 answers.append(await best_answers(services, owner))
             await asyncio.sleep(0.1)
 
@@ -170,7 +170,7 @@ async def test_the_vectors_of_all_graphs_are_replaced_while_tenants_of_each_sear
     model = "all-MiniLM-L6-v2"
     async with Services.open(settings) as services:
         for owner in (MARA, FAR_MARA):
-            with working_for(owner.tenant):
+            with use_tenant(owner.tenant):
                 await fill(services, owner)
         moved = await services.jobs.wait((await services.placements.move("far", "second")).id, 60)
         assert moved.status is JobStatus.SUCCEEDED, moved.error
@@ -186,7 +186,7 @@ async def test_the_vectors_of_all_graphs_are_replaced_while_tenants_of_each_sear
         after = await services.reembedding.status()
         assert (after.model, after.phase) == (f"{model}-int8", None)
         for name in (HOME_GRAPH, "second"):
-            with working_in(name):
+            with use_graph(name):
                 stored = await vectors_in(services)
                 assert {*STATEMENTS} <= stored.keys()
                 expected = await services.components.embedder.embed(list(stored))

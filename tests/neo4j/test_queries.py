@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.driver import GROUP_PARAMETERS, Graph, Transaction
 from graphmem.neo4j.queries import (
     QueryFileError,
     load_queries,
@@ -123,3 +123,28 @@ def test_every_fragment_is_used() -> None:
 def test_an_entry_without_a_description_is_refused() -> None:
     with pytest.raises(QueryFileError, match="must describe the query"):
         list(parse_queries("module", "// name: one()\nRETURN 1"))
+
+
+def test_every_parameter_of_a_reading_query_that_names_groups_is_known() -> None:
+    named = {
+        name for query in load_queries().values() if not query.writes for name in query.parameters if "group" in name
+    }
+    assert named - GROUP_PARAMETERS == {"shared_group"}, "a tenant as a whole is not erased"
+
+
+async def test_a_read_finds_nothing_of_a_user_who_is_being_erased(graph: Graph, tenant: str) -> None:
+    """An erasure that has begun has not erased everything yet."""
+    gone, other = f"{tenant}:mara", f"{tenant}:jonas"
+    await graph.write(
+        lambda transaction: transaction.run_text(
+            "UNWIND $groups AS group_id CREATE (:Entity {group_id: group_id, uuid: group_id, name: 'x', revision: 1})",
+            {"groups": [gone, other]},
+        )
+    )
+
+    async def read(inner: Transaction) -> None:
+        transaction = Transaction(inner._inner, frozenset({gone}))
+        changes = await transaction.fetch_value("resident.load_changes", revisions=[[gone, 0], [other, 0]], limit=10)
+        assert [(group_id, len(found[1])) for group_id, found in changes] == [("", 0), (other, 1)]
+
+    await graph.read(read)

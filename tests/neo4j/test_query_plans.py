@@ -81,7 +81,7 @@ async def filled_graph(graph: Graph) -> AsyncIterator[Graph]:
     labels = sorted(
         RESERVED_LABELS
         - {"EmbeddingSchema", "Erasure", "Migration", "TenantInstructions", "TenantTrust", "TenantTypes", "Webhook"}
-        - {"Placement", "PlacementGate", "PlacementTable"}
+        - {"Placement", "PlacementTable", "WriteBarrier"}
     )
 
     async def run(text: str, **parameters: Any) -> None:

@@ -1,123 +1,159 @@
-"""A worker is killed in each step of a move: another one goes on, and nothing that was acknowledged is lost."""
+"""A worker dies in each step of a move: a graph with everything is in force, and another attempt ends the move.
+
+A dead worker is one whose task does not reach the databases any more, not even to clean up.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from contextvars import ContextVar
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
-from graphmem.memories.memory import Memory
 from graphmem.models.embedder import Embedder
-from graphmem.neo4j.driver import Graph
-from graphmem.runtime.settings import Settings
-from tests.forks import Fork, start_script
+from graphmem.neo4j import placed_graph
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.placed_graph import PlacedGraph
+from graphmem.placement.move import Move, MovePayload
+from graphmem.runtime.errors import DatabaseUnavailable, Unavailable
+from graphmem.runtime.settings import HOME_GRAPH, Settings
+from graphmem.runtime.times import utc_now
 from tests.placement.conftest import SECOND
 from tests.placement.test_moves import count_nodes
 
-WORKER = Path(__file__).with_name("move_worker.py")
+JOB = "11111111-1111-4111-8111-111111111111"
 
-
-@contextmanager
-def worker(settings: Settings, *death: str) -> Iterator[Fork]:
-    given = {
-        "neo4j_uri": settings.neo4j_uri,
-        "neo4j_user": settings.neo4j_user,
-        "neo4j_password": settings.neo4j_password.get_secret_value() if settings.neo4j_password else None,
-        "data_dir": str(settings.data_dir),
-        "placements": {
-            name: {"uri": address.uri, "user": address.user, "password": address.read_password(name)}
-            for name, address in settings.placements.items()
-        },
-    }
-    process = start_script(WORKER, json.dumps(given), *death)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+_dies: ContextVar[bool] = ContextVar("dies", default=False)
 
 
 @pytest.fixture
-async def without_worker(
-    settings: Settings, graph: Graph, embedder: Embedder, tmp_path: Path
-) -> AsyncIterator[tuple[Services, Settings]]:
-    """Services that leave the jobs to other processes, with a job store of their own."""
-    own = settings.model_copy(update={"data_dir": tmp_path})
-    async with Services.open(own, embedder=embedder, worker=False) as services:
-        yield services, own
+async def other_process(settings: Settings, graph: Graph, embedder: Embedder) -> AsyncIterator[Services]:
+    """Services as in another process: with a table of locations of its own."""
+    async with Services.open(settings, embedder=embedder, worker=False) as services:
+        yield services
+
+
+@contextmanager
+def dying_after(query: str, times: int) -> Iterator[None]:
+    """Let tasks that are marked reach no database after their query has run some times."""
+    run, left = Transaction.run, times
+
+    async def run_until_dead(self: Transaction, name: str, **parameters: Any) -> Any:
+        nonlocal left
+        if not _dies.get():
+            return await run(self, name, **parameters)
+        if left <= 0:
+            raise DatabaseUnavailable("The worker is dead.")
+        answer = await run(self, name, **parameters)
+        left -= name == query
+        return answer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Transaction, "run", run_until_dead)
+        yield
+
+
+async def die(move: Move, query: str, times: int) -> None:
+    async def work() -> None:
+        _dies.set(True)
+        await move.run()
+        await move.erase()
+
+    with dying_after(query, times), pytest.raises(DatabaseUnavailable, match="dead"):
+        await asyncio.create_task(work())
+
+
+def make_move(placed: PlacedGraph, tenant: str) -> Move:
+    return Move(placed, utc_now, MovePayload(tenant=tenant, source=HOME_GRAPH, target=SECOND), JOB)
+
+
+async def add(memory: GraphMemory, content: str) -> str:
+    [result] = await memory.add("mara", content)
+    assert result.memory is not None
+    return result.memory.id
+
+
+async def list_ids(memory: GraphMemory) -> set[str]:
+    return {item.id for item in (await memory.memories("mara", limit=100)).items}
 
 
 @pytest.mark.parametrize(
-    ("query", "times"),
+    ("query", "times", "lives_in"),
     [
-        ("placements.take_gate", 1),
-        ("moves.create_nodes", 1),
-        ("placements.delete_changes", 1),
-        ("placements.close_gate", 1),
-        ("placements.leave", 1),
-        ("placements.remove_gate", 1),
-        ("moves.delete_nodes", 1),
+        pytest.param("placements.begin", 1, HOME_GRAPH, id="begun"),
+        pytest.param("moves.create_nodes", 1, HOME_GRAPH, id="copying"),
+        pytest.param("placements.set_barrier", 3, HOME_GRAPH, id="closed"),
+        pytest.param("placements.switch", 1, SECOND, id="switched"),
+        pytest.param("moves.delete_nodes", 1, SECOND, id="erasing"),
     ],
 )
-@pytest.mark.parametrize("moves_user", [False, True], ids=["tenant", "user"])
-async def test_a_move_whose_worker_is_killed_ends_in_another_one(
-    without_worker: tuple[Services, Settings], tenant: str, query: str, times: int, moves_user: bool
+async def test_a_move_whose_worker_dies_ends_in_another_attempt(
+    services: Services, other_process: Services, placed: PlacedGraph, tenant: str, query: str, times: int, lives_in: str
 ) -> None:
-    services, settings = without_worker
-    placed = services.components.placed
-    assert placed
-    memory = GraphMemory(services, tenant)
-    saved: set[str] = set()
-    stop = asyncio.Event()
+    memory, elsewhere = GraphMemory(services, tenant), GraphMemory(other_process, tenant)
+    saved = {await add(memory, f"Mara has read book number {number}") for number in range(3)}
+    await memory.add("jonas", "Jonas keeps hens")
+    await die(make_move(placed, tenant), query, times)
+    assert (await placed.locations.find(tenant)).graph == lives_in
+    assert await list_ids(elsewhere) == saved
 
-    async def write() -> None:
-        number = 0
-        while not stop.is_set():
-            number += 1
-            [result] = await memory.add("mara", f"Mara has read book number {number}")
-            assert result.memory is not None
-            saved.add(result.memory.id)
-            assert (await memory.memory("mara", result.memory.id)).id == result.memory.id
-            await asyncio.sleep(0.05)
+    # A barrier that the worker has left behind opens when its time is over.
+    for process in (placed, other_process.components.placed):
+        assert process
+        process.clock = lambda: utc_now() + timedelta(minutes=1)
+    saved |= {await add(memory, "Mara keeps bees"), await add(elsewhere, "Mara sells honey")}
+    for process in (placed, other_process.components.placed):
+        assert process
+        process.clock = utc_now
+    assert await list_ids(memory) == await list_ids(elsewhere) == saved
 
-    writer = asyncio.create_task(write())
-    try:
-        await asyncio.sleep(0.5)
-        job = await (memory.move_user("mara", SECOND) if moves_user else memory.move_tenant(SECOND))
-        with worker(settings, query, str(times)) as killed:
-            async with asyncio.timeout(60):
-                while killed.poll() is None:  # noqa: ASYNC110 - a process
-                    await asyncio.sleep(0.1)
-        assert killed.returncode == -9
-        with worker(settings):
-            ended = await services.jobs.wait(job.id, 90)
-    finally:
-        stop.set()
-        await writer
-
-    assert ended.status == "succeeded", ended.error
-    listed = await memory.placements()
-    if moves_user:
-        assert [(user.user_id, user.graph) for user in listed.users] == [("mara", SECOND)]
-    else:
-        assert [placement.graph for placement in listed.tenants if placement.tenant == tenant] == [SECOND]
-    found = {item.id async for item in list_all(memory)}
-    assert found == saved
+    move = make_move(placed, tenant)
+    await move.run()
+    await move.erase()
+    assert (await placed.locations.find(tenant)).graph == SECOND
+    assert await list_ids(memory) == await list_ids(elsewhere) == saved
     assert await count_nodes(placed.home, tenant) == {}
+    saved.add(await add(elsewhere, "Mara is afraid of spiders"))
+    assert await list_ids(memory) == saved
 
 
-async def list_all(memory: GraphMemory) -> AsyncIterator[Memory]:
-    cursor = None
-    while True:
-        page = await memory.memories("mara", limit=100, cursor=cursor)
-        for item in page.items:
-            yield item
-        cursor = page.next_cursor
-        if cursor is None:
-            return
+async def test_a_worker_that_slept_past_its_barrier_cannot_switch(
+    services: Services, other_process: Services, placed: PlacedGraph, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write has passed the ended barrier meanwhile: the attempt ends, and the next one takes the write along."""
+    memory, elsewhere = GraphMemory(services, tenant), GraphMemory(other_process, tenant)
+    saved = {await add(memory, "Mara keeps bees")}
+    move = make_move(placed, tenant)
+    name_target = Move._name_target
+
+    async def sleep_first(self: Move, *given: Any) -> None:
+        assert other_process.components.placed
+        other_process.components.placed.clock = lambda: utc_now() + timedelta(minutes=1)
+        saved.add(await add(elsewhere, "Mara sells honey"))
+        await name_target(self, *given)
+
+    monkeypatch.setattr(Move, "_name_target", sleep_first)
+    with pytest.raises(DatabaseUnavailable, match="Another attempt"):
+        await move.run()
+    monkeypatch.undo()
+    assert (await placed.locations.find(tenant)).graph == HOME_GRAPH
+    await move.run()
+    assert await list_ids(memory) == await list_ids(elsewhere) == saved
+
+
+async def test_writes_at_a_closed_barrier_fail_when_it_lasts(
+    services: Services, placed: PlacedGraph, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = GraphMemory(services, tenant)
+    saved = {await add(memory, "Mara keeps bees")}
+    await die(make_move(placed, tenant), "placements.set_barrier", 3)
+    monkeypatch.setattr(placed_graph, "HELD_SECONDS", 0.2)
+    with pytest.raises(Unavailable, match="being moved"):
+        await add(memory, "Mara sells honey")
+    assert await list_ids(memory) == saved

@@ -8,14 +8,13 @@ from typing import Any
 
 import httpx
 
-from graphmem.app.bootstrap import Services
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.placed_graph import PlacedGraph
 from tests.placement.conftest import SECOND
 
 NODES_OF_TENANT = """
 MATCH (n) WHERE n.tenant = $tenant OR n.group_id STARTS WITH $tenant + ':'
-UNWIND labels(n) AS label WITH label WHERE NOT label IN ['ApiKey', 'Placement', 'PlacementGate', 'PlacedChange']
+UNWIND labels(n) AS label WITH label WHERE NOT label IN ['ApiKey', 'Placement', 'WriteBarrier']
 RETURN label, count(*) AS found ORDER BY label
 """
 
@@ -163,15 +162,6 @@ async def test_users_who_are_forgotten_during_a_move_stay_forgotten(
     left = await count_nodes(second, tenant)
     assert left["User"] == left["Entity"] == 1
     assert await count_nodes(placed.home, tenant) == {}
-
-
-async def test_a_move_whose_job_is_gone_can_be_asked_for_again(
-    admin: httpx.AsyncClient, placed: PlacedGraph, services: Services, tenant: str
-) -> None:
-    await save(admin, "mara", "Mara keeps bees")
-    await placed.assignments.begin_move(tenant, "home", SECOND, "gone", services.components.clock(), stored="home")
-    assert (await move(admin, SECOND))["status"] == "succeeded"
-    assert len(await list_ids(admin, "mara")) == 1
 
 
 async def test_a_move_to_a_graph_with_other_vectors_fails_and_leaves_the_tenant_where_it_is(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextvars import Context
 from typing import Any
@@ -17,8 +18,9 @@ from graphmem.jobs.job import JobStatus
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.placed_graph import PlacedGraph
+from graphmem.neo4j.queries import load_queries
 from graphmem.neo4j.schema import RESERVED_LABELS
-from graphmem.neo4j.work import working_in
+from graphmem.neo4j.tenant_context import use_graph
 from graphmem.runtime.settings import GraphAddress, Settings
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from graphmem.tenants.owners import Owner
@@ -27,10 +29,10 @@ from tests.placement.conftest import SECOND
 from tests.placement.test_moves import count_nodes, export, move, place, save
 
 UNMOVED_LABELS = {
-    *("ApiKey", "EmbeddingSchema", "Erasure", "Migration", "MigrationLease"),
-    *("PlacedChange", "Placement", "PlacementGate", "PlacementTable"),
+    *("ApiKey", "EmbeddingSchema", "Migration", "MigrationLease"),
+    *("Placement", "PlacementTable", "WriteBarrier"),
 }
-"""Labels of what belongs to a graph, to the home graph, or to an erasure that a move waits for."""
+"""Labels of what belongs to a graph or to the home graph."""
 
 
 @pytest.fixture
@@ -95,9 +97,9 @@ async def test_nightly_stages_find_the_tenants_of_their_graph(
     placed_admin: httpx.AsyncClient, services: Services, placed: PlacedGraph, tenant: str
 ) -> None:
     await save(placed_admin, "mara", "Mara has read a book")
-    with working_in(SECOND):
+    with use_graph(SECOND):
         there = await services.warm_up._users.list_owners(limit=1000)
-    with working_in("home"):
+    with use_graph("home"):
         here = await services.warm_up._users.list_owners(limit=100_000)
     assert Owner(tenant, "mara") in there
     assert Owner(tenant, "mara") not in here
@@ -112,12 +114,37 @@ async def test_work_that_names_no_tenant_is_refused(placed: PlacedGraph) -> None
 
 
 async def test_every_label_of_graphmem_moves_or_stays_on_purpose() -> None:
-    from graphmem.neo4j.queries import load_queries
-
     queries = load_queries()
     text = queries["moves.list_group"].text + queries["moves.list_of_tenant"].text
     moved = {label for label in RESERVED_LABELS if f":{label} {{" in text or f":{label})" in text}
     assert moved | UNMOVED_LABELS | {"SharedSpace"} == set(RESERVED_LABELS)
+
+
+_ELEMENTS = re.compile(r"\((\w+):(?:Entity|Episodic)\b|\[(\w+):RELATES_TO\b")
+_MARKS_SET_TOGETHER = {
+    "pending_store": "pending_job",
+    "pending_since": "pending_job",
+    "consolidated_at": "consolidated_by",
+    "compressed_at": "compressed_by",
+}
+
+
+def test_a_move_sees_every_change_of_a_fact_an_entity_or_a_message() -> None:
+    """A query sets the revision of what it changes, or changes only what a move compares besides."""
+    queries = load_queries()
+    compared = set(re.findall(r"\b[nr]\.(\w+)", queries["moves.list_group"].text))
+    unseen = {}
+    for name, query in queries.items():
+        if name.partition(".")[0] in ("moves", "vectors"):  # re-embedding and moves exclude each other
+            continue
+        for element in {name for names in _ELEMENTS.findall(query.text) for name in names if name}:
+            if f"{element}.revision" in query.text or re.search(rf"DELETE {element}\b", query.text):
+                continue
+            found = re.findall(rf"(?:SET|REMOVE|,)\s+{element}\.(\w+)(?=\s*[=,\n]|$)", query.text)
+            changed = {_MARKS_SET_TOGETHER.get(name, name) for name in found}
+            if changed - compared:
+                unseen[query.name] = changed - compared
+    assert unseen == {}
 
 
 async def test_moves_that_cannot_be_are_refused(admin: httpx.AsyncClient) -> None:
@@ -150,7 +177,13 @@ async def test_a_graph_that_is_away_fails_its_own_tenants_only(
     services, address = with_absent_graph
     components = services.components
     assert components.placed
-    await components.placed.assignments.change(tenant, components.clock(), graph="absent", state="settled")
+    await components.home.write(
+        lambda transaction: transaction.run_text(
+            "MERGE (t:PlacementTable {name: 'tenants'}) SET t.version = coalesce(t.version, 0) + 1 "
+            "CREATE (:Placement {tenant: $tenant, graph: 'absent', state: 'settled', attempt: 1})",
+            {"tenant": tenant},
+        )
+    )
     keys = [
         await services.keys.create(of, ApiKeyIn(name="admin", role=KeyRole.ADMIN)) for of in (tenant, f"{tenant}-home")
     ]

@@ -19,22 +19,19 @@ PLACEMENTS_PATH = "/v1/admin/placements"
 
 @read_router.get(PLACEMENTS_PATH, summary="List graphs and where the tenant lives", operation_id="placements_list")
 async def list_placements(caller: Caller, services: ServicesDep) -> PlacementList:
-    """List the graphs in which tenants may live, whether they answer, and in which the tenant and its users live."""
+    """List the graphs in which tenants may live, whether they answer, and in which of them the tenant lives."""
     return await services.placements.describe(caller)
 
 
 @write_router.post(
     PLACEMENTS_PATH,
-    summary="Move the tenant, or one of its users, to another graph",
+    summary="Move the tenant to another graph",
     operation_id="placements_move",
     status_code=202,
 )
 async def move(caller: Caller, services: ServicesDep, body: PlacementIn) -> Job:
-    """Move everything of the tenant to another graph, while it is read and written; 409 where it is already.
-
-    With `user_id` only that user moves; a tenant of which users live in other graphs does not, 409.
-    """
-    return await services.placements.move(caller.tenant, body.graph, body.user_id)
+    """Move everything of the tenant to another graph, while it is read and written; 409 where it is already."""
+    return await services.placements.move(caller.tenant, body.graph)
 
 
 @write_router.post(
@@ -44,5 +41,5 @@ async def move(caller: Caller, services: ServicesDep, body: PlacementIn) -> Job:
     status_code=202,
 )
 async def drain(graph: str, caller: Caller, services: ServicesDep, body: DrainIn) -> Page[Job]:
-    """Move all tenants of a graph, and users who live apart there; only for callers on the machine of the server."""
+    """Move all tenants of a graph to another one; only for callers on the server's machine."""
     return Page(items=await services.placements.drain(caller, graph, body.to))

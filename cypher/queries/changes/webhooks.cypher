@@ -25,10 +25,6 @@ FOREACH (c IN cursors | DELETE c)
 DELETE w
 RETURN $webhook_id AS id
 
-// name: remove_positions(webhook_id)
-// Remove the positions of a webhook.
-MATCH (c:WebhookCursor {webhook_id: $webhook_id}) DELETE c
-
 // name: forget_user(tenant, user_id, now)
 // Remove a user from the webhooks that name them; one that names nobody else is disabled. Return the webhooks.
 MATCH (w:Webhook {tenant: $tenant}) WHERE $user_id IN w.users
@@ -55,18 +51,6 @@ SET w.last_delivered_at = coalesce($delivered_at, w.last_delivered_at), w.last_s
 MERGE (c:WebhookCursor {webhook_id: $webhook_id, group_id: $group_id})
 SET c.at = $at, c.key = $key, c.complete_until = $complete_until
 RETURN w.id AS id
-
-// name: record_delivery(webhook_id, delivered_at, status)
-// Store that a change was delivered to a webhook, or that it was left out; no row is returned for a webhook that was removed.
-MATCH (w:Webhook {id: $webhook_id})
-SET w.last_delivered_at = coalesce($delivered_at, w.last_delivered_at), w.last_status = coalesce($status, w.last_status)
-RETURN w.id AS id
-
-// name: store_position(webhook_id, group_id, at, key, complete_until)
-// Store the last change that a webhook has delivered, or left out, of a user who lives in another graph.
-MERGE (c:WebhookCursor {webhook_id: $webhook_id, group_id: $group_id})
-SET c.at = $at, c.key = $key, c.complete_until = $complete_until
-RETURN c.webhook_id AS id
 
 // name: record_failure(webhook_id, status, error, now)
 // Store that a delivery failed, and return since when deliveries fail and how many have failed since.

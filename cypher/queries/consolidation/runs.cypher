@@ -10,17 +10,6 @@ MATCH (parent:ConsolidationRun {id: $run_id})
 MATCH (part:ConsolidationRun {id: $part_id})
 MERGE (parent)-[:PART]->(part)
 
-// name: note_part(run_id, part_id)
-// Let a run over all users name the run of one user as its part, wherever that is.
-MATCH (run:ConsolidationRun {id: $run_id})
-SET run.apart = [id IN coalesce(run.apart, []) WHERE id <> $part_id] + $part_id
-
-// name: list_parts(tenant, ids)
-// Fetch runs of one user each by id.
-UNWIND $ids AS id
-MATCH (p:ConsolidationRun {id: id}) WHERE p.tenant = $tenant
-RETURN properties(p) AS run ORDER BY p.group_id
-
 // name: update(run_id, properties)
 // Set properties of a run; null removes one.
 MATCH (r:ConsolidationRun {id: $run_id}) SET r += $properties
@@ -40,7 +29,7 @@ MATCH (r:ConsolidationRun {id: $run_id}) RETURN r.undoes AS undoes
 MATCH (r:ConsolidationRun {tenant: $tenant})
 WHERE r.created_at <= coalesce($before, datetime({year: 9999}))
   AND ($before IS NULL OR r.created_at < $before OR r.id > $before_id)
-  AND r.is_part IS NULL AND NOT EXISTS { (r)<-[:PART]-() }
+  AND NOT EXISTS { (r)<-[:PART]-() }
 WITH r ORDER BY r.tenant DESC, r.created_at DESC, r.id LIMIT $limit
 RETURN r {.*, proposals: null, contradictions: null, batch_ids: null, preview: null} AS run,
        COLLECT { MATCH (r)-[:PART]->(p) RETURN p {.*, proposals: null, contradictions: null, batch_ids: null, preview: null} } AS parts

@@ -1,11 +1,10 @@
 // Which memories each context held, and how the answer that it led to was rated.
 
-// name: save(group_id, group_ids, known, rows, max_uses)
-// Store contexts with those of their memories that still exist, beside those that are known to, and delete the oldest above a
-// number.
+// name: save(group_id, group_ids, rows, max_uses)
+// Store contexts with those of their memories that still exist, and delete the oldest above a number.
 CALL () {
   UNWIND $rows AS row
-  WITH row, [memory_id IN row.memory_ids WHERE memory_id IN $known OR EXISTS {
+  WITH row, [memory_id IN row.memory_ids WHERE EXISTS {
     UNWIND $group_ids AS group_id
     MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: memory_id}]->()
   }] AS memory_ids
@@ -19,13 +18,6 @@ CALL () {
   WITH c ORDER BY c.created_at DESC, c.uuid SKIP $max_uses
   DELETE c
 }
-
-// name: find_existing(group_ids, ids)
-// Find which memories exist.
-UNWIND $group_ids AS group_id
-UNWIND $ids AS id
-MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: id}]->()
-RETURN DISTINCT id
 
 // name: find(group_id, context_id, now)
 // Find a context that has not expired.

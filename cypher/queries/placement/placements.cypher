@@ -1,110 +1,100 @@
-// In which graph tenants and users live, in the home graph; and in every graph the gates that writes pass. The property `tenant`
-// is the name of a tenant, or that of a user with its tenant: see `name_of_group`.
+// In which graph tenants live, in the home graph; and in the graphs that a tenant moves from or to, the barrier of its writes.
+// Each attempt to move a tenant has a larger number than the ones before; whoever has an earlier one changes nothing any more.
 
 // name: list_since(version)
-// Return the version of the table of assignments and, if it is another one, all of them.
+// Return the version of the table of locations and, if it is another one, all of them.
 OPTIONAL MATCH (t:PlacementTable {name: 'tenants'})
 WITH coalesce(t.version, 0) AS version
 RETURN version, CASE WHEN version = $version THEN null
-  ELSE COLLECT { MATCH (p:Placement) RETURN p {name: p.tenant, .graph, .state, .target, .job_id, .version, .report} } END AS assignments
+  ELSE COLLECT { MATCH (p:Placement) RETURN {{location}} } END AS locations
 
-// name: assign(tenant, properties, now)
-// Change an assignment, and the version of the table, which every process compares.
-MERGE (t:PlacementTable {name: 'tenants'})
-SET t.version = coalesce(t.version, 0) + 1
+// name: record_job(tenant, target, job_id, now)
+// Record which job is about to move a tenant, and where to.
+{{change_locations}}
 MERGE (p:Placement {tenant: $tenant})
-SET p += $properties, p.version = t.version, p.changed_at = $now
-RETURN p {name: p.tenant, .graph, .state, .target, .job_id, .version, .report} AS assignment
+ON CREATE SET p.graph = 'home', p.attempt = 0
+SET p.state = 'settled', p.target = $target, p.job_id = $job_id, p.changed_at = $now
 
-// name: begin(tenant, graph, stored, target, job_id, now)
-// Assign a move to who does not move; no row is returned for a move already under way, by another job. A user who lives with the
-// tenant has no graph.
-MERGE (t:PlacementTable {name: 'tenants'})
-SET t.version = coalesce(t.version, 0) + 1
+// name: begin(tenant, graph, target, job_id, now)
+// Begin an attempt to move a tenant that lives in a graph; no row is returned while another job moves it.
+{{change_locations}}
 MERGE (p:Placement {tenant: $tenant})
-ON CREATE SET p.graph = $stored, p.state = 'settled'
-WITH t, p WHERE coalesce(p.graph, $graph) = $graph AND (p.state = 'settled' OR p.job_id = $job_id)
-SET p.state = 'copying', p.target = $target, p.job_id = $job_id, p.version = t.version, p.changed_at = $now
-RETURN p {name: p.tenant, .graph, .state, .target, .job_id, .version, .report} AS assignment
+ON CREATE SET p.graph = 'home', p.attempt = 0, p.state = 'settled'
+SET p.changed_at = $now
+WITH p WHERE p.graph = $graph AND (p.state = 'settled' OR p.job_id = $job_id)
+SET p.state = 'copying', p.target = $target, p.job_id = $job_id, p.attempt = p.attempt + 1
+RETURN p.attempt AS attempt
 
-// name: check_gates(names)
-// Return the states of gates: open for one that was closed and has run out; and whether users of the tenant live apart.
-MATCH (g:PlacementGate) WHERE g.tenant IN $names
-RETURN g.tenant AS name, CASE WHEN g.state = 'closed' AND g.until < timestamp() THEN 'noting' ELSE g.state END AS state,
-       coalesce(g.is_divided, false) AS is_divided
+// name: set_state(tenant, attempt, state)
+// Set how far an attempt has come; no row is returned when it is not the latest one.
+{{change_locations}}
+WITH t
+MATCH (p:Placement {tenant: $tenant})
+SET p.state = p.state
+WITH p WHERE p.attempt = $attempt AND p.target IS NOT NULL
+SET p.state = $state
+RETURN p.state AS state
 
-// name: is_any_user_switched(prefix)
-// Return whether the gate of a user of a tenant is closed.
-RETURN EXISTS {
-  MATCH (g:PlacementGate) WHERE g.tenant STARTS WITH $prefix AND g.state = 'closed' AND g.until >= timestamp()
-} AS is_any
+// name: switch(tenant, attempt, report, now)
+// Let a tenant live in the graph that it moves to; no row is returned when the attempt is not the latest one.
+{{change_locations}}
+WITH t
+MATCH (p:Placement {tenant: $tenant})
+SET p.changed_at = $now
+WITH p WHERE p.attempt = $attempt AND p.state = 'switching'
+SET p.graph = p.target, p.target = null, p.state = 'settled', p.report = $report
+RETURN p.graph AS graph
 
-// name: divide(tenant)
-// Have every write of a tenant find out that its users live in several graphs.
-MERGE (g:PlacementGate {tenant: $tenant})
-SET g.is_divided = true
+// name: give_up(tenant, graph, job_id)
+// Leave a tenant in the graph where it lives, and return the number of an attempt that can erase the copy.
+{{change_locations}}
+WITH t
+MATCH (p:Placement {tenant: $tenant})
+SET p.state = p.state
+WITH p WHERE p.graph = $graph AND p.job_id = $job_id
+SET p.state = 'settled', p.target = null, p.attempt = p.attempt + 1
+RETURN p.attempt AS attempt
 
-// name: remove_gates_of_users(prefix)
-// Remove the gates of the users of a tenant, who come with it.
-MATCH (g:PlacementGate) WHERE g.tenant STARTS WITH $prefix
-DELETE g
+// name: withdraw(tenant, graph, attempt)
+// Withdraw an attempt to move a tenant from a graph, because its barrier has ended; return where the tenant lives.
+MATCH (p:Placement {tenant: $tenant})
+SET p.state = p.state
+WITH p
+SET p.attempt = CASE WHEN p.graph = $graph AND p.attempt = $attempt THEN p.attempt + 1 ELSE p.attempt END
+RETURN p.graph AS graph
 
-// name: note_changes(tenant, group_ids)
-// Note the groups that a transaction of a tenant that moves has written to; an empty one stands for the tenant itself.
-UNWIND $group_ids AS group_id
-CREATE (:PlacedChange {tenant: $tenant, group_id: group_id})
+// name: find_barrier(tenant, now)
+// Return whether the barrier of a tenant lets its writes pass, and has them counted; one that is closed until a time has ended
+// then.
+MATCH (b:WriteBarrier {tenant: $tenant})
+RETURN b.attempt AS attempt, CASE
+  WHEN b.until IS NULL THEN 'open' WHEN b.until < 0 THEN 'counting' WHEN b.until > $now THEN 'closed' ELSE 'ended' END AS state
 
-// name: take_gate(tenant, state, job_id, attempt)
-// Take the gate of a tenant for an attempt at a move; no row is returned when an earlier attempt of the job has left.
-MERGE (g:PlacementGate {tenant: $tenant})
-SET g.asked = timestamp()
-WITH g WHERE g.state IS NULL OR g.state <> 'left' OR g.job_id <> $job_id
-SET g.state = $state, g.job_id = $job_id, g.attempt = $attempt, g.until = null
-RETURN g.state AS state
+// name: set_barrier(tenant, attempt, until)
+// Close the barrier of a tenant until a time, open it with null, or have writes counted with -1; no row is returned when a later
+// attempt has it.
+MERGE (b:WriteBarrier {tenant: $tenant})
+ON CREATE SET b.attempt = $attempt
+SET b.attempt = b.attempt
+WITH b WHERE b.attempt <= $attempt
+SET b.attempt = $attempt, b.until = $until
+RETURN b.attempt AS attempt
 
-// name: close_gate(tenant, attempt, milliseconds)
-// Have the writes of a tenant wait, at most for some time; no row is returned when another attempt has the gate.
-MATCH (g:PlacementGate {tenant: $tenant}) WHERE g.attempt = $attempt AND g.state IN ['noting', 'closed']
-SET g.state = 'closed', g.until = timestamp() + $milliseconds
-RETURN g.until AS until
+// name: check_barrier(tenant, attempt)
+// Return a row when an attempt has the barrier of a tenant.
+MATCH (b:WriteBarrier {tenant: $tenant}) WHERE b.attempt = $attempt
+RETURN b.attempt AS attempt
 
-// name: reopen_gate(tenant, attempt)
-// Let the writes of a tenant go on, which note what they change.
-MATCH (g:PlacementGate {tenant: $tenant}) WHERE g.attempt = $attempt AND g.state = 'closed'
-SET g.state = 'noting', g.until = null
-
-// name: leave(tenant, attempt, milliseconds)
-// Refuse all further writes of a tenant; no row is returned unless the gate stays closed for so long at least.
-MATCH (g:PlacementGate {tenant: $tenant})
-SET g.asked = timestamp()
-WITH g WHERE g.attempt = $attempt AND g.state = 'closed' AND g.until > timestamp() + $milliseconds
-SET g.state = 'left', g.until = null
-RETURN g.state AS state
-
-// name: remove_gate(tenant, job_id)
-// Remove the gate of a move from a graph, which then takes the writes of the tenant.
-MATCH (g:PlacementGate {tenant: $tenant}) WHERE g.job_id = $job_id
-DELETE g
+// name: count_write(group_ids)
+// Count a write to groups that did not lock them, so that a move finds it.
+MATCH (u:User) WHERE u.group_id IN $group_ids
+SET u.revision = coalesce(u.revision, 0) + 1
 
 // name: list_writers(tenant)
 // List the open transactions that write for a tenant.
 SHOW TRANSACTIONS YIELD transactionId, metaData
 WHERE metaData.graphmem_tenant = $tenant
 RETURN transactionId AS id
-
-// name: list_changes(tenant, limit)
-// List what was noted of a tenant that moves.
-MATCH (c:PlacedChange {tenant: $tenant})
-RETURN elementId(c) AS id, c.group_id AS group_id LIMIT $limit
-
-// name: delete_changes(ids)
-// Delete what was noted and has been copied.
-MATCH (c:PlacedChange) WHERE elementId(c) IN $ids
-DELETE c
-
-// name: delete_all_changes(tenant)
-// Delete all that was noted of a tenant.
-MATCH (c:PlacedChange {tenant: $tenant}) DELETE c
 
 // name: list_tenants()
 // List the tenants with users in this graph by name. A user who is erased meanwhile is read without a tenant.

@@ -46,11 +46,6 @@ RETURN i.result AS result
 MATCH (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key}) WHERE i.owner_group = $owner_group
 SET i.result = $result
 
-// name: store_result_elsewhere(tenant, route, key, owner_group, result)
-// Store the result of a write in another graph than that of its request, with what it wrote. Its status lets an erasure find it.
-MERGE (i:IdempotentRequest {tenant: $tenant, route: $route, key: $key})
-SET i.owner_group = $owner_group, i.contains_user_text = true, i.created_at = datetime(), i.status = 200, i.result = $result
-
 // name: delete_expired(tenant, oldest)
 // Erase the requests of a tenant, or of all tenants, that are past their retention.
 MATCH (i:IdempotentRequest) WHERE i.created_at < $oldest AND ($tenant IS NULL OR i.tenant = $tenant)

@@ -35,19 +35,6 @@ WITH element, kind LIMIT $limit
 DETACH DELETE element
 RETURN kind, count(*) AS erased
 
-// name: erase_shared_elements(group_id, shared_group, limit)
-// Erase up to a number of nodes that belong to a user and are stored with the tenant, in another graph than the user's.
-CALL () {
-  {{elements_beside_user}}
-}
-WITH element, kind LIMIT $limit
-DETACH DELETE element
-RETURN kind, count(*) AS erased
-
-// name: count_shared_residue(group_id, shared_group)
-// Count what is left of a user with the tenant, in another graph than the user's.
-RETURN COUNT { {{elements_beside_user}} } AS residue
-
 // name: record_progress(group_id, erased)
 // Store what an erasure has erased so far, as JSON.
 MATCH (e:Erasure {group_id: $group_id}) SET e.erased = $erased

@@ -21,7 +21,7 @@ from cachetools import TTLCache
 from graphmem.memories.vectors import StoredVectors
 from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.work import begin_work_for
+from graphmem.neo4j.tenant_context import set_tenant
 from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.metrics import RESIDENT_BYTES, RESIDENT_GROUPS, HitRate
 from graphmem.runtime.times import Clock, to_micros
@@ -197,7 +197,7 @@ class ResidentCopies:
             log.error("a user could not be loaded into memory", exc_info=error)
 
     async def _load_copy(self, copy: GroupCopy, small: asyncio.Future[GroupCopy | None]) -> None:
-        begin_work_for(Owner.from_group_id(copy.group_id).tenant)
+        set_tenant(Owner.from_group_id(copy.group_id).tenant)
         first = await self._graph.fetch_value_from_any_member(
             "resident.load_first", group_id=copy.group_id, limit=SMALL
         )
