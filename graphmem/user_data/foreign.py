@@ -190,9 +190,10 @@ def parse_time(value: object, *, days: int = 0) -> object:
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return value
-    is_number = not isinstance(value, str) or _NUMBER.fullmatch(value.strip()) is not None
     try:
-        return _from_number(float(value)) if is_number else _from_text(value.strip(), days)
+        if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+            return _from_text(value.strip(), days)
+        return _from_number(float(value))
     except (ValueError, OverflowError):
         return value
 

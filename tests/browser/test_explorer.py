@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from graphmem.consolidation.models import RunPhase
 from graphmem.consolidation.profiles import ProfileDraft, ProfileWriter
-from graphmem.consolidation.run_store import RunStore
+from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.memories.entity_profile import ProfileSentence
 from graphmem.models.prompts import load_prompts
 from graphmem.models.provider_model import ProviderModel
@@ -231,7 +232,7 @@ def test_an_entity_shows_its_profile_with_links_to_the_memories_that_say_so(
         versions={porto: 1, arbor: 1},
     )
     written = service.run_coroutine(store_profile(service, Owner(explorer_user.tenant, "u-7"), run["id"], draft))
-    assert len(written) == 1
+    assert written == 1
     explorer_user.open(page, f"entities/{entity_id}")
     page.wait_for("#profile", "Mara lives in Porto. [1] Mara works at Arbor as a botanist. [2]")
     page.click("#profile a", "[2]")
@@ -242,13 +243,15 @@ def test_an_entity_shows_its_profile_with_links_to_the_memories_that_say_so(
     page.wait_for("#versions", "Mara lives in Porto. Mara works at Arbor as a botanist.")
 
 
-async def store_profile(service: Service, owner: Owner, run_id: str, draft: ProfileDraft) -> list[str]:
-    """Store a profile as one that a run wrote; no model is asked."""
+async def store_profile(service: Service, owner: Owner, run_id: str, draft: ProfileDraft) -> int:
+    """Store a profile as one that a run wrote, before which the run is executed; no model is asked."""
     parts, prompt = service.memory.components, load_prompts()["profile"]
     async with ProviderModel(base_url="http://127.0.0.1:9") as model:
-        writer = ProfileWriter(
-            parts.graph, parts.facts, RunStore(parts.graph), parts.embedder, parts.policy, model, prompt, parts.clock
+        runs = RunStore(parts.graph)
+        await parts.graph.write(
+            lambda transaction: runs.update(run_id, RunUpdate(phase=RunPhase.EXECUTED), transaction)
         )
+        writer = ProfileWriter(parts.graph, parts.facts, runs, parts.embedder, parts.policy, model, prompt, parts.clock)
         return await writer.store(owner, run_id, [draft])
 
 

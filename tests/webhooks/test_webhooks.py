@@ -309,7 +309,7 @@ async def test_private_addresses_are_refused_when_created_and_when_sent(
 ) -> None:
     assert is_public_address("93.184.216.34")
     strict = WebhookService(WebhookStore(services.components.graph), services.jobs, clock)
-    hosts = ("127.0.0.1", "127.1", "0x7f.1", "2130706433", "017700000001", "1.2.3.4.5", "localhost", "localhost.")
+    hosts = ["127.0.0.1", "127.1", "0x7f.1", "2130706433", "017700000001", "1.2.3.4.5", "localhost", "localhost."]
     hosts += ("LOCALHOST", "a.localhost", "[::1]", "[64:ff9b:1::1]", "[fec0::1]", "[::7f00:1]")
     for url in (receiver.url, "http://example.com/", "HTTPS://example.com/", *(f"https://{host}/" for host in hosts)):
         with pytest.raises(Exception, match="webhook's address"):
