@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from graphmem.jobs.runner import JobWaiting
 from graphmem.runtime.errors import Unavailable
 
 RETRY_SECONDS = 1
@@ -20,20 +19,20 @@ class Admission:
     """Counts the requests that are worked on; those that wait for a job do not count.
 
     A request takes one of `limit` places once its body has arrived: slow senders take none. One key may have requests
-    for most places only, and as many bodies on their way.
+    for most places only, and as many bodies on their way. `count_waiting` returns how many requests wait for a job.
     """
 
-    def __init__(self, limit: int, waiting: JobWaiting) -> None:
+    def __init__(self, limit: int, count_waiting: Callable[[], int]) -> None:
         self._limit = limit
         self._limit_of_key = max(1, limit - limit // RESERVED_SHARE)
-        self._waiting = waiting
+        self._count_waiting = count_waiting
         self._in_progress = 0
         self._by_key: Counter[str] = Counter()
 
     @contextmanager
     def accepted(self, key_id: str) -> Iterator[None]:
         """Count a request of a key from its headers to its response; raise Unavailable for one too many of the key."""
-        if self._by_key[key_id] - self._waiting.count >= self._limit_of_key:
+        if self._by_key[key_id] - self._count_waiting() >= self._limit_of_key:
             raise Unavailable(
                 "This key has too many requests in progress: send this one again after the seconds in `Retry-After`.",
                 retry_after=RETRY_SECONDS,
@@ -49,7 +48,7 @@ class Admission:
     @contextmanager
     def worked_on(self) -> Iterator[None]:
         """Count a request whose body has arrived; raise Unavailable while all places are taken."""
-        if self._in_progress - self._waiting.count >= self._limit:
+        if self._in_progress - self._count_waiting() >= self._limit:
             raise Unavailable(
                 "The server has too many requests in progress: send this one again after the seconds in `Retry-After`.",
                 retry_after=RETRY_SECONDS,

@@ -38,7 +38,7 @@ async def test_request_over_the_rate_limit_gets_429_with_retry_after(
 
 
 async def test_a_key_that_sends_too_much_leaves_room_for_others(services: Services) -> None:
-    admission = Admission(8, services.waiting)
+    admission = Admission(8, lambda: services.waiting.count)
     with ExitStack() as sent:
         for _ in range(6):
             sent.enter_context(admission.accepted("loud"))

@@ -366,15 +366,13 @@ export interface paths {
         };
         /**
          * List graphs and where the tenant lives
-         * @description List the graphs in which tenants may live, whether they answer, and in which the tenant and its users live.
+         * @description List the graphs in which tenants may live, whether they answer, and in which of them the tenant lives.
          */
         get: operations["placements_list"];
         put?: never;
         /**
-         * Move the tenant, or one of its users, to another graph
+         * Move the tenant to another graph
          * @description Move everything of the tenant to another graph, while it is read and written; 409 where it is already.
-         *
-         *     With `user_id` only that user moves; a tenant of which users live in other graphs does not, 409.
          */
         post: operations["placements_move"];
         delete?: never;
@@ -394,7 +392,7 @@ export interface paths {
         put?: never;
         /**
          * Move all tenants of a graph to another one
-         * @description Move all tenants of a graph, and users who live apart there; only for callers on the machine of the server.
+         * @description Move all tenants of a graph to another one; only for callers on the server's machine.
          */
         post: operations["placements_drain"];
         delete?: never;
@@ -581,6 +579,26 @@ export interface paths {
          * @description Delete a webhook; what it has not received yet is not delivered.
          */
         delete: operations["webhooks_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List jobs
+         * @description List the jobs of a user or a space, or all of the tenant (admin), the newest first.
+         */
+        get: operations["jobs_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -2562,6 +2580,11 @@ export interface components {
              */
             last_error: string | null;
             /**
+             * Last Skipped
+             * @description The id of the last change that was left out, and why.
+             */
+            last_skipped: string | null;
+            /**
              * Last Status
              * @description HTTP status of the last response; null: there was none.
              */
@@ -2577,6 +2600,12 @@ export interface components {
              * @description Changes from this known time on are delivered.
              */
             since: string;
+            /**
+             * Skipped
+             * @description Number of changes that could not be sent and were left out.
+             * @default 0
+             */
+            skipped: number;
             /** @description active, failing (the last delivery failed and is tried again) or disabled. */
             status: components["schemas"]["WebhookStatus"];
             /**
@@ -4883,7 +4912,8 @@ export interface components {
          *
          *     Statements that say the `same` hold together from the earliest start that is known, those of which one `completes`
          *     another from the latest. Up to there each of them holds by itself. `verified` says of a proposal by hand that a
-         *     person has compared the sentence with its sources: their words are then not compared.
+         *     person has compared the sentence with its sources. Without it a model verifies the sentence; where none is
+         *     configured, each source must stand in it literally.
          */
         Merge: {
             /**
@@ -5078,7 +5108,9 @@ export interface components {
         };
         /**
          * MessageIn
-         * @description A message as a caller sends it.
+         * @description A message as a caller sends it, also in the shape of OpenAI's and Anthropic's APIs.
+         *
+         *     Fields that those APIs have beside these are ignored.
          */
         MessageIn: {
             /**
@@ -5088,9 +5120,11 @@ export interface components {
             confidence?: number | null;
             /**
              * Content
-             * @description The statement or the text.
+             * @description The text, or a list of content parts. A message without text, such as one that only calls tools, is not stored; the answer lists it under `skipped`.
              */
-            content: string;
+            content: string | (string | {
+                [key: string]: unknown;
+            })[] | null;
             /**
              * Entities
              * @description The entities it is about or mentions.
@@ -5139,7 +5173,7 @@ export interface components {
             rich_content?: {
                 [key: string]: unknown;
             } | null;
-            /** @description The role. */
+            /** @description user, assistant (or model), system (or developer), tool (or function). */
             role: components["schemas"]["MessageRole"];
             /**
              * Sql Executed
@@ -5148,9 +5182,9 @@ export interface components {
             sql_executed?: string | null;
             /**
              * Timestamp
-             * @description When it was said, RFC 3339 with an offset; absent: now.
+             * @description When it was said: RFC 3339 with an offset, or seconds or milliseconds since 1970.
              */
-            timestamp?: string | null;
+            timestamp?: string | number | null;
         };
         /**
          * MessageRole
@@ -5178,6 +5212,11 @@ export interface components {
              * @description Id of the session.
              */
             session_id: string;
+            /**
+             * Skipped
+             * @description Messages of the batch that are not stored; `message_ids` are those of the others.
+             */
+            skipped?: components["schemas"]["SkippedMessage"][];
         };
         /**
          * MessageSearchQuery
@@ -5774,19 +5813,14 @@ export interface components {
         };
         /**
          * PlacementIn
-         * @description Where the caller's tenant, or one of its users, is to live.
+         * @description Where the caller's tenant is to live.
          */
         PlacementIn: {
             /**
              * Graph
-             * @description Name of the graph to move to; `home` is that of `GRAPHMEM_NEO4J_URI`.
+             * @description Name of the graph to move the tenant to; `home` is that of `GRAPHMEM_NEO4J_URI`.
              */
             graph: string;
-            /**
-             * User Id
-             * @description The user to move alone; absent: the whole tenant.
-             */
-            user_id?: string | null;
         };
         /**
          * PlacementList
@@ -5803,11 +5837,6 @@ export interface components {
              * @description Where tenants live.
              */
             tenants: components["schemas"]["TenantPlacement"][];
-            /**
-             * Users
-             * @description The users of the caller's tenant who live in other graphs than it does, by id.
-             */
-            users: components["schemas"]["UserPlacement"][];
         };
         /**
          * PreferenceSource
@@ -6542,10 +6571,10 @@ export interface components {
         };
         /**
          * RunPhase
-         * @description The last stage that a run has finished.
+         * @description The last stage that a run has finished; an executed run writes profiles before it is done.
          * @enum {string}
          */
-        RunPhase: "new" | "discovered" | "analysed" | "done";
+        RunPhase: "new" | "discovered" | "analysed" | "executed" | "done";
         /**
          * RunStatus
          * @description The status of a consolidation run; the loss guard ends a run as `aborted`.
@@ -6597,10 +6626,16 @@ export interface components {
          * @description The result of saving a statement: its memory, and the ids of the memories it superseded.
          *
          *     `related` are current memories of the same subject that it may contradict or repeat, the most similar first.
+         *     `ignored` names the fields of a repetition that its memory did not take over.
          */
         SaveResult: {
             /** @description What is to be done. */
             action: components["schemas"]["SaveAction"];
+            /**
+             * Ignored
+             * @description What a repetition gave and the memory has otherwise: change the memory to correct it.
+             */
+            ignored: string[];
             /** @description The memory after the request; null: nothing was stored. */
             memory: components["schemas"]["Memory"] | null;
             /**
@@ -7067,6 +7102,19 @@ export interface components {
          * @enum {string}
          */
         SessionKind: "conversation" | "extraction";
+        /**
+         * SkippedMessage
+         * @description A message of a batch that is not stored, by its place from 0, and why.
+         */
+        SkippedMessage: {
+            /** Index */
+            index: number;
+            /**
+             * Reason
+             * @description Why; null or empty: no reason was given.
+             */
+            reason: string;
+        };
         /**
          * SortOrder
          * @description Orders of a list; a leading minus reverses.
@@ -7556,38 +7604,6 @@ export interface components {
             run_id: string | null;
         };
         /**
-         * UserPlacement
-         * @description Where a user lives who lives in another graph than the tenant, or moves there.
-         */
-        UserPlacement: {
-            /**
-             * Graph
-             * @description The graph in which the user is read and written.
-             */
-            graph: string;
-            /**
-             * Job Id
-             * @description The job of the latest move.
-             */
-            job_id: string | null;
-            /**
-             * State
-             * @description How far a move is; settled: none is.
-             * @enum {string}
-             */
-            state: "settled" | "copying" | "switching";
-            /**
-             * Target
-             * @description The graph that the user moves to, or is about to; null: none.
-             */
-            target: string | null;
-            /**
-             * User Id
-             * @description The id of the user.
-             */
-            user_id: string;
-        };
-        /**
          * UserProfile
          * @description The profile of a user by type of memory, and its core: the memories of high importance.
          *
@@ -7807,6 +7823,11 @@ export interface components {
              */
             last_error: string | null;
             /**
+             * Last Skipped
+             * @description The id of the last change that was left out, and why.
+             */
+            last_skipped: string | null;
+            /**
              * Last Status
              * @description HTTP status of the last response; null: there was none.
              */
@@ -7817,6 +7838,12 @@ export interface components {
              * @description Changes from this known time on are delivered.
              */
             since: string;
+            /**
+             * Skipped
+             * @description Number of changes that could not be sent and were left out.
+             * @default 0
+             */
+            skipped: number;
             /** @description active, failing (the last delivery failed and is tried again) or disabled. */
             status: components["schemas"]["WebhookStatus"];
             /**
@@ -10146,6 +10173,74 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    jobs_list: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the previous page; absent: the first page. */
+                cursor?: string | null;
+                /**
+                 * @description Most entries of the answer.
+                 * @example 10
+                 */
+                limit?: number;
+                /** @description Only the jobs of this space. */
+                space?: string | null;
+                /** @description Its state. */
+                status?: components["schemas"]["JobStatus"] | null;
+                /**
+                 * @description Only the jobs of this user.
+                 * @example ada
+                 */
+                user_id?: string | null;
+            };
+            header?: {
+                /** @description Returned in the response and written to every log line; generated when absent. */
+                "X-Request-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "d990cc3d-9d29-56fc-b943-332a67f5e6fe",
+                     *           "kind": "summary",
+                     *           "status": "queued",
+                     *           "attempts": 0,
+                     *           "reason": null,
+                     *           "error": null,
+                     *           "actions": [],
+                     *           "receipt": {
+                     *             "llm_calls": 0,
+                     *             "prompt_tokens": 0,
+                     *             "completion_tokens": 0,
+                     *             "embedded_texts": 0,
+                     *             "seconds": 0
+                     *           },
+                     *           "user_id": "ada",
+                     *           "session_id": "s1",
+                     *           "created_at": "2026-11-23T00:18:50.884000Z",
+                     *           "finished_at": null,
+                     *           "waits_until": null
+                     *         }
+                     *       ],
+                     *       "next_cursor": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Page_Job_"];
+                };
             };
         };
     };
