@@ -121,6 +121,8 @@ async def test_every_label_of_graphmem_moves_or_stays_on_purpose() -> None:
 
 
 _ELEMENTS = re.compile(r"\((\w+):(?:Entity|Episodic)\b|\[(\w+):RELATES_TO\b")
+_CLAUSE = r"\b(?:MATCH|WITH|RETURN|CALL|CREATE|MERGE|UNWIND|DELETE|DETACH|FOREACH|SET|REMOVE)\b"
+_CHANGES = re.compile(rf"\b(SET|REMOVE)\b(.*?)(?={_CLAUSE}|[}}|]|\Z)", re.DOTALL)
 _MARKS_SET_TOGETHER = {
     "pending_store": "pending_job",
     "pending_since": "pending_job",
@@ -140,7 +142,13 @@ def test_a_move_sees_every_change_of_a_fact_an_entity_or_a_message() -> None:
         for element in {name for names in _ELEMENTS.findall(query.text) for name in names if name}:
             if f"{element}.revision" in query.text or re.search(rf"DELETE {element}\b", query.text):
                 continue
-            found = re.findall(rf"(?:SET|REMOVE|,)\s+{element}\.(\w+)(?=\s*[=,\n]|$)", query.text)
+            assigned = rf"\b{element}\.(\w+)\s*="
+            named = rf"\b{element}\.(\w+)"
+            found = {
+                changed
+                for clause, text in _CHANGES.findall(query.text)
+                for changed in re.findall(assigned if clause == "SET" else named, text)
+            }
             changed = {_MARKS_SET_TOGETHER.get(name, name) for name in found}
             if changed - compared:
                 unseen[query.name] = changed - compared
