@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from graphmem.conversations.session import Message, MessageRole, PreparedMessage
+from graphmem.conversations.session import MemoryDefaults, Message, MessageRole, PreparedMessage
 from graphmem.neo4j.driver_values import to_json
 from graphmem.runtime.times import parse_times
 from graphmem.tenants.owners import Owner
@@ -24,7 +24,7 @@ _MESSAGE_TIME_FIELDS = ("valid_at", "created_at", "extracted_at")
 _READ_PROPERTIES = (
     *_MESSAGE_FIELDS, "message_id", "session_id", "group_id", "role", "content", "speaker", "author", "entities",
     "metadata", "feedback_issues", "rich_content", "query_results", "position", "utc_offset_minutes",
-    "caught",
+    "caught", "memory_defaults",
 )  # fmt: skip
 """The properties of a message that callers see, without its times."""
 
@@ -68,7 +68,12 @@ def message_from_node(stored: Mapping[str, Any]) -> Message:
         extracted_at=stored.get("extracted_at"),
         utc_offset_minutes=stored.get("utc_offset_minutes") or 0,
         is_caught=bool(stored.get("caught")),
+        memory_defaults=_read_defaults(stored.get("memory_defaults")),
     )
+
+
+def _read_defaults(stored: str | None) -> MemoryDefaults | None:
+    return MemoryDefaults.model_validate_json(stored) if stored else None
 
 
 def message_to_properties(
@@ -110,6 +115,7 @@ def message_to_properties(
         "metadata": to_json(message.metadata),
         "rich_content": to_json(message.rich_content) if message.rich_content is not None else None,
         "query_results": to_json(message.query_results) if message.query_results is not None else None,
+        "memory_defaults": message.memories.model_dump_json(exclude_defaults=True) if message.memories else None,
         "confidence": message.confidence,
         "sql_executed": message.sql_executed,
         "execution_time_ms": message.execution_time_ms,

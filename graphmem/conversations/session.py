@@ -28,7 +28,7 @@ from graphmem.runtime.field_types import (
 )
 from graphmem.runtime.paging import PageQuery
 from graphmem.runtime.stored_values import MAX_REQUEST_TEXT, check_request_size, text_length
-from graphmem.runtime.times import ZonedDatetime
+from graphmem.runtime.times import Instant, ZonedDatetime
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.spaces import PlaceQuery, SpaceId
 from graphmem.tenants.trust import StatedKind
@@ -136,6 +136,15 @@ MessageContent = Annotated[
 """The text of a message, read from a text, a list of content parts, or null; empty where there is nothing to store."""
 
 
+class MemoryDefaults(BaseModel):
+    """What the memories that are extracted from a message get, beside what it says."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    metadata: Metadata = Field(default_factory=dict)
+    expires_at: Instant | None = Field(None, description="From when on they are not recalled; an earlier end stays.")
+
+
 class MessageIn(BaseModel):
     """A message as a caller sends it, also in the shape of OpenAI's and Anthropic's APIs.
 
@@ -165,6 +174,9 @@ class MessageIn(BaseModel):
     entities: MessageEntities = Field(default_factory=dict)
     metadata: Metadata = Field(default_factory=dict)
     rich_content: Metadata | None = None
+    memories: MemoryDefaults | None = Field(
+        None, description="Metadata and an expiry for the memories that are extracted from this message."
+    )
     confidence: UnitInterval | None = None
     sql_executed: StorableText | None = Field(
         None,
@@ -286,6 +298,7 @@ class Message(BaseModel):
     position: int
     extracted_at: datetime | None
     utc_offset_minutes: int = Field(0, exclude=True)
+    memory_defaults: MemoryDefaults | None = Field(None, exclude=True)
     is_caught: bool = Field(False, exclude=True)
     """Whether extraction caught something in it that addresses the assistant, or speaks for the user."""
 

@@ -394,5 +394,6 @@ def _save_action(save: Save, result: SaveResult) -> MemoryAction:
 
 
 def _stated_fields(statement: Statement) -> set[str]:
-    """Return the fields of a statement that its message states; type, tags and metadata are the extraction's."""
-    return {"invalid_at", "expires_at", *(["valid_at"] if statement.is_dated else [])}
+    """Return the fields of a statement that its message states; type, tags and other metadata are the extraction's."""
+    given = {"valid_at": statement.is_dated, "metadata": statement.has_given_metadata}
+    return {"invalid_at", "expires_at", *(name for name, is_given in given.items() if is_given)}

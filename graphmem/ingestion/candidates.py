@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from pydantic import TypeAdapter, ValidationError
 
-from graphmem.conversations.session import MessageRole
+from graphmem.conversations.session import MemoryDefaults, MessageRole
 from graphmem.ingestion.answers import (
     Candidate,
     DeclaredLabel,
@@ -111,6 +111,8 @@ class Statement:
     is_dated: bool
     stated_by: tuple[tuple[SourceKind, ...], ...] = ()
     catch: Catch | None = None
+    has_given_metadata: bool = False
+    """Whether whoever sent its messages gave metadata for their memories."""
 
     def source_kind(self, order: TrustOrder) -> SourceKind:
         """Return whose word it is."""
@@ -266,6 +268,7 @@ def _to_statement(
         candidate.retracts,
         times[0] is not None,
         tuple(dict.fromkeys(line.stated_by for line in sources if line.stated_by)),
+        has_given_metadata=any(line.defaults and line.defaults.metadata for line in sources),
     )
 
 
@@ -316,6 +319,7 @@ def _make_memory(
     valid_at, invalid_at = times
     subject, predicate = _read_entity(candidate.subject, user_name_keys), _read_predicate(candidate.predicate)
     said_by = _find_stating_role(sources)
+    defaults = next((line.defaults for line in sources if line.defaults), MemoryDefaults())
     is_single_valued = candidate.single_valued and said_by is not MessageRole.TOOL
     single = not candidate.retracts and is_single_valued and _has_one_value(predicate, subject)
     message_ids = list(dict.fromkeys(line.message_id for line in sources))
@@ -342,8 +346,9 @@ def _make_memory(
             message_ids=message_ids[:MAX_SOURCE_MESSAGES],
             speaker=_name_of_speaker(sources),
         ),
-        expires_at=_read_expiry(candidate, sent_at),
+        expires_at=min(filter(None, (_read_expiry(candidate, sent_at), defaults.expires_at)), default=None),
         metadata={
+            **defaults.metadata,
             **(label.attributes if label else {}),
             SAID_BY_KEY: said_by.value,
             **({STATED_START_KEY: candidate.valid_at} if valid_at else {}),

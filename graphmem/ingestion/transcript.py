@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, BeforeValidator, Field, PlainSerializer
 
-from graphmem.conversations.session import Message, MessageRole
+from graphmem.conversations.session import MemoryDefaults, Message, MessageRole
 from graphmem.ingestion.answers import NamedValue, Turn
 from graphmem.models.prompts import indent_continuations
 from graphmem.runtime.field_types import JSON
@@ -88,6 +88,8 @@ class TranscriptLine:
     author: str | None = None
     origin: StatedKind = "user"
     sent_as: StatedKind | None = None
+    defaults: MemoryDefaults | None = None
+    """What memories that are extracted from it get beside what it says."""
 
     @property
     def stated_by(self) -> tuple[StatedKind, ...]:
@@ -186,7 +188,7 @@ def _build_line(
     text = redact(message.content[part.start : part.end].strip())
     speaker = message.name if message.name and redact(message.name) == message.name else None
     author = message.user_id if message.space is not None else None
-    sender = (author, message.origin, message.sent_as)
+    sender = (author, message.origin, message.sent_as, message.memory_defaults)
     return TranscriptLine(number, message.id, message.role, speaker, sent_at, text, *sender)
 
 

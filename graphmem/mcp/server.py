@@ -79,6 +79,7 @@ class MemoryServer(MCPServer[Any]):
             version=graphmem.__version__,
             instructions=INSTRUCTIONS,
             subscriptions=False,
+            log_level="WARNING",
             tools=[*made, *(by_name[name].model_copy(update={"name": alias}) for alias, name in ALIASES.items())],
         )
 

@@ -40,6 +40,7 @@ from graphmem.context.models import (
 )
 from graphmem.conversations.session import (
     MAX_MESSAGE_LENGTH,
+    MemoryDefaults,
     Message,
     MessageEntities,
     RunMessage,
@@ -297,6 +298,9 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
         "utc_offset_minutes": Annotated[int, Field(ge=-MAX_UTC_OFFSET_MINUTES, le=MAX_UTC_OFFSET_MINUTES)] | None,
         "entities": _json_text(MessageEntities),
         "feedback_score": Score | None,
+        "memory_defaults": _described(
+            _json_text(MemoryDefaults) | None, "Metadata and expiry of the memories that are extracted from it."
+        ),
         "learned_from": _described(StorableText | None, "The feedback that preferences were learned from."),
     },
     RecordLabel.ARCHIVED_EPISODE: {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
@@ -23,7 +24,7 @@ from graphmem.runtime.settings import Settings
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.api.conftest import serve_app
 from tests.ingestion.conftest import candidate, extraction
-from tests.models.scripted_server import ScriptedServer, replies
+from tests.models.scripted_server import ScriptedServer, fails, replies
 
 
 @pytest.fixture(scope="module")
@@ -235,11 +236,31 @@ def test_what_graphmem_does_not_have_says_so(memory: Memory, user: str) -> None:
         memory.add("x" * 9_000, user_id=user, infer=False)
 
 
-def test_a_secret_is_left_out(memory: Memory, user: str, caplog: pytest.LogCaptureFixture) -> None:
-    text = "My card number is 4111 1111 1111 1111"
-    assert memory.add(text, user_id=user, infer=False) == {"results": []}
-    assert "not saved" in caplog.text
-    assert "4111" not in caplog.text
+def test_a_secret_is_refused_and_not_repeated(memory: Memory, user: str, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(InvalidInput, match="Not stored") as refusal:
+        memory.add("My card number is 4111 1111 1111 1111", user_id=user, infer=False)
+    assert "4111" not in caplog.text + str(refusal.value)
+    assert memory.get_all(user_id=user) == {"results": []}
+
+
+def test_what_a_caller_attaches_travels_with_the_messages(memory: Memory, model: ScriptedServer, user: str) -> None:
+    """Also where the model cannot be reached for a while: the memory has it from its first version on."""
+    model.steps = [fails(503)]
+    given: Any = {"agent_id": "coach", "metadata": {"category": "drink"}, "expiration_date": "2090-01-01"}
+    (pending,) = memory.add("I like green tea", user_id=user, **given)["results"]
+    assert pending["status"] == "PENDING"
+    model.steps = [replies(json.dumps(extraction(candidate("The user likes green tea", messages=[1]))))]
+    operations = memory._run(memory._memory._operations())
+    memory._run(operations._client.retry_job(pending["event_id"]))
+    filters = {"AND": [{"user_id": user}, {"agent_id": "coach"}]}
+    deadline = time.monotonic() + 60
+    while not (found := memory.get_all(filters=filters)["results"]) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    (item,) = found
+    assert (item["memory"], item["agent_id"], item["metadata"]["category"]) == (
+        *("The user likes green tea", "coach", "drink"),
+    )
+    assert len(memory.history(item["id"])) == 1
 
 
 def test_memories_of_one_process_are_one_until_the_last_is_closed(memory: Memory, user: str) -> None:

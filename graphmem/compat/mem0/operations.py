@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from graphmem.client import AsyncClient
+from graphmem.client.extracted import read_refusals, read_saves
 from graphmem.compat.mem0.filters import Filters, OwnerIds, find_owners, is_plain, matches, plain_metadata, split_owner
 from graphmem.compat.mem0.shapes import (
     LABELS,
@@ -20,6 +21,8 @@ from graphmem.compat.mem0.shapes import (
     parse_messages,
     spoken_messages,
 )
+from graphmem.integrations.agent_memory import require_stored
+from graphmem.jobs.job import Job
 from graphmem.memories.memory import Memory, MemoryStatus, SaveAction, SaveResult
 from graphmem.runtime.errors import NotConfigured, NotFound
 
@@ -82,11 +85,25 @@ class Mem0Operations:
         if not infer:
             return await self._save(owner, spoken, fields)
         said_at = None if timestamp is None else datetime.fromtimestamp(timestamp, UTC).isoformat()
-        turns = [{**message, **({"timestamp": said_at} if said_at else {})} for message in spoken]
-        results = await self._client.add(owner, turns, session_id=ids.run_id)
-        saved = [result for result in results if result.memory and result.action is not SaveAction.REINFORCE]
-        self._note_refusals(results)
-        return [event for result in saved for event in await self._describe_saved(owner, result, fields)]
+        defaults = {name: value for name, value in fields.items() if value}
+        turns = [
+            {**message, **({"timestamp": said_at} if said_at else {}), **({"memories": defaults} if defaults else {})}
+            for message in spoken
+        ]
+        job = await self._client.add_messages(owner, turns, session_id=ids.run_id, wait=True)
+        if not isinstance(job, Job):
+            return []  # the messages are known already
+        if not job.status.is_final:
+            message = f"The memories are extracted later: {job.reason or 'the extraction has not ended'}."
+            return [{"event": "PENDING", "status": "PENDING", "event_id": job.id, "message": message}]
+        saves = [*read_saves(job)]
+        self._note_refusals(read_refusals(job, is_empty=not saves))
+        return [
+            event
+            for action, memory_id, superseded in saves
+            if action is not SaveAction.REINFORCE
+            for event in await self._describe_saved(owner, memory_id, superseded)
+        ]
 
     async def _save(
         self, owner: str, messages: list[dict[str, Any]], fields: Mapping[str, Any]
@@ -104,7 +121,7 @@ class Mem0Operations:
             for message in messages
         ]
         results = await self._client.add(owner, statements)
-        self._note_refusals(results)
+        require_stored(results)
         return [
             {
                 "id": make_id(owner, result.memory.id),
@@ -117,18 +134,10 @@ class Mem0Operations:
             if result.memory
         ]
 
-    async def _describe_saved(self, owner: str, result: SaveResult, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return the events of an extracted memory, after adding to it what the caller gave."""
-        memory = result.memory
-        assert memory is not None
-        changes: dict[str, Any] = {}
-        if fields["metadata"]:
-            changes["metadata"] = {**memory.metadata, **fields["metadata"]}
-        if fields["expires_at"]:
-            changes["expires_at"] = fields["expires_at"]
-        if changes:
-            await self._client.update(owner, memory.id, **changes)
-        ended = [await self._client.memory(owner, memory_id) for memory_id in result.superseded]
+    async def _describe_saved(self, owner: str, memory_id: str, superseded: list[str]) -> list[dict[str, Any]]:
+        """Return the events of an extracted memory and of those that it ended."""
+        memory = await self._client.memory(owner, memory_id)
+        ended = [await self._client.memory(owner, ended_id) for ended_id in superseded]
         return [
             {"id": make_id(owner, memory.id), "memory": memory.content, "event": "ADD"},
             *({"id": make_id(owner, old.id), "memory": old.content, "event": "DELETE"} for old in ended),
