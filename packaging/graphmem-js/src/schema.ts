@@ -4352,6 +4352,24 @@ export interface components {
             reason: string | null;
         };
         /**
+         * MemoryDefaults
+         * @description What the memories that are extracted from a message get, beside what it says.
+         */
+        MemoryDefaults: {
+            /**
+             * Expires At
+             * @description From when on they are not recalled; an earlier end stays.
+             */
+            expires_at?: string | null;
+            /**
+             * Metadata
+             * @description JSON object of the caller's, stored as it is, up to 8 levels deep.
+             */
+            metadata?: {
+                [key: string]: unknown;
+            };
+        };
+        /**
          * MemoryDeletedProblem
          * @description The memory was deleted or archived before, so that it cannot be changed.
          */
@@ -5147,6 +5165,8 @@ export interface components {
              * @description What the message wants, in the caller's words; null: unknown.
              */
             intent?: string | null;
+            /** @description Metadata and an expiry for the memories that are extracted from this message. */
+            memories?: components["schemas"]["MemoryDefaults"] | null;
             /**
              * Metadata
              * @description JSON object of the caller's, stored as it is, up to 8 levels deep.
