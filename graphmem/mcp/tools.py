@@ -142,7 +142,7 @@ class MemoryTools:
             dict[str, Any],
             Field(
                 description="Any of: types [], tags {any, all, none}, entity, domain, scope, metadata {}, "
-                "min_confidence, min_importance, created_after, created_before, valid_as_of, known_as_of."
+                "min_confidence, min_importance, created_after, created_before, valid_as_of, known_as_of, spaces []."
             ),
         ] = {},  # noqa: B006
         limit: Limit = 5,
