@@ -15,22 +15,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphmem.cli.command import Open, Output, Tenant, User, command, read_settings
-from graphmem.cli.lazy_memory import LazyMemory
 from graphmem.cli.local_server import find_local_server, new_secret, record_server
 from graphmem.cli.startup import find_target, open_services
-from graphmem.client.async_client import AsyncClient
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
 from graphmem.runtime.process import prepare_server, settle
-from graphmem.runtime.validation import validate_input
-from graphmem.tenants.access import ApiKeyIn, KeyRole
-from graphmem.tenants.owners import Owner, make_owner
-from graphmem.tenants.tokens import make_local_agent_key
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from graphmem.app.bootstrap import Services
+    from graphmem.client.async_client import AsyncClient
     from graphmem.runtime.settings import Settings
+    from graphmem.tenants.owners import Owner
 
 
 def bind_port(host: str, port: int, advice: str) -> socket.socket:
@@ -135,7 +131,9 @@ async def mcp(
 
     The tools use the server that other commands use; without one, this process opens the memory at the first call.
     """
+    from graphmem.cli.lazy_memory import LazyMemory
     from graphmem.mcp.server import run_stdio
+    from graphmem.tenants.owners import make_owner
 
     settings = read_settings()
     memory = _find_memory_of_tools(output, settings, make_owner(tenant, user), source_kind)
@@ -145,6 +143,12 @@ async def mcp(
 
 def _find_memory_of_tools(output: Output, settings: Settings, owner: Owner, source_kind: str) -> AsyncClient:
     """Return the client for the tools of a user, whose statements count as those of a source."""
+    from graphmem.cli.lazy_memory import LazyMemory
+    from graphmem.client.async_client import AsyncClient
+    from graphmem.runtime.validation import validate_input
+    from graphmem.tenants.access import ApiKeyIn, KeyRole
+    from graphmem.tenants.tokens import make_local_agent_key
+
     target = find_target(output.flags, settings, owner.tenant)
     if target.server is not None and source_kind == "user":
         return AsyncClient(target.key, target.server, attempts=2, trust_env=target.is_remote)

@@ -205,9 +205,9 @@ class MessageIn(BaseModel):
 
 
 class SkippedMessage(BaseModel):
-    """A message of a batch that is not stored, by its place from 0, and why."""
+    """A message of a batch that is not stored, and why."""
 
-    index: int
+    index: int = Field(description="Its place in the batch, from 0.")
     reason: str
 
 

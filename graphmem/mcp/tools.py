@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 from mcp.server.mcpserver import Context as ToolCall
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from graphmem.memories.memory import Memory, SaveAction, SaveResult, Scope
 from graphmem.runtime.errors import Forbidden, GraphmemError, InvalidInput
@@ -50,6 +51,8 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Limit = Annotated[int, Field(ge=1, le=50)]
 Time = Annotated[str | None, Field(description="RFC 3339 with offset.")]
 AsOf = Annotated[str | None, Field(description="Answer for this time, RFC 3339; default: now.")]
+MinTrust = SkipJsonSchema[str | None]
+"""The least trusted source that counts, for the program around the model: no schema shows it."""
 SessionId = Annotated[str | None, Field(description="Id of this conversation, if it is stored.")]
 
 
@@ -139,7 +142,7 @@ class MemoryTools:
             dict[str, Any],
             Field(
                 description="Any of: types [], tags {any, all, none}, entity, domain, scope, metadata {}, "
-                "min_confidence, min_importance, created_after, created_before, valid_as_of, known_as_of."
+                "min_confidence, min_importance, created_after, created_before, valid_as_of, known_as_of, spaces []."
             ),
         ] = {},  # noqa: B006
         limit: Limit = 5,
@@ -258,6 +261,7 @@ class MemoryTools:
         token_budget: Annotated[int, Field(ge=1, le=100_000)] = 2_000,
         valid_as_of: AsOf = None,
         known_as_of: AsOf = None,
+        min_trust: MinTrust = None,
     ) -> Mapping[str, Any]:
         """Get what is known that helps with a question, as one text; without a question, what opens a conversation.
 
@@ -270,6 +274,7 @@ class MemoryTools:
             token_budget=token_budget,
             valid_as_of=valid_as_of,
             known_as_of=known_as_of,
+            min_trust=min_trust,
         )
         response = await memory.client.context(memory.user_id, question, **given)
         hints = response.personalization_hints
@@ -291,13 +296,16 @@ class MemoryTools:
         session_id: SessionId = None,
         valid_as_of: AsOf = None,
         known_as_of: AsOf = None,
+        min_trust: MinTrust = None,
     ) -> Mapping[str, Any]:
         """Ask memory a question that takes several memories together, such as how many, how long, or what changed.
 
         The answer quotes its sources; nothing that it does not quote is known.
         """
         memory = self._get_memory(call)
-        given: Any = _given(session_id=session_id, valid_as_of=valid_as_of, known_as_of=known_as_of)
+        given: Any = _given(
+            session_id=session_id, valid_as_of=valid_as_of, known_as_of=known_as_of, min_trust=min_trust
+        )
         response = await memory.client.ask(memory.user_id, question, **given)
         citations = [
             _given(

@@ -38,7 +38,7 @@ _CURSOR: Cursor[tuple[SortOrder, int | float, str]] = Cursor(
 )
 
 
-class Save(Protocol):
+class SaveWithModel(Protocol):
     """Saves statements, all or none, after a model compared them with what is known."""
 
     async def __call__(
@@ -64,7 +64,7 @@ class MemoryService:
     def __init__(
         self,
         memory_writer: MemoryWriter,
-        inferred_save: Save,
+        inferred_save: SaveWithModel,
         declared_types: DeclaredTypeService,
         facts: FactStore,
         entities: EntityStore,
@@ -92,7 +92,7 @@ class MemoryService:
         infer: bool = False,
         spaces: Mapping[str, Owner] = MappingProxyType({}),
     ) -> list[SaveResult]:
-        """Save statements: all of them or none; with `infer` a model compares them with what is known.
+        """SaveWithModel statements: all of them or none; with `infer` a model compares them with what is known.
 
         `kind` is the source of those that name none. `spaces` are those that the owner may write, by their ids. Raises
         InvalidInput for an empty list, for one that is too long, and for a type that is not declared, NotFound for an

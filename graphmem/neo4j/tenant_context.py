@@ -9,25 +9,25 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class _Scope:
+class _WorkContext:
     """A tenant, wherever it lives, or everything in one graph."""
 
     tenant: str | None = None
     graph: str | None = None
 
 
-_scope: ContextVar[_Scope | None] = ContextVar("graphmem_tenant_scope", default=None)
+_scope: ContextVar[_WorkContext | None] = ContextVar("graphmem_tenant_scope", default=None)
 
 
 def set_tenant(tenant: str) -> None:
     """Use a tenant for the rest of this task and for the tasks that it starts."""
-    _scope.set(_Scope(tenant=tenant))
+    _scope.set(_WorkContext(tenant=tenant))
 
 
 @contextmanager
 def use_tenant(tenant: str) -> Iterator[None]:
     """Use a tenant in the block and in the tasks that it starts."""
-    with _resetting(_scope.set(_Scope(tenant=tenant))):
+    with _resetting(_scope.set(_WorkContext(tenant=tenant))):
         yield
 
 
@@ -37,12 +37,12 @@ def use_graph(graph: str) -> Iterator[None]:
 
     Writes for one of these tenants belong in a block of `use_tenant`, so that they take part in moves.
     """
-    with _resetting(_scope.set(_Scope(graph=graph))):
+    with _resetting(_scope.set(_WorkContext(graph=graph))):
         yield
 
 
 @contextmanager
-def _resetting(token: Token[_Scope | None]) -> Iterator[None]:
+def _resetting(token: Token[_WorkContext | None]) -> Iterator[None]:
     try:
         yield
     finally:

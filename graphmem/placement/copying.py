@@ -93,20 +93,20 @@ class _Listing:
 
 
 @dataclass(slots=True)
-class Summary:
+class ElementDigest:
     """How many elements of each kind a group or a tenant has, and their digest, in which order plays no part."""
 
     counts: Counter[str] = field(default_factory=Counter)
     digest: int = 0
 
     @classmethod
-    def of(cls, elements: Mapping[Key, Any]) -> Summary:
+    def of(cls, elements: Mapping[Key, Any]) -> ElementDigest:
         """Summarize elements by their keys and states."""
         digest = sum(int(_digest(item), 16) for item in elements.items())
         return cls(Counter(str(key[0]) for key in elements), digest % 2**128)
 
     @classmethod
-    def total(cls, summaries: Iterable[Summary]) -> Summary:
+    def total(cls, summaries: Iterable[ElementDigest]) -> ElementDigest:
         """Return the summary of all elements of several groups."""
         whole = cls()
         for summary in summaries:
@@ -127,8 +127,8 @@ class TenantCopy:
         self._tenant = tenant
         self._attempt = attempt
         self._prefix = Owner(tenant, "").group_id
-        self._equal: dict[str, tuple[tuple[str, int] | None, Summary]] = {}
-        self._of_tenant: Summary | None = None
+        self._equal: dict[str, tuple[tuple[str, int] | None, ElementDigest]] = {}
+        self._of_tenant: ElementDigest | None = None
 
     async def catch_up(self) -> bool:
         """Copy what differs once; return whether both graphs have the same now, if nothing is written to meanwhile."""
@@ -145,9 +145,9 @@ class TenantCopy:
         self._of_tenant = await self._copy(None)
         return all(are_equal) and self._of_tenant is not None
 
-    def summarize(self) -> Summary:
+    def summarize(self) -> ElementDigest:
         """Return what both graphs have, once they have the same."""
-        return Summary.total(filter(None, [self._of_tenant, *(summary for _, summary in self._equal.values())]))
+        return ElementDigest.total(filter(None, [self._of_tenant, *(summary for _, summary in self._equal.values())]))
 
     async def erase(self, graph: Graph) -> int:
         """Erase everything that a graph has of the tenant; return how many nodes there were."""
@@ -174,14 +174,14 @@ class TenantCopy:
         self._equal[group_id] = state, summary
         return True
 
-    async def _copy(self, group_id: str | None) -> Summary | None:
+    async def _copy(self, group_id: str | None) -> ElementDigest | None:
         """Copy a group, or what is of the tenant as a whole; return None when the graphs differ even then."""
         for may_copy in (True, False):
             source, target = await asyncio.gather(
                 self._list(self._source, group_id), self._list(self._target, group_id)
             )
             if (elements := source.describe()) == target.describe():
-                return Summary.of(elements)
+                return ElementDigest.of(elements)
             if may_copy:
                 await self._make_equal(source, target)
         return None

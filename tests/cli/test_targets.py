@@ -34,7 +34,7 @@ READS_AND_WRITES = [
     ("placement", "list"),
     ("jobs", "list"),
 ]
-LOCAL_ONLY = [("backup", "file"), ("restore", "file"), ("mcp", "--user", "mara"), ("export", "folder"), ("import", ".")]
+LOCAL_ONLY = [("backup", "file"), ("restore", "file"), ("export", "folder"), ("import", ".")]
 
 
 async def test_a_named_server_is_called_or_the_command_fails(cli: Cli) -> None:

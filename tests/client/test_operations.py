@@ -31,7 +31,7 @@ from tests.api.conftest import describe_api
 
 ROOT = Path(__file__).parents[2]
 
-LIFECYCLE = {Client: {"close"}, AsyncClient: {"aclose"}, GraphMemory: {"aclose", "open", "for_tenant"}}
+LIFECYCLE = {Client: {"close"}, AsyncClient: {"aclose"}, GraphMemory: {"aclose", "open", "of_key", "for_tenant"}}
 """Public methods that are no operations."""
 
 METHODS = sorted(name for name in dir(AsyncClient) if not name.startswith("_") and name != "aclose")

@@ -28,7 +28,7 @@ def memory(content: str, **fields: Any) -> Memory:
         "access_count": 0, "last_accessed_at": None, "valid_at": None, "invalid_at": None, "expired_at": None,
         "created_at": datetime(2026, 6, 1, tzinfo=UTC), "updated_at": datetime(2026, 6, 1, tzinfo=UTC),
         "status": "active", "superseded_by": None, "supersedes": [], "associations": [],
-        "source": {"kind": "api", "session_id": None, "message_ids": []}, "immutable": False, "single_valued": False,
+        "source": {"kind": "user", "session_id": None, "message_ids": []}, "immutable": False, "single_valued": False,
         "expires_at": None, "metadata": {}, "content_hash": "", **fields,
     }  # fmt: skip
     return Memory(**filled)
@@ -102,7 +102,7 @@ def test_a_topic_is_clear_from_065_on_or_when_no_other_domain_is_near(
 
 @pytest.mark.req("QUINN-02", "QUINN-03", "QUINN-04")
 def test_a_memory_is_in_scope_by_profile_domain_or_session() -> None:
-    here = {"kind": "api", "session_id": "here", "message_ids": []}
+    here = {"kind": "user", "session_id": "here", "message_ids": []}
     assert is_in_scope(memory("name"), set(), "here", refers_to_past=False)
     assert is_in_scope(memory("policy", scope="global"), set(), "here", refers_to_past=False)
     assert not is_in_scope(memory("tabs", scope="domain", domain="coding"), {"cooking"}, "here", refers_to_past=False)

@@ -179,7 +179,7 @@ def test_secrets_are_read_from_mounted_files(
     settings = Settings(_env_file=None)
     assert settings.placements["second"].uri == "bolt://second:7687"
     for field, variable in SECRET_VARIABLES.items():
-        if field == "placements":
+        if field in ("placements", "api_key"):  # JSON; the key of a caller, which no server has
             continue
         value = getattr(settings, field)
         assert (value.get_secret_value() if isinstance(value, SecretStr) else value) == f"value of {variable}"

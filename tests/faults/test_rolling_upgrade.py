@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from graphmem.cli.doctor_checks import Check, CheckStatus, check_database
+from graphmem.jobs.store import SQLITE_FILE
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded.server import EmbeddedNeo4j
 from graphmem.neo4j.migration_lease import LeaseLost, MigrationLease
@@ -235,18 +236,21 @@ class Installation:
             OPENAI_API_KEY="key",
             GRAPHMEM_LLM_OUTPUT="native",
             GRAPHMEM_ADMIN_KEY=KEY,
-            GRAPHMEM_DATA_DIR=str(folder / "data"),
         )
 
     async def start(self, version: Path, *command: str) -> Process:
         """Start a process of the version whose packages are in a folder."""
         self._started += 1
+        data = self._folder / f"data-{self._started}"
+        data.mkdir()
+        # Each process has a data folder of its own, as on a machine of its own; the job store is one.
+        (data / SQLITE_FILE).symlink_to(self._folder / SQLITE_FILE)
         with (self._folder / f"{self._started}.log").open("wb") as log:
             process = await asyncio.create_subprocess_exec(
                 GRAPHMEM,
                 *command,
                 cwd=self._folder,
-                env=self._variables | {"PYTHONPATH": f"{version}:{version / 'api'}"},
+                env=self._variables | {"PYTHONPATH": f"{version}:{version / 'api'}", "GRAPHMEM_DATA_DIR": str(data)},
                 stdout=log,
                 stderr=log,
             )

@@ -268,7 +268,7 @@ async def test_tool_errors_say_what_is_wrong(services: Services, owner: Owner) -
             invalid_at="2026-05-01T00:00:00Z",
         )
         assert "offset" in await call_tool_error(
-            client, "search_memory", query="x", filters={"valid_as_of": "2026-05-02"}
+            client, "search_memory", query="x", filters={"valid_as_of": "May 2026"}
         )
         assert "memory_id" in await call_tool_error(client, "update_memory", content="x")
         assert "Latin letter" in await call_tool_error(client, "update_memory", key="42", value="x")

@@ -25,9 +25,9 @@ SECOND = "second"
 
 
 @pytest.fixture(scope="session")
-async def second_database(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[GraphAddress]:
-    """Another Neo4j, with another folder and password."""
-    folder = Path(os.environ.get("GRAPHMEM_TEST_SECOND_NEO4J") or tmp_path_factory.mktemp("second-neo4j"))
+async def second_database(neo4j_folder: Path) -> AsyncIterator[GraphAddress]:
+    """Another Neo4j, with another folder and password: one for all processes of a run."""
+    folder = Path(os.environ.get("GRAPHMEM_TEST_SECOND_NEO4J") or neo4j_folder.with_name("second-neo4j"))
     settings = Settings()
     async with await EmbeddedNeo4j.start_or_join(folder, settings.cache_dir, mirror=settings.jar_mirror) as server:
         yield GraphAddress(uri=server.info.uri, user=server.info.user, password=SecretStr(server.info.password))

@@ -44,7 +44,7 @@ class Team:
         ann, user, spaces = self.ann, "/v1/users/ann", {"spaces": ["atlas"]}
         told: dict[str, Any] = {
             "search": await call_tool(ann, "search_memory", query=QUESTION, limit=20),
-            "search of the space": await call_tool(ann, "search_memory", query=QUESTION, limit=20, **spaces),
+            "search of the space": await call_tool(ann, "search_memory", query=QUESTION, limit=20, filters=spaces),
             "lookup": await call_tool(ann, "lookup_entity", text="Atlas, StayWell and ann"),
             "context": await call_tool(ann, "get_context", question=QUESTION, token_budget=4000),
             "context without a question": await call_tool(ann, "get_context", token_budget=4000),

@@ -13,9 +13,7 @@ import pytest
 from graphmem.app.bootstrap import Services
 from graphmem.runtime.times import utc_now
 from graphmem.tenants.access import ApiKeyIn, KeyRole
-from graphmem.tenants.owners import Owner
 from tests.ingestion.conftest import candidate, extraction
-from tests.mcp.conftest import call_tool, call_tool_error, in_process_client
 from tests.models.scripted_server import ScriptedServer
 from tests.stories.conftest import answer
 
@@ -116,24 +114,19 @@ async def test_summarise_this_and_remember_it_reaches_the_whole_session_and_come
 
 
 @pytest.mark.req("QUINN-07")
-async def test_an_agent_sums_up_a_conversation_by_its_tool_and_says_what_is_remembered(
+async def test_a_conversation_is_summed_up_on_request_once_and_remembered(
     john: httpx.AsyncClient, talking: Services, tenant: str, model: ScriptedServer
 ) -> None:
     turns = [{"role": "user", "content": "My API calls time out."}, {"role": "assistant", "content": "More memory?"}]
     await john.post(f"{USER}/messages", json={"session_id": "support", "messages": turns, "extract": False})
     answer(model, SUMMARY)
-    async with in_process_client(talking, Owner(tenant, "john")) as client:
-        summed_up = await call_tool(client, "summarize_session", session_id="support")
-        again = await call_tool(client, "summarize_session", session_id="support")
-        assert "Not found" in await call_tool_error(client, "summarize_session", session_id="unknown")
-    assert (summed_up["status"], again["status"], again["summary"]) == ("succeeded", "skipped", SUMMARY["summary"])
-    assert summed_up["confirmation"] == f"Noted, I'll remember: {SUMMARY['summary']}"
+    path = f"{USER}/sessions/support/summarize"
+    summed_up, again = [(await john.post(path, json={"wait": True})).json() for _ in range(2)]
+    assert (summed_up["status"], again["status"]) == ("succeeded", "skipped")
+    assert (await john.get(f"{USER}/sessions/support")).json()["summary"] == SUMMARY["summary"]
     assert len(model.requests) == 1, "the same conversation is summed up once"
     memories = (await john.get(f"{USER}/memories")).json()["items"]
     assert {SUMMARY["summary"], SUMMARY["takeaways"][0]} <= {memory["content"] for memory in memories}
-
-    async with in_process_client(talking, Owner(tenant, "john"), can_write=False) as analyst:
-        assert "reads and does not write" in await call_tool_error(analyst, "summarize_session", session_id="support")
 
 
 @pytest.mark.req("QUINN-38")

@@ -24,6 +24,7 @@ MAY_NAME_SPACES = {
     "graphmem/context/usage.py",  # of memories that a context held
     "graphmem/consolidation/service.py",  # for admins of the tenant, after the route has looked for the space
     "graphmem/ingestion/quarantine.py",  # for admins, who see the quarantine of the whole tenant
+    "api/graphmem_api/routes/jobs.py",  # after it has looked for the role of the caller in the space
     "graphmem/jobs/runner.py",  # compares the partition of a job
     "graphmem/memories/memory.py",  # of a memory that was read
 }
