@@ -240,7 +240,7 @@ class Services:
         )
 
     def _wire_tenants(self, retrieval: RetrievalComponents) -> None:
-        components, settings = self.components, self.settings
+        components = self.components
         graph, policy, clock = components.graph, components.policy, components.clock
         self.rights = retrieval.rights
         self.spaces = SpaceService(SpaceStore(graph, components.home), policy, clock)
