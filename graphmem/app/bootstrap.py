@@ -212,6 +212,12 @@ class Services:
         runs: RunStore,
     ) -> None:
         graph, clock = self.components.graph, self.components.clock
+        self.keys = KeyService(
+            KeyStore(self.components.home, graph),
+            clock,
+            self.settings.admin_key,
+            max_failures_per_minute=self.settings.max_unknown_keys,
+        )
         self.forgetting = ForgetService(
             graph,
             UserData(
@@ -226,7 +232,7 @@ class Services:
                 lookup=retrieval.lookup,
                 vectors=retrieval.vectors,
                 context_snapshots=self.contexts,
-                keys=KeyStore(self.components.home, graph),
+                keys=self.keys,
                 webhooks=WebhookStore(graph),
             ),
             clock,
@@ -234,14 +240,8 @@ class Services:
         )
 
     def _wire_tenants(self, retrieval: RetrievalComponents) -> None:
-        components, settings = self.components, self.settings
+        components = self.components
         graph, policy, clock = components.graph, components.policy, components.clock
-        self.keys = KeyService(
-            KeyStore(components.home, graph),
-            clock,
-            settings.admin_key,
-            max_failures_per_minute=settings.max_unknown_keys,
-        )
         self.rights = retrieval.rights
         self.spaces = SpaceService(SpaceStore(graph, components.home), policy, clock)
         users = UserStore(graph)

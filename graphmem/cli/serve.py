@@ -151,7 +151,7 @@ def _find_memory_of_tools(output: Output, settings: Settings, owner: Owner, sour
 
     target = find_target(output.flags, settings, owner.tenant)
     if target.server is not None and source_kind == "user":
-        return AsyncClient(target.key, target.server, attempts=2, trust_env=target.is_remote)
+        return AsyncClient(target.key, target.server, attempts=2, trust_env=bool(settings.url))
     if target.is_remote:
         raise InvalidInput(
             "The source of what is saved is that of the key in GRAPHMEM_API_KEY: leave --as out, and use a key that "

@@ -134,7 +134,7 @@ def _open_client(output: Output, target: Target, tenant: str, settings: Settings
         return LazyMemory(output, tenant, settings, worker=worker)
     from graphmem.client import AsyncClient
 
-    return AsyncClient(target.key, target.server, attempts=2, trust_env=target.is_remote)
+    return AsyncClient(target.key, target.server, attempts=2, trust_env=bool(settings.url))
 
 
 async def complete_memory_id(operations: AsyncClient, user: str, given: str) -> str:

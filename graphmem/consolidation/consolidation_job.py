@@ -271,6 +271,9 @@ class ConsolidationJob:
 
     async def _describe(self, owner: Owner, run_id: str) -> RunAction:
         run = await self._load_run(owner, run_id)
+        if run.phase is RunPhase.EXECUTED:  # by a worker that had a model, which this one has not
+            await self._runs.end_failed(owner.tenant, run_id, "no language model is configured", self._clock())
+            run = await self._load_run(owner, run_id)
         return RunAction(
             run_id=run_id,
             status=run.status,

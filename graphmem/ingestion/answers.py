@@ -234,7 +234,7 @@ def _read_value(text: str, kinds: Mapping[str, str], name: str) -> Any:
         return text
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -301,7 +301,7 @@ class BatchTransaction:
             # Neither callers nor the tool say everything that a statement names.
             links_names=batch.is_given or bool(batch.transcript),
             speaker=batch.speaker,
-            given=statement.memory.model_fields_set if batch.is_given else _stated_fields(statement),
+            given=_stated_fields(statement, is_given=batch.is_given, is_reinforcement=save.is_reinforcement),
         )
 
     def _has_vector(self, save: Save) -> bool:
@@ -393,7 +393,13 @@ def _save_action(save: Save, result: SaveResult) -> MemoryAction:
     )
 
 
-def _stated_fields(statement: Statement) -> set[str]:
-    """Return the fields of a statement that its message states; type, tags and other metadata are the extraction's."""
-    given = {"valid_at": statement.is_dated, "metadata": statement.has_given_metadata}
-    return {"invalid_at", "expires_at", *(name for name, is_given in given.items() if is_given)}
+def _stated_fields(statement: Statement, *, is_given: bool, is_reinforcement: bool) -> set[str]:
+    """Return the fields that a repetition takes over where they are new: those that somebody stated.
+
+    Of a statement that a caller gave, these are the fields given, and of one that only means the same, its tags and
+    metadata. Of a statement in messages these are its times: type, tags, expiry and metadata are the extraction's.
+    """
+    if is_given:
+        given = set(statement.memory.model_fields_set)
+        return given & {"tags", "metadata"} if is_reinforcement else given
+    return {"invalid_at", *(["valid_at"] if statement.is_dated else [])}

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from pydantic import TypeAdapter, ValidationError
 
-from graphmem.conversations.session import MemoryDefaults, MessageRole
+from graphmem.conversations.session import MessageRole
 from graphmem.ingestion.answers import (
     Candidate,
     DeclaredLabel,
@@ -111,8 +111,6 @@ class Statement:
     is_dated: bool
     stated_by: tuple[tuple[SourceKind, ...], ...] = ()
     catch: Catch | None = None
-    has_given_metadata: bool = False
-    """Whether whoever sent its messages gave metadata for their memories."""
 
     def source_kind(self, order: TrustOrder) -> SourceKind:
         """Return whose word it is."""
@@ -268,7 +266,6 @@ def _to_statement(
         candidate.retracts,
         times[0] is not None,
         tuple(dict.fromkeys(line.stated_by for line in sources if line.stated_by)),
-        has_given_metadata=any(line.defaults and line.defaults.metadata for line in sources),
     )
 
 
@@ -319,7 +316,7 @@ def _make_memory(
     valid_at, invalid_at = times
     subject, predicate = _read_entity(candidate.subject, user_name_keys), _read_predicate(candidate.predicate)
     said_by = _find_stating_role(sources)
-    defaults = next((line.defaults for line in sources if line.defaults), MemoryDefaults())
+    defaults = [line.defaults for line in sources if line.defaults]
     is_single_valued = candidate.single_valued and said_by is not MessageRole.TOOL
     single = not candidate.retracts and is_single_valued and _has_one_value(predicate, subject)
     message_ids = list(dict.fromkeys(line.message_id for line in sources))
@@ -346,9 +343,9 @@ def _make_memory(
             message_ids=message_ids[:MAX_SOURCE_MESSAGES],
             speaker=_name_of_speaker(sources),
         ),
-        expires_at=min(filter(None, (_read_expiry(candidate, sent_at), defaults.expires_at)), default=None),
+        expires_at=_earliest([_read_expiry(candidate, sent_at), *(given.expires_at for given in defaults)]),
         metadata={
-            **defaults.metadata,
+            **{name: value for given in defaults for name, value in given.metadata.items()},
             **(label.attributes if label else {}),
             SAID_BY_KEY: said_by.value,
             **({STATED_START_KEY: candidate.valid_at} if valid_at else {}),
@@ -472,6 +469,10 @@ def _merge_duplicates(statements: Sequence[Statement]) -> list[Statement]:
     return list(merged.values())
 
 
+def _earliest(times: Iterable[datetime | None]) -> datetime | None:
+    return min((time for time in times if time is not None), default=None)
+
+
 def _merge(first: Statement, other: Statement) -> Statement:
     """Return a statement with the messages of another one that says the same."""
     assert first.memory.source
@@ -481,9 +482,14 @@ def _merge(first: Statement, other: Statement) -> Statement:
     catch = first.catch
     if catch and other.catch:
         catch = replace(catch, message_ids=(*catch.message_ids, *other.catch.message_ids))
+    merged = {
+        "source": source,
+        "metadata": {**other.memory.metadata, **first.memory.metadata},
+        "expires_at": _earliest([first.memory.expires_at, other.memory.expires_at]),
+    }
     return replace(
         first,
-        memory=first.memory.model_copy(update={"source": source}),
+        memory=first.memory.model_copy(update=merged),
         catch=catch,
         user_message_ids=tuple(deduplicate([*first.user_message_ids, *other.user_message_ids])),
         stated_by=tuple(deduplicate([*first.stated_by, *other.stated_by])),

@@ -149,12 +149,19 @@ def has_same_wording(statement: Statement, fact: Fact) -> bool:
 
 def repeats(statement: Statement, fact: Fact, entities: EntityIds) -> bool:
     """Return whether a statement has the text, the subject, the predicate and the object of a fact."""
-    other = statement.memory.object
     return (
         has_same_wording(statement, fact)
         and has_same_slot(statement, fact, entities)
-        and fact.object_id == (entities.of_entity(other) if other else None)
+        and has_same_object(statement, fact, entities)
     )
+
+
+def has_same_object(statement: Statement, fact: Fact, entities: EntityIds) -> bool:
+    """Return whether a statement has the object of a fact, or neither has one; an unknown object is another one."""
+    given = statement.memory.object
+    if given is None or fact.object_id is None:
+        return given is None and fact.object_id is None
+    return entities.of_entity(given) == fact.object_id
 
 
 def has_stated_start(fact: Fact) -> bool:

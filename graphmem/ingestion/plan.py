@@ -15,6 +15,7 @@ from graphmem.ingestion.jobs import MemoryAction, shorten_reason
 from graphmem.ingestion.link import (
     EntityIds,
     LinkingResult,
+    has_same_object,
     has_same_slot,
     has_same_subject,
     has_same_wording,
@@ -281,6 +282,8 @@ class ActionPlanner:
                 "invalid_at": None,
                 "single_valued": False,
                 "supersedes": [],
+                "content_data": None,
+                "expires_at": None,
             }
         )
         self._plan.saves.append(Save(index, again, is_reinforcement=True))
@@ -553,6 +556,7 @@ def adds_an_end(statement: Statement, fact: Fact) -> bool:
     """Return whether a statement that says the same as a fact adds the end that the fact does not have yet."""
     return (
         STATED_END_KEY in statement.memory.metadata
+        and statement.memory.invalid_at is not None  # callers may have metadata of that name
         and fact.invalid_at is None
         and (not statement.is_dated or statement.memory.valid_at == fact.valid_at)
     )
@@ -560,9 +564,10 @@ def adds_an_end(statement: Statement, fact: Fact) -> bool:
 
 def is_same_state(statement: Statement, fact: Fact, entities: EntityIds) -> bool:
     """Return whether a statement and a fact have one subject, predicate and object."""
-    other = statement.memory.object
     return (
-        other is not None and fact.object_id == entities.of_entity(other) and has_same_slot(statement, fact, entities)
+        statement.memory.object is not None
+        and has_same_object(statement, fact, entities)
+        and has_same_slot(statement, fact, entities)
     )
 
 

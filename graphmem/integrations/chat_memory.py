@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from graphmem.chats.answer_reader import PassingAnswer
@@ -57,13 +58,13 @@ class _ChatMemory:
         self.options = options
         self.failures = ChatFailures()
         self._open: list[tuple[ChatCall, PassingAnswer]] = []
+        self._lock = Lock()
         self._ids = ConversationIds(secrets.token_bytes())
         self._recent = RecentChats()
 
     def begin(self, request: ChatRequest) -> ChatCall:
         """Return the call of a request, which ends the calls before it in its conversation."""
-        earlier = request.turns[:-1]
-        self._end_open(lambda call: call.request.asked in earlier)
+        self._end_open(lambda call: _continues(request, call.request))
         user_id = self.options.user_id
         session_id = self.options.session_id
         if session_id is None and (previous := self._recent.find_response(user_id, request)):
@@ -72,12 +73,14 @@ class _ChatMemory:
 
     def note_open(self, call: ChatCall, passing: PassingAnswer) -> None:
         """Note an answer that is being read: a program that stops reading a stream need not close it."""
-        self._open.append((call, passing))
+        with self._lock:
+            self._open.append((call, passing))
 
     def _end_open(self, is_over: Callable[[ChatCall], bool] = lambda _: True) -> None:
-        for call, passing in [*self._open]:
-            if is_over(call):
-                passing.end()
+        with self._lock:
+            over = [passing for call, passing in self._open if is_over(call)]
+        for passing in over:
+            passing.end()
 
     def _find_context(self, call: ChatCall) -> ChatContext | None:
         return self._recent.find_context(self.options.user_id, call)
@@ -99,7 +102,8 @@ class _ChatMemory:
         return context
 
     def _messages(self, call: ChatCall, answer: ChatAnswer | None) -> list[dict[str, Any]]:
-        self._open = [(other, passing) for other, passing in self._open if other is not call]
+        with self._lock:
+            self._open = [(other, passing) for other, passing in self._open if other is not call]
         if answer and answer.response_id:
             response = RecentResponse(call.session_id, call.context)
             self._recent.remember_response(self.options.user_id, answer.response_id, response)
@@ -112,6 +116,12 @@ class _ChatMemory:
             "domain": domains[0] if len(domains) == 1 else None,
             "space": self.options.space,
         }
+
+
+def _continues(request: ChatRequest, earlier: ChatRequest) -> bool:
+    """Return whether a request carries all turns of an earlier one, and more."""
+    count = len(earlier.turns)
+    return len(request.turns) > count and request.turns[:count] == earlier.turns
 
 
 class BlockingChatMemory(_ChatMemory):

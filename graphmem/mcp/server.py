@@ -49,6 +49,9 @@ _DESTRUCTIVE = ToolAnnotations(read_only_hint=False, destructive_hint=True, idem
 _REQUEST_ID = re.compile(r'"id"\s*:\s*(\d{1,18}|"[^"\\]{0,200}")')
 """The id of a request that is no JSON; `params` come after it."""
 
+_TEXTS = frozenset({"content", "key", "value"})
+"""Arguments that may mean a word such as "none"; only null and an empty text are absent there."""
+
 _ABSENT = re.compile(r"\s*(?:null|none|undefined)?\s*", re.IGNORECASE)
 """What models write for an optional argument that they leave out."""
 
@@ -122,7 +125,7 @@ class MemoryTool(Tool):
         return {
             name: _without_nulls(value)
             for name, value in arguments.items()
-            if name in required or not _is_absent(value)
+            if name in required or not (value in (None, "") if name in _TEXTS else _is_absent(value))
         }
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec
 
 from mcp.server.mcpserver import Context as ToolCall
 from mcp.server.mcpserver.exceptions import ToolError
@@ -103,7 +103,9 @@ class MemoryTools:
         importance: Share = 0.5,
         about: Annotated[list[str], Field(description="Names of who or what it is about, besides the user.")] = [],  # noqa: B006
         domain: Annotated[str | None, Field(description="Area in which alone it matters, such as cooking.")] = None,
-        scope: Annotated[str | None, Field(description="profile, domain, or episodic: this conversation only.")] = None,
+        scope: Annotated[
+            Literal["profile", "domain", "episodic"] | None, Field(description="episodic: this conversation only.")
+        ] = None,
         valid_at: Annotated[str | None, Field(description="Since when it is true, RFC 3339 with offset.")] = None,
         invalid_at: Annotated[str | None, Field(description="Until when.")] = None,
         expires_at: Annotated[str | None, Field(description="When to stop recalling it.")] = None,

@@ -10,7 +10,7 @@ from enum import IntEnum
 
 from graphmem.memories.entity import PERSON_TYPE, NamedEntity
 from graphmem.runtime.field_types import name_key
-from graphmem.text.names import edit_distance, fold_name, max_typos, name_words, strip_possessive
+from graphmem.text.names import edit_distance, fold_name, max_typos, name_words, strip_possessive, words_with_digits
 from graphmem.text.tokenising import UNSPACED_LETTER, detect_languages
 from graphmem.text.word_lists import LANGUAGES, load_words
 
@@ -142,13 +142,15 @@ class NameIndex:
         return found
 
     def _closest_name(self, phrase: str) -> str | None:
-        """Return the name that differs from `phrase` by typos alone and begins with the same letter."""
-        typos = max_typos(len(phrase))
+        """Return the name that differs from `phrase` by typos in words alone and begins with the same letter."""
+        typos, digits = max_typos(len(phrase)), words_with_digits(phrase.split())
         if not typos:
             return None
         best: tuple[int, str] | None = None
         for length in range(len(phrase) - typos, len(phrase) + typos + 1):
             for name in self._names_by_initial_and_length.get((phrase[0], length), ()):
+                if words_with_digits(name.split()) != digits:
+                    continue
                 distance = edit_distance(phrase, name, min(typos, max_typos(length)))
                 if distance is not None and (best is None or (distance, name) < best):
                     best = (distance, name)

@@ -13,7 +13,14 @@ from functools import lru_cache
 from itertools import pairwise
 
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE
-from graphmem.text.names import edit_distance, max_typos, may_be_same_first_name, name_words, strip_possessive
+from graphmem.text.names import (
+    edit_distance,
+    max_typos,
+    may_be_same_first_name,
+    name_words,
+    strip_possessive,
+    words_with_digits,
+)
 from graphmem.text.normalising import fold, to_latin
 from graphmem.text.tokenising import UNSPACED_LETTER, split_words
 from graphmem.text.word_lists import LANGUAGES, WRITTEN_LANGUAGES, load_words
@@ -135,7 +142,7 @@ def compare_name_lists(
 def have_same_identifiers(name: str, other: str) -> bool:
     """Return whether two names have the same words with digits, if any, or are written alike but for spaces."""
     words, other_words = name_words(name), name_words(other)
-    return _with_digits(words) == _with_digits(other_words) or "".join(words) == "".join(other_words)
+    return words_with_digits(words) == words_with_digits(other_words) or "".join(words) == "".join(other_words)
 
 
 def find_evidence(name: str, other: str, *, may_be_people: bool) -> NameReason | None:
@@ -168,7 +175,7 @@ def _find_likeness(name: str, other: str, similarity: float, *, may_be_people: b
     """Return why two names may mean one thing though nothing shows it, or None."""
     words, other_words = _significant_words(name), _significant_words(other)
     have_same = have_same_identifiers(name, other)
-    if not have_same and _with_digits(words) and _with_digits(other_words):
+    if not have_same and words_with_digits(words) and words_with_digits(other_words):
         return None
     if set(words) < set(other_words) or set(other_words) < set(words):
         return NameReason.PART_OF_NAME if may_be_people else NameReason.CONTAINED
@@ -182,10 +189,6 @@ def _find_likeness(name: str, other: str, similarity: float, *, may_be_people: b
     if _is_similar_spelling("".join(words), "".join(other_words)):
         return NameReason.TYPOS
     return NameReason.VECTOR if similarity >= MIN_NAME_COSINE else None
-
-
-def _with_digits(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(word for word in words if any(char.isdigit() for char in word))
 
 
 def _have_different_titles(one: str, other: str) -> bool:
@@ -310,7 +313,9 @@ def mentions_name(text: str, name: str) -> bool:
     if UNSPACED_LETTER.search(name):
         return name in text
     mentioned = {token for word in split_words(text) for token in name_words(word)}
-    return all(token in mentioned or (not _with_digits([token]) and is_like_any(token, mentioned)) for token in tokens)
+    return all(
+        token in mentioned or (not words_with_digits([token]) and is_like_any(token, mentioned)) for token in tokens
+    )
 
 
 def is_named_in(name: str, text: str, *, but: str) -> bool:

@@ -198,7 +198,7 @@ class TenantCopy:
             if key not in source.facts or source.facts[key].id in replaced
         ]
         obsolete += [("moves.delete_nodes", target.nodes[key].id) for key in target.nodes.keys() - source.nodes]
-        obsolete += [("moves.clear_nodes", ids[node_id]) for node_id in nodes if node_id in ids]
+        obsolete += [("moves.free_names", ids[node_id]) for node_id in nodes if node_id in ids]
         for removed in batches(obsolete):
             found = groupby(removed, key=itemgetter(0))
             await self._write(

@@ -143,8 +143,8 @@ class Move:
         """Erase the source; return how many nodes there were."""
         await asyncio.sleep(2 * LEASE_SECONDS)
         location = await self._find_location()
-        if location.graph != self.payload.target or location.job_id != self.job_id:
-            return 0
+        if self.payload.source in (location.graph, location.target):
+            return 0  # a later move has taken or takes it back
         source, target = await self._open_graphs()
         await self._set_barrier(source, location.attempt, ENDED)
         return await TenantCopy(source, target, self.payload.tenant, location.attempt).erase(source)

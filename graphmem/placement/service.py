@@ -69,20 +69,28 @@ class PlacementService:
         placed = self._require_placed(target)
         placed.locations.expire()
         known = await placed.locations.find(tenant)
-        job = await self._jobs.find(known.job_id) if known.job_id and known.target else None
+        job = await self._jobs.find(known.job_id) if known.job_id else None
         if known.target == target and job is not None and job.status is not JobStatus.SUCCEEDED:
             return await self._jobs.retry(job.id) if job.status is JobStatus.FAILED else job
         if job is not None and not job.status.is_final:
-            raise Conflict(f"The tenant moves to {known.target!r} already: wait for the job {job.id} to end.")
+            raise Conflict(f"The tenant is being moved: wait for the job {job.id} to end.")
         if known.graph == target:
             raise Conflict(f"The tenant lives in {target!r} already.")
         await placed.open_named(target)
         job_id = str(uuid.uuid4())
         # Known before it is queued, so that asking again finds it.
-        await placed.home.execute(
-            "placements.record_job", tenant=tenant, target=target, job_id=job_id, now=self._clock()
+        recorded = await placed.home.execute(
+            "placements.record_job",
+            tenant=tenant,
+            graph=known.graph,
+            target=target,
+            job_id=job_id,
+            former_job_id=known.job_id or "",
+            now=self._clock(),
         )
         placed.locations.expire()
+        if not recorded:
+            raise Conflict("The tenant is being moved by another request: list the placements, then ask again.")
         payload = MovePayload(tenant=tenant, source=known.graph, target=target)
         return await self._jobs.get(await self._jobs.enqueue(MOVE_JOB, payload, job_id))
 

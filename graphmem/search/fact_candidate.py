@@ -30,11 +30,17 @@ class FactText:
     context: str
     _tokens: FactTokens | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def statement_and_names(self) -> str:
+        """The statement, and the names of what it is about in a further line."""
+        names, _, _ = self.context.partition("\n")
+        return f"{self.content}\n{names}"
+
     def tokens(self, languages: tuple[str, ...]) -> FactTokens:
         """Return the stems; no word spans two lines, so that each part is read once."""
         if self._tokens is None or self._tokens.languages != languages:
-            names, _, messages = self.context.partition("\n")
-            statement = tuple(map(sys.intern, tokenize(f"{self.content}\n{names}", languages)))
+            _, _, messages = self.context.partition("\n")
+            statement = tuple(map(sys.intern, tokenize(self.statement_and_names, languages)))
             of_messages = map(sys.intern, tokenize(messages, languages))
             self._tokens = FactTokens(languages, statement, (*statement, *of_messages))
         return self._tokens

@@ -13,6 +13,7 @@ user's name, tells them apart as little as an article does; only statistics of t
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from operator import mul
@@ -21,6 +22,7 @@ from typing import NamedTuple, TypeVar
 from graphmem.memories.entity_names import EntityMention
 from graphmem.search.fact_candidate import FactCandidate
 from graphmem.text.names import name_words
+from graphmem.text.normalising import normalise
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import tokenize
 
@@ -121,6 +123,12 @@ def max_rrf_score(names: Iterable[str], weights: Mapping[str, float], k: int = 6
 BIAS = -4.75
 """Constant of the logistic function; it puts the best cut at `FIT_SCORE`."""
 
+OTHER_IDENTIFIER_FACTOR = 0.25
+"""What remains of the fit of a memory about another thing of the kind that the question names by its number.
+
+It is below every threshold of a fit: one digit makes another invoice, flight or model.
+"""
+
 LATER_WEIGHT = -1.0
 """Weight of starting only after the past time that a question names: such a memory seldom says what held then."""
 
@@ -129,7 +137,8 @@ class FitFeatures(NamedTuple):
     """What the fit of a memory is computed from.
 
     `similarity`, `words` (share of the question's words) and `named` (how specific a named entity is) are from 0 to 1;
-    `bm25` is a share that may exceed 1. `is_later` says that the memory starts after the past time that is asked about.
+    `bm25` is a share that may exceed 1. `is_later` says that the memory starts after the past time that is asked about,
+    `names_other` that it names another identifier than the question, such as INV-20231 for INV-20232.
     """
 
     similarity: float
@@ -137,6 +146,7 @@ class FitFeatures(NamedTuple):
     named: float
     bm25: float
     is_later: bool = False
+    names_other: bool = False
 
 
 class FitWeights(NamedTuple):
@@ -180,7 +190,7 @@ def fit_features(
     """
     named = {mention.id for mention in mentions if not mention.is_user}
     about = Counter(entity_id for fact in facts.values() for entity_id in named.intersection(fact.entity_ids))
-    words = _QuestionWords.of(question, mentions, languages)
+    words, identifiers = _QuestionWords.of(question, mentions, languages), find_identifiers(question, languages)
     stems = {uuid: frozenset(fact.text.tokens(languages).statement) for uuid, fact in facts.items()}
     weights = words.weights(stems.values())
     total = sum(weights.values())
@@ -193,6 +203,7 @@ def fit_features(
             ),
             bm25=scores.share(uuid),
             is_later=past is not None and fact.valid_from >= past.end,
+            names_other=bool(identifiers) and _names_other(identifiers, fact.text.statement_and_names, languages),
         )
         for uuid, fact in facts.items()
     }
@@ -200,9 +211,42 @@ def fit_features(
 
 def fit(features: FitFeatures, weights: FitWeights = FIT_WEIGHTS) -> float:
     """Return the fit of a memory with these features."""
-    *values, is_later = features
+    *values, is_later, names_other = features
     log_odds = BIAS + sum(map(mul, weights, values)) + LATER_WEIGHT * is_later
-    return 1 / (1 + math.exp(-log_odds))
+    return (OTHER_IDENTIFIER_FACTOR if names_other else 1.0) / (1 + math.exp(-log_odds))
+
+
+_TOKEN = re.compile(r"\w+(?:[-./]\w+)*")
+_DIGITS = re.compile(r"\d+")
+
+
+def find_identifiers(text: str, languages: tuple[str, ...]) -> dict[str, set[str]]:
+    """Return the identifiers in a text by their shape, in which each number is 0.
+
+    An identifier is a word of letters and digits that begins with a letter (INV-20231, LH1400), or a number after a
+    word that means something (iPhone 14, room 1803, but not "in 2023" or "5 km").
+    """
+    found: dict[str, set[str]] = {}
+    before = ""
+    for token in _TOKEN.findall(normalise(text)):
+        name = token
+        if not _DIGITS.search(token):
+            before = token
+            continue
+        if not any(char.isalpha() for char in token):
+            name = f"{before} {token}" if before and tokenize(before, languages) else ""
+        if name[:1].isalpha():
+            found.setdefault(_DIGITS.sub("0", name), set()).add(name)
+        before = ""
+    return found
+
+
+def _names_other(asked: Mapping[str, set[str]], text: str, languages: tuple[str, ...]) -> bool:
+    """Return whether a text has an identifier of the shape of one that is asked for, and not that one."""
+    if not _DIGITS.search(text):
+        return False
+    named = find_identifiers(text, languages)
+    return any(shape in named and named[shape].isdisjoint(names) for shape, names in asked.items())
 
 
 class _QuestionWords(NamedTuple):

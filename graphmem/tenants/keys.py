@@ -246,6 +246,12 @@ class KeyService:
         first = [FIRST_KEY] if self._first_key_hash and tenant == DEFAULT_TENANT else []
         return [*first, *await self._store.list_keys(tenant)]
 
+    async def forget_user(self, owner: Owner, now: datetime) -> int:
+        """Remove a user from the keys that name them, at once; revoke those that name nobody else; return how many."""
+        count = await self._store.forget_user(owner, now)
+        self._cache.clear()
+        return count
+
     async def revoke(self, tenant: str, key_id: str) -> None:
         """Revoke a key at once; raise NotFound for one that is unknown, revoked already or of another tenant.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import cache
 
 from nicknames import NickNamer
@@ -29,6 +30,11 @@ def fold_name(name: str) -> str:
 def name_words(name: str) -> list[str]:
     """Return the words of a name as they are compared."""
     return fold_name(name).split()
+
+
+def words_with_digits(words: Iterable[str]) -> frozenset[str]:
+    """Return the words that hold a digit, which are the same in two names only if they are equal."""
+    return frozenset(word for word in words if any(char.isdigit() for char in word))
 
 
 def strip_possessive(text: str) -> str:

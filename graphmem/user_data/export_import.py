@@ -26,6 +26,7 @@ from graphmem.models.embedding_models import embedding_text
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.schema import RecordLabel
+from graphmem.neo4j.tenant_context import set_tenant
 from graphmem.runtime.errors import Conflict, GraphmemError, InvalidInput, Unavailable
 from graphmem.runtime.field_types import Vector, deduplicate
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
@@ -145,6 +146,7 @@ class ExportImporter:
     ) -> ImportResult:
         source = await asyncio.to_thread(ExportReader, path)
         outline = await asyncio.to_thread(read_outline, owner, source, on_read, in_parts=True)
+        set_tenant(owner.tenant)
         return await self._import_in_parts(owner, source, outline, progress)
 
     async def import_folder(
@@ -194,6 +196,7 @@ class ExportImporter:
                 f"The import has {outline.count} entries and GRAPHMEM_MAX_IMPORT_ENTRIES allows {self._max_entries}."
             )
         counter = ProgressCounter(progress, outline.count)
+        set_tenant(owner.tenant)
         embedding, own_vector = await self._find_embedding(), await self._rename_self(owner, outline)
         parts = [part async for part in self._read_parts(owner, source, embedding, own_vector, ImportPlan())]
 

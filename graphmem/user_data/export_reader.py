@@ -175,7 +175,10 @@ class ExportReader:
         self.bytes_read = 0
         head = {}
         for name, value in self._members(until_entries=True):
-            head[name] = from_json(value)
+            try:
+                head[name] = from_json(value)
+            except ValueError:
+                raise InvalidInput(f"{self._name} is not an export: its member {name!r} is not JSON.") from None
         try:
             self.head = ExportHead.model_validate(upcast_export(head))
         except ValidationError as error:

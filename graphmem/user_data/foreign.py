@@ -377,7 +377,10 @@ def _join_text_parts(content: str | list[dict[str, Any]] | None) -> str:
 
 def _derive_session_id(messages: list[Any]) -> str:
     readable = [message for message in messages if not isinstance(message, UnreadableLine)]
-    serialized = json.dumps(readable, sort_keys=True, ensure_ascii=False)
+    try:
+        serialized = json.dumps(readable, sort_keys=True, ensure_ascii=False)
+    except (TypeError, ValueError):  # YAML has keys of other types, and longer numbers
+        serialized = repr(readable)
     return "import-" + hashlib.sha256(serialized.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

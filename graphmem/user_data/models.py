@@ -158,7 +158,9 @@ def _find_id(value: object) -> str | None:
 
 def _to_storable(part: Any) -> Any:
     """Return a part of a path or a reason without characters that cannot be sent."""
-    return part.encode("utf-8", "backslashreplace").decode() if isinstance(part, str) else part
+    if isinstance(part, int) and not isinstance(part, bool):
+        return part
+    return str(part).encode("utf-8", "backslashreplace").decode()
 
 
 class ErasureReceipt(BaseModel):

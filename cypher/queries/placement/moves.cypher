@@ -23,9 +23,9 @@ RETURN COLLECT {
   }
   RETURN [elementId(n), label, n.uuid, [coalesce(n.revision, 0), n.pending_job, n.entity_edges]]
 } AS versioned, COLLECT {
-  MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
+  MATCH (a)-[r:RELATES_TO {group_id: $group_id}]->(b)
   RETURN [elementId(r), r.uuid,
-          [coalesce(r.revision, 0), r.consolidated_by, r.compressed_by, r.reviewed_at.epochSeconds]]
+          [coalesce(r.revision, 0), r.consolidated_by, r.compressed_by, r.reviewed_at.epochSeconds, a.uuid, b.uuid]]
 } AS facts, COLLECT {
   CALL () {
     MATCH (n:Entity {group_id: $group_id}) RETURN n
@@ -84,11 +84,11 @@ UNWIND $ids AS id
 MATCH (n) WHERE elementId(n) = id
 DETACH DELETE n
 
-// name: clear_nodes(ids)
-// Remove all properties of nodes, so that no constraint refuses what others get.
+// name: free_names(ids)
+// Remove the unique names of entities, so that no constraint refuses the names that others get. What they are found by stays.
 UNWIND $ids AS id
-MATCH (n) WHERE elementId(n) = id
-SET n = {}
+MATCH (n:Entity) WHERE elementId(n) = id
+REMOVE n.name_key
 
 // name: replace_nodes(rows)
 // Set the labels and properties of nodes.

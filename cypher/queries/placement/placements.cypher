@@ -8,12 +8,15 @@ WITH coalesce(t.version, 0) AS version
 RETURN version, CASE WHEN version = $version THEN null
   ELSE COLLECT { MATCH (p:Placement) RETURN {{location}} } END AS locations
 
-// name: record_job(tenant, target, job_id, now)
-// Record which job is about to move a tenant, and where to.
+// name: record_job(tenant, graph, target, job_id, former_job_id, now)
+// Record which job is about to move a tenant, and where to; no row is returned when another job was recorded meanwhile.
 {{change_locations}}
 MERGE (p:Placement {tenant: $tenant})
 ON CREATE SET p.graph = 'home', p.attempt = 0
-SET p.state = 'settled', p.target = $target, p.job_id = $job_id, p.changed_at = $now
+SET p.changed_at = $now
+WITH p WHERE p.graph = $graph AND coalesce(p.job_id, '') = $former_job_id
+SET p.state = 'settled', p.target = $target, p.job_id = $job_id
+RETURN p.job_id AS job_id
 
 // name: begin(tenant, graph, target, job_id, now)
 // Begin an attempt to move a tenant that lives in a graph; no row is returned while another job moves it.
