@@ -7124,10 +7124,13 @@ export interface components {
         SessionKind: "conversation" | "extraction";
         /**
          * SkippedMessage
-         * @description A message of a batch that is not stored, by its place from 0, and why.
+         * @description A message of a batch that is not stored, and why.
          */
         SkippedMessage: {
-            /** Index */
+            /**
+             * Index
+             * @description Its place in the batch, from 0.
+             */
             index: number;
             /**
              * Reason
