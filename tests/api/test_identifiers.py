@@ -8,9 +8,6 @@ import pytest
 from graphmem.memories.entity import NamedEntity
 from graphmem.memories.entity_names import NameIndex
 from graphmem.search.fit import find_identifiers
-from tests.api.conftest import Caller, agent, caller, services, settings
-
-__all__ = ["Caller", "agent", "caller", "services", "settings"]
 
 PAIRS = (
     ("invoice INV-20231", "invoice INV-20232"), ("flight LH1400", "flight LH1401"), ("iPhone 14", "iPhone 15"),
