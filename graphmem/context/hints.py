@@ -114,7 +114,11 @@ class NamedMemories:
     @classmethod
     def select(cls, hits: Sequence[SearchHit]) -> NamedMemories:
         """Return those of the hits that the question recalled."""
-        clear = [hit.memory for hit in hits if semantic_score(hit) >= CLEAR_MATCH_SCORE]
+        clear = [
+            hit.memory
+            for hit in hits
+            if semantic_score(hit) >= CLEAR_MATCH_SCORE and not (hit.explain and hit.explain.names_other)
+        ]
         clear_ids = {memory.id for memory in clear}
         solutions = (
             hit.memory

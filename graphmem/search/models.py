@@ -143,6 +143,7 @@ class Explanation(BaseModel):
     named: float
     bm25: float = 0.0
     is_later: bool = False
+    names_other: bool = False
     fit: float = 0.0
     rrf: float
     persona: float

@@ -240,7 +240,7 @@ def select_fitting(ranked: Sequence[ScoredFact]) -> list[ScoredFact]:
     next_similarity = others[0].features.similarity if others else 0.0
     similarity = nearest.features.similarity
     stands_out = similarity >= MIN_SIMILARITY and similarity - next_similarity >= MIN_LEAD
-    return [nearest] if stands_out else []
+    return [nearest] if stands_out and not nearest.features.names_other else []
 
 
 def apply_rerank_scores(facts: Sequence[ScoredFact], scores: Sequence[float]) -> list[ScoredFact]:

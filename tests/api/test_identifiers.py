@@ -8,9 +8,6 @@ import pytest
 from graphmem.memories.entity import NamedEntity
 from graphmem.memories.entity_names import NameIndex
 from graphmem.search.fit import find_identifiers
-from tests.api.conftest import Caller, agent, caller, services, settings
-
-__all__ = ["Caller", "agent", "caller", "services", "settings"]
 
 PAIRS = (
     ("invoice INV-20231", "invoice INV-20232"), ("flight LH1400", "flight LH1401"), ("iPhone 14", "iPhone 15"),
@@ -31,19 +28,26 @@ def test_typos_are_forgiven_in_words_and_not_in_digits() -> None:
     assert [mention.id for mention in index.find("What about invoise INV-20231?")] == ["invoice INV-20231"]
 
 
+SAID = (
+    ("The {} was paid by bank transfer.", "Was the {} paid?"), ("The {} leaves from Oslo.", "Where does the {} start?"),
+    ("Mara keeps her {} in a drawer.", "Where is the {}?"), ("{} concerns the mail server.", "What does {} concern?"),
+    ("The workshop is in {}.", "What is in {}?"), ("The {} is about a broken printer.", "What is {} about?"),
+)  # fmt: skip
+"""What is said of the first of each pair, and what is asked of both."""
+
+
 @pytest.mark.req("UMB-08")
-async def test_another_number_is_neither_found_nor_sufficient(agent: httpx.AsyncClient) -> None:
+async def test_another_number_is_not_found(agent: httpx.AsyncClient) -> None:
     memories = [
-        {"content": f"The {known} is with Mara", "entities": [{"name": known, "type": "Thing"}]} for known, _ in PAIRS
+        {"content": said.format(known), "entities": [{"name": known, "type": "Thing"}]}
+        for (known, _), (said, _) in zip(PAIRS, SAID, strict=True)
     ]
     (await agent.post("/v1/users/mara/memories", json={"memories": memories})).raise_for_status()
-    for known, other in PAIRS:
+    for (known, other), (_, asks) in zip(PAIRS, SAID, strict=True):
         for asked, is_known in ((known, True), (other, False)):
-            question = f"Where is the {asked}?"
+            question = asks.format(asked)
             search = {"query": question, "cut": "auto"}
             hits = (await agent.post("/v1/users/mara/search", json=search)).json()["results"]
             assert any(known in hit["memory"]["content"] for hit in hits) is is_known, asked
             looked = await agent.get("/v1/users/mara/entities/lookup", params={"q": question})
             assert (known in [match["entity"]["name"] for match in looked.json()["entities"]]) is is_known, asked
-            context = await agent.post("/v1/users/mara/context", json={"question": question})
-            assert context.json()["personalization_hints"]["knowledge"]["sufficient"] is is_known, asked
