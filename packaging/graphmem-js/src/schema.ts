@@ -3255,6 +3255,12 @@ export interface components {
              */
             named: number;
             /**
+             * Names Other
+             * @description Whether the memory names another identifier than the query, such as INV-20231 for INV-20232.
+             * @default false
+             */
+            names_other: boolean;
+            /**
              * Persona
              * @description Factor of the persona weights.
              */
@@ -14100,6 +14106,7 @@ export interface operations {
                      *             "named": 0,
                      *             "bm25": 0.9,
                      *             "is_later": false,
+                     *             "names_other": false,
                      *             "fit": 0.9862762505711659,
                      *             "rrf": 1,
                      *             "persona": 1,
@@ -14186,6 +14193,7 @@ export interface operations {
                      *             "named": 0,
                      *             "bm25": 0,
                      *             "is_later": false,
+                     *             "names_other": false,
                      *             "fit": 0.10192321957475997,
                      *             "rrf": 0.9838709677419355,
                      *             "persona": 1,
