@@ -90,7 +90,7 @@ def record(
     """Run the commands, one after the other, in a folder; raise CalledProcessError when one fails."""
 
     def run(command: str, environment: Mapping[str, str]) -> Step:
-        typed = re.sub(r"graphmem (quickstart|search|ask|keys create)", rf"\g<0> --tenant {tenant}", command)
+        typed = re.sub(r"graphmem (quickstart|keys create)", rf"\g<0> --tenant {tenant}", command)
         return Step(command, run_command(typed, folder, environment))
 
     (folder / "chat.py").write_text(PROGRAM, "utf-8")
