@@ -67,7 +67,8 @@ async def test_requests_beyond_those_in_progress_get_503_and_probes_are_answered
         await finish.wait()
         yield f'"likes {uuid.uuid4().hex}"}}]}}'.encode()
 
-    app = create_app(services, settings.model_copy(update={"max_requests": 1}))
+    app = create_app(services, settings)
+    app.state.admission = Admission(1, lambda: 0)  # requests of other tests may still wait in these services
     async with serve_app(app) as address, httpx.AsyncClient(base_url=address, headers=_bearer(key)) as client:
         memories, body_type = "/v1/users/mara/memories", {"content-type": "application/json"}
         held = asyncio.create_task(client.post(memories, content=held_body(), headers=body_type))
