@@ -482,8 +482,10 @@ async def test_job_of_an_unknown_kind_waits_for_a_newer_worker(open_runner: Open
 
 @both_stores
 async def test_two_versions_of_workers_do_the_jobs_of_both(
-    open_runner: OpenRunner, worker_process: WorkerSubprocess
+    open_runner: OpenRunner, worker_process: WorkerSubprocess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A worker that asks more often than the other takes the jobs that it does not know again and again.
+    monkeypatch.setattr("graphmem.jobs.store.POLL_SECONDS", 1.0)
     older = await open_runner({"shout_text": shout_text}, handover_pauses=(0.2,) * 100)
     worker_process.start()
     worker_process.wait_for_line("ready")
