@@ -12,7 +12,7 @@ RETRY_SECONDS = 1
 """Seconds after which a refused request may be sent again."""
 
 RESERVED_SHARE = 4
-"""One in so many places stays free of any single key, so that others are served beside a key that sends too much."""
+"""One in so many places is kept from any single key, so that one that sends too much does not shut out the others."""
 
 
 class Admission:

@@ -242,7 +242,7 @@ class ChatRoute(AuthenticatedRoute):
     """Passes a call on to a provider of models; the key may be where clients of providers send theirs."""
 
     permission = Permission.WRITE
-    max_fields = sys.maxsize  # bodies of others, of which graphmem reads a few fields
+    max_fields = sys.maxsize  # bodies in other formats: graphmem reads a few fields
     outage_seconds = 3600.0  # the call goes on without memory
 
     def _admission_of(self, request: Request) -> Admission | None:

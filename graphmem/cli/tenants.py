@@ -249,7 +249,7 @@ async def revoke_membership(
 ) -> None:
     """Remove a user or a key from a space, with immediate effect."""
     await client.remove_space_member(space, member, kind=kind)
-    output.show({}, f"{member} is no member of {space} any more.")
+    output.show({}, f"{member} is no longer a member of {space}.")
 
 
 @command(spaces_app, "delete")

@@ -30,7 +30,8 @@ from graphmem.conversations.episode_store import session_from_columns
 from graphmem.conversations.message_mapping import message_from_columns, message_from_node
 from graphmem.conversations.session import Message
 from graphmem.memories.fact import memory_from_columns
-from graphmem.neo4j.driver_values import Row, to_json
+from graphmem.neo4j.driver_values import Row
+from graphmem.runtime.json_text import to_json
 from graphmem.runtime.times import from_micros, parse_times
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import PatternType

@@ -11,9 +11,10 @@ from typing import Any
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, GROUP_TYPE, PERSON_TYPE, Entity, EntityIn, EntityRef
 from graphmem.memories.entity_mapping import entity_from_node, entity_ref_from_node, new_entity_properties
 from graphmem.neo4j.driver import Graph, Transaction
-from graphmem.neo4j.driver_values import Row, to_json
+from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import NotFound
 from graphmem.runtime.field_types import Vector, deduplicate, name_key
+from graphmem.runtime.json_text import to_json
 from graphmem.runtime.paging import take_page
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import Reader, scope_of

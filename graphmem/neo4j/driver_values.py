@@ -9,7 +9,6 @@ from typing import Any
 from neo4j._codec.packstream import Structure
 from neo4j.time import DateTime
 
-from graphmem.runtime.json_text import to_json as to_json
 from graphmem.runtime.times import to_epoch_pair
 
 Row = dict[str, Any]

@@ -22,9 +22,9 @@ from graphmem.jobs.kinds import JobKind, Steps, UserJobPayload
 from graphmem.jobs.runner import JobRunner
 from graphmem.memories.fact_store import FactStore
 from graphmem.neo4j.driver import Graph, Transaction
-from graphmem.neo4j.driver_values import to_json
 from graphmem.neo4j.tenant_context import use_tenant
 from graphmem.runtime.errors import ConfigurationError, NotFound, Unavailable
+from graphmem.runtime.json_text import to_json
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import Clock
 from graphmem.tenants.idempotency import IdempotencyStore
