@@ -22,6 +22,8 @@ from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.api.conftest import serve_app
 
 SECOND = "second"
+DRAINED = "drained"
+"""Another name of the second database: a graph with the tenants of one test only, which may be drained."""
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +42,7 @@ async def settings(
     """Settings with two graphs, and a job store of their own."""
     return database.model_copy(
         update={
-            "placements": {SECOND: second_database},
+            "placements": {SECOND: second_database, DRAINED: second_database},
             "data_dir": tmp_path_factory.mktemp("placement-data"),
             "webhook_allow_private": True,
         }
