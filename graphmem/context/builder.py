@@ -21,8 +21,11 @@ from graphmem.context.composition import (
 from graphmem.context.models import ContextRequest, ContextSnapshot
 from graphmem.context.preamble import ensure_question_fits
 from graphmem.context.relevance import (
+    COMMON_DOMAINS,
     content_word_prefixes,
     find_ticket_ids,
+    is_of_domain,
+    other_domains,
     refers_to_past_session,
     semantic_score,
 )
@@ -107,7 +110,7 @@ class SnapshotCache:
         return sum(key[0] == owner.group_id for key in self._entries)
 
 
-MIN_SEARCH_LIMIT = 30
+MIN_SEARCH_LIMIT = 60
 """Memories searched at least, since not all of them fit the context."""
 
 SEARCH_LIMIT_FACTOR = 3
@@ -199,7 +202,17 @@ class ContextBuilder:
             valid_as_of=request.valid_as_of,
             known_as_of=request.known_as_of,
         )
-        material = ContextMaterial(snapshot, hits, quotes, surroundings, refers_to_past, scope.titles, profiles, order)
+        material = ContextMaterial(
+            snapshot,
+            hits,
+            quotes,
+            surroundings,
+            refers_to_past,
+            scope.titles,
+            profiles,
+            order,
+            await self._find_other_domains(request, hits),
+        )
         packed = pack_context(request, material, product)
         return await self._complete(source, request, material, packed)
 
@@ -290,6 +303,14 @@ class ContextBuilder:
         added = [hit for response in inside for hit in response.results]
         hits = {hit.memory.id: hit for hit in [*added, *found]}
         return sorted(hits.values(), key=lambda hit: -hit.score)
+
+    async def _find_other_domains(self, request: ContextRequest, hits: Sequence[SearchHit]) -> frozenset[str]:
+        """Return the domains of hits that the question clearly does not belong to; all if it names its own."""
+        domains = {hit.memory.domain for hit in hits if hit.memory.domain and is_of_domain(hit.memory)}
+        if not domains or request.question is None or request.requested_domains:
+            return frozenset(domains)
+        names = list(dict.fromkeys([*domains, *COMMON_DOMAINS]))
+        return other_domains(await self._searcher.text_similarities(request.question, names), domains)
 
     async def _list_domain_memories(self, reader: Reader, request: ContextRequest) -> list[SearchHit]:
         memories = [

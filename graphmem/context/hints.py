@@ -28,10 +28,10 @@ from graphmem.context.models import (
     RelatedSession,
 )
 from graphmem.context.preferences import MIN_USED_CONFIDENCE, confident_value, preference_instruction
-from graphmem.context.relevance import CLEAR_MATCH_SCORE, semantic_score
+from graphmem.context.relevance import CLEAR_MATCH_SCORE, semantic_score, states_something
 from graphmem.conversations.session import Message, MessageRole
 from graphmem.memories.memory import Memory, MemoryType
-from graphmem.search.models import SearchHit
+from graphmem.search.models import FIT_SCORE, SearchHit
 from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import ConcernRule, ContinuityPhrase, PatternType, ProductProfile
 from graphmem.text.normalising import normalise
@@ -109,7 +109,7 @@ class NamedMemories:
     """Those that mean the same as the question."""
 
     solutions: Sequence[Memory]
-    """Those of something recommended, and those that are clear and of something tried."""
+    """Those that fit and are of something recommended, and those that are clear and of something tried."""
 
     @classmethod
     def select(cls, hits: Sequence[SearchHit]) -> NamedMemories:
@@ -123,7 +123,7 @@ class NamedMemories:
         solutions = (
             hit.memory
             for hit in hits
-            if hit.memory.type is MemoryType.RECOMMENDATION
+            if (hit.memory.type is MemoryType.RECOMMENDATION and (hit.score >= FIT_SCORE or hit.memory.id in clear_ids))
             or (
                 hit.memory.id in clear_ids
                 and (cues.SOLUTION.search(hit.memory.content) or cues.TRIED.search(hit.memory.content))
@@ -177,7 +177,8 @@ def build_hints(request: ContextRequest, snapshot: ContextSnapshot, sources: Hin
         visualization=confident_value(preferences, PreferenceType.VISUALIZATION, "format"),
         topics=_preferred_topics(snapshot),
         goals=collect_goals(request, snapshot),
-        instructions=style_instructions(snapshot) + ([CITATION_INSTRUCTION] if sources.memories else []),
+        instructions=style_instructions(snapshot)
+        + ([CITATION_INSTRUCTION] if request.sources and sources.memories else []),
         continuity=_continuity_phrases(sources),
         personal_touches=_personal_touches(request, sources),
         open_loops=[memory.content for memory in sources.memories if memory.type in open_types][:MAX_PHRASES],
@@ -316,10 +317,19 @@ def _continuity_phrases(sources: HintSources) -> list[str]:
 
 
 def _personal_touches(request: ContextRequest, sources: HintSources) -> list[str]:
-    """Return memories of people and pets for small talk, which has no intent, no domain and no question."""
+    """Return memories of people and pets for small talk, and those that what is said is about.
+
+    Small talk has no intent, no domain, and states nothing; a question is none.
+    """
     if request.intent is not None or request.requested_domains or "?" in request.question_text:
         return []
-    return [memory.content for memory in sources.memories if _is_personal(memory)][:MAX_PHRASES]
+    fitting = {memory.id for memory in sources.named.clear}
+    is_small_talk = not states_something(request.question_text)
+    return [
+        memory.content
+        for memory in sources.memories
+        if memory.id in fitting or (is_small_talk and _is_personal(memory))
+    ][:MAX_PHRASES]
 
 
 def _is_personal(memory: Memory) -> bool:
