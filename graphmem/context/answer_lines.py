@@ -82,8 +82,8 @@ def order_answers(
 ) -> Iterator[SearchHit | SlotMembers | MessageHit]:
     """Yield facts and the messages between them, those that may answer a question before all others.
 
-    Both are given best first; `words` are those of the question, `unsure` facts that come last. Facts that fill the slot of several of the best follow
-    these together: the items of a list.
+    Both are given best first; `words` are those of the question, `unsure` facts that come last. Facts that fill the
+    slot of several of the best follow these together: the items of a list.
     """
     topics = find_topics(facts, words)
     near = [hit for hit in facts if hit.score >= MIN_FIT]

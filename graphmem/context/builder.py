@@ -18,6 +18,7 @@ from graphmem.context.composition import (
     pack_context,
     select_quotes,
 )
+from graphmem.context.hints import is_personal
 from graphmem.context.models import ContextRequest, ContextSnapshot
 from graphmem.context.preamble import ensure_question_fits
 from graphmem.context.relevance import (
@@ -143,6 +144,12 @@ MAX_PROFILES = 2
 MAX_PROFILED_ENTITIES = 10
 """Named entities whose profiles are looked for at most, the surest ones."""
 
+LEISURE = "free time with people and pets"
+"""What somebody speaks of who may like a personal remark."""
+
+MIN_LEISURE_SIMILARITY = 0.3
+"""Cosine similarity to it from which what is said is about that."""
+
 MIN_MESSAGES = 60
 MAX_MESSAGES = 1_000
 """Bounds of the number of messages that are loaded."""
@@ -212,6 +219,7 @@ class ContextBuilder:
             profiles,
             order,
             await self._find_other_domains(request, hits),
+            await self._speaks_of_leisure(request, hits),
         )
         packed = pack_context(request, material, product)
         return await self._complete(source, request, material, packed)
@@ -311,6 +319,13 @@ class ContextBuilder:
             return frozenset(domains)
         names = list(dict.fromkeys([*domains, *COMMON_DOMAINS]))
         return other_domains(await self._searcher.text_similarities(request.question, names), domains)
+
+    async def _speaks_of_leisure(self, request: ContextRequest, hits: Sequence[SearchHit]) -> bool:
+        """Return whether what the user says is about free time; asked only where a personal remark is possible."""
+        said = request.question_text
+        if not said or "?" in said or not any(is_personal(hit.memory) for hit in hits):
+            return False
+        return (await self._searcher.text_similarities(said, [LEISURE]))[LEISURE] >= MIN_LEISURE_SIMILARITY
 
     async def _list_domain_memories(self, reader: Reader, request: ContextRequest) -> list[SearchHit]:
         memories = [

@@ -121,7 +121,8 @@ class ContextMaterial:
     """What a context is composed from; `quotes` are messages that may say something about the question.
 
     `titles` are those of the spaces that are read, by their ids; `profiles` those of entities that the question names;
-    `trust_order` is that of the tenant; `other_domains` are those that the question clearly does not belong to.
+    `trust_order` is that of the tenant; `other_domains` are those that the question clearly does not belong to;
+    `is_leisure` says that it speaks of free time.
     """
 
     snapshot: ContextSnapshot
@@ -133,6 +134,7 @@ class ContextMaterial:
     profiles: Sequence[EntityProfile] = ()
     trust_order: TrustOrder = DEFAULT_ORDER
     other_domains: frozenset[str] = frozenset()
+    is_leisure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +247,7 @@ def complete_context(
         packed.left_out,
         material.refers_to_past,
         said_at,
+        material.is_leisure,
     )
     context = ContextResponse(
         context_id=str(uuid.uuid4()),

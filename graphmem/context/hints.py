@@ -142,7 +142,7 @@ class HintSources:
     """What a context contains beside the snapshot.
 
     `memories` are those in the preamble, `named` those of them that hints name, `left_out` those that the user
-    contradicts; `message_times` are when messages were said.
+    contradicts; `message_times` are when messages were said. `is_leisure` says that the user speaks of free time.
     """
 
     memories: Sequence[Memory]
@@ -151,6 +151,7 @@ class HintSources:
     left_out: Sequence[Memory]
     refers_to_past: bool
     message_times: Mapping[MessageName, datetime]
+    is_leisure: bool = False
 
 
 def last_said_at(memory: Memory, message_times: Mapping[MessageName, datetime]) -> datetime | None:
@@ -317,22 +318,21 @@ def _continuity_phrases(sources: HintSources) -> list[str]:
 
 
 def _personal_touches(request: ContextRequest, sources: HintSources) -> list[str]:
-    """Return memories of people and pets for small talk, and those that what is said is about.
+    """Return memories of people and pets for small talk and free time, and those that what is said is about.
 
     Small talk has no intent, no domain, and states nothing; a question is none.
     """
     if request.intent is not None or request.requested_domains or "?" in request.question_text:
         return []
     fitting = {memory.id for memory in sources.named.clear}
-    is_small_talk = not states_something(request.question_text)
+    is_small_talk = sources.is_leisure or not states_something(request.question_text)
     return [
-        memory.content
-        for memory in sources.memories
-        if memory.id in fitting or (is_small_talk and _is_personal(memory))
+        memory.content for memory in sources.memories if memory.id in fitting or (is_small_talk and is_personal(memory))
     ][:MAX_PHRASES]
 
 
-def _is_personal(memory: Memory) -> bool:
+def is_personal(memory: Memory) -> bool:
+    """Return whether a memory is about a person or a pet beside the user."""
     if memory.subject.type == "Person" and not NAMING_WORDS.isdisjoint(memory.predicate.split("_")):
         return False  # what somebody is called is nothing to talk about
     return memory.subject.type in PERSONAL_TYPES - {"Person"} or any(

@@ -122,7 +122,7 @@ async def test_a_domain_is_left_out_of_questions_that_clearly_belong_to_another(
 ) -> None:
     everybody = MemoryIn(content="Releases are tagged with the day", scope="global", domain="coding")
     await harness.save_memories(MemoryIn(content="Mara's project runs in Python on Linux", domain="coding"))
-    await harness.save_memories(everybody, owner=Owner.of_tenant(harness.owner.tenant))
+    await harness.save_memories(everybody, owner=harness.owner.tenant_global)
     found = await harness.build_context(question)
     assert [memory.domain for memory in found.memories] == (["coding", "coding"] if shown else [])
 
@@ -299,8 +299,17 @@ async def test_a_personal_touch_is_offered_in_small_talk_only(harness: ContextHa
     )
     free = await harness.build_context("I finally have some free time now.")
     assert free.personalization_hints.personal_touches == ["Mara has a dog named Rex"]
-    task = await harness.build_context("How do I reset my password?")
-    assert task.personalization_hints.personal_touches == []
+    for said in ("How do I reset my password?", "My grandmother died yesterday.", "The export crashes when I save"):
+        assert (await harness.build_context(said)).personalization_hints.personal_touches == [], said
+
+
+@pytest.mark.req("QUINN-43")
+async def test_a_recommendation_is_offered_for_what_it_fits_only(harness: ContextHarness) -> None:
+    advice = "Mara was advised to descale the espresso machine against bitter coffee"
+    await harness.save_memories(MemoryIn(content=advice, type="recommendation"))
+    for question, offered in (("Why is my espresso bitter?", [advice]), ("How do I renew my passport?", [])):
+        hints = (await harness.build_context(question)).personalization_hints
+        assert [solution.content for solution in hints.past_solutions] == offered, question
 
 
 @pytest.mark.req("QUINN-43")
