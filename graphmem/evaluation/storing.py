@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from graphmem.client.async_client import AsyncClient
-from graphmem.client.waiting import failed_jobs, wait_for_job
+from graphmem.client.job_results import failed_jobs, wait_for_job
 from graphmem.conversations.session import split_into_batches
 from graphmem.evaluation.benchmark import BenchmarkConversation, BenchmarkMessage, GivenFact
 from graphmem.evaluation.compared_system import CONVERSATIONS_AT_ONCE, ExtractingSystem
