@@ -32,7 +32,7 @@ PRELOADED = (
     "graphmem.models.openai_embedder",
     "graphmem.models.provider_model",
     "graphmem_api.app",
-    "graphmem_api.in_process",
+    "graphmem_api.app",
     "graphmem_api.server",
     "onnxruntime",
     "openai.resources",
