@@ -29,7 +29,7 @@ PRELOADED = (
     "graphmem.cli.lazy_memory",
     "graphmem.cli.views",
     "graphmem.graph_memory",
-    "graphmem.models.openai_embedder",
+    "graphmem.models.openai_api",
     "graphmem.models.provider_model",
     "graphmem_api.app",
     "graphmem_api.app",

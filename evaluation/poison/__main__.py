@@ -31,8 +31,7 @@ from graphmem.graph_memory import GraphMemory
 from graphmem.ingestion.quarantined_statement import QuarantinedStatement, QuarantineQuery
 from graphmem.jobs.job_run import WorkerOptions
 from graphmem.memories.listing import ListFilters
-from graphmem.models.recording import RecordingServer
-from graphmem.models.replay import ReplayServer
+from graphmem.models.replay import RecordingServer, ReplayServer
 from graphmem.runtime import process
 from graphmem.runtime.errors import ConfigurationError, GraphmemError
 from graphmem.runtime.paging import MAX_PAGE_SIZE

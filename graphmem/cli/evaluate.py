@@ -227,9 +227,8 @@ def answering_model(settings: Settings, folder: RunFolder, replay: Path | None) 
     """
     from pydantic import SecretStr
 
-    from graphmem.models.openai_client import DEFAULT_BASE_URL, api_key_of
-    from graphmem.models.recording import RecordingServer
-    from graphmem.models.replay import CompletionServer, ReplayServer
+    from graphmem.models.openai_api import DEFAULT_BASE_URL, api_key_of
+    from graphmem.models.replay import CompletionServer, RecordingServer, ReplayServer
     from graphmem.runtime.settings import OPENAI_COMPATIBLE, split_model_name
 
     server: CompletionServer

@@ -70,7 +70,7 @@ def completion_source(settings: Settings) -> Iterator[tuple[Settings, str]]:
     from pydantic import SecretStr
 
     from graphmem.models.language_model import DEFAULT_MODEL
-    from graphmem.models.openai_client import DEFAULT_BASE_URL
+    from graphmem.models.openai_api import DEFAULT_BASE_URL
     from graphmem.models.replay import ReplayServer
     from graphmem.sample import SAMPLE_FOLDER
 

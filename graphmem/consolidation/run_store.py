@@ -31,7 +31,7 @@ from graphmem.memories.entity_mapping import entity_from_node
 from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.saving import FactLoader
 from graphmem.memories.snapshot import ElementChange
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import NotFound

@@ -36,8 +36,7 @@ from graphmem.evaluation.compared_system import (
 from graphmem.evaluation.plan import GRAPHITI
 from graphmem.evaluation.run_folder import AnswerContext, StoredSize
 from graphmem.models.embedder import Embedder
-from graphmem.models.language_model import LanguageModel
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import LanguageModel, Receipt
 from graphmem.runtime.errors import GraphmemError
 from graphmem.runtime.settings import Settings
 from graphmem.search.graphiti import PLACEHOLDER_API_KEY, connect_graphiti, graphiti_environment

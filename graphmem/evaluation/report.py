@@ -23,7 +23,7 @@ from graphmem.evaluation.judging import (
 )
 from graphmem.evaluation.plan import CONTEXT, GRAPHITI, MEM0, Prices
 from graphmem.evaluation.run_folder import GRAPHMEM, AnswerContext, RunFolder, RunOptions
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ from graphmem.evaluation.mem0_system import date_prompt, describe_memory, descri
 from graphmem.evaluation.plan import Prices
 from graphmem.evaluation.report import build_report, render_report
 from graphmem.evaluation.run_folder import AnswerContext, RunFolder, RunOptions, StoredSession, StoredSize
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from graphmem.runtime.errors import ModelUnavailable
 
 SAID_AT = datetime(2023, 5, 1, 13, 56, tzinfo=UTC)
