@@ -24,7 +24,7 @@ from pydantic import SecretStr
 from evaluation.extraction import settings_for
 from evaluation.poison.cases import PoisonCase, load_poison_cases
 from graphmem.app.bootstrap import Services
-from graphmem.app.consolidation import ConsolidationComponents
+from graphmem.app.components import ConsolidationComponents
 from graphmem.app.job_handlers import build_job_handlers
 from graphmem.conversations.session import MessagesIn
 from graphmem.graph_memory import GraphMemory
