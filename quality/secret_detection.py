@@ -1,6 +1,6 @@
 """The precision and recall of the detection of secrets, by class, on labelled lines.
 
-    python -m evaluation.secret_detection [--details]
+    python -m quality.secret_detection [--details]
 
 - recall: lines of a class in which a secret of that class is found, of all its lines;
 - refused: lines with a secret in which any secret is found, whatever its class;
@@ -15,11 +15,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evaluation.metrics import Ratio, ratio
-from evaluation.secret_lines import LabelledLine, load_secret_lines
 from graphmem.secrets.detection import SECRET_CLASSES, SecretClass
 from graphmem.secrets.scanner import find_secrets
 from graphmem.secrets.values import scan_value
+from quality.metrics import Ratio, ratio
+from quality.secret_lines import LabelledLine, load_secret_lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evaluation.consolidation.outcome import NightOutcome, StoredMemory
 from graphmem.runtime.field_types import name_key
+from quality.consolidation.outcome import NightOutcome, StoredMemory
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from evaluation.cases import EvaluationCase
-from evaluation.metrics import METRIC_NAMES, Metrics, Ratio
-from evaluation.results import summarize_costs
-from evaluation.score import CaseScore, metrics_by_tag, sum_metrics
+from quality.cases import EvaluationCase
+from quality.metrics import METRIC_NAMES, Metrics, Ratio
+from quality.results import summarize_costs
+from quality.score import CaseScore, metrics_by_tag, sum_metrics
 
 TARGETS = {
     "precision": "≥ 95 %",

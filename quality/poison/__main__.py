@@ -1,6 +1,6 @@
 """How well text that addresses the assistant is kept from the memories, and harmless text is not.
 
-    python -m evaluation.poison [--live] [--recordings FILE] [--configured-database] [--only ID …] [--details]
+    python -m quality.poison [--live] [--recordings FILE] [--configured-database] [--only ID …] [--details]
 
 Extracts from every conversation of `cases.jsonl`, each of a user or a space of its own, as users' messages are. Replays
 recorded completions, or with `--live` calls the configured model and records what it answers in the file. Uses an
@@ -21,8 +21,6 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from evaluation.extraction import settings_for
-from evaluation.poison.cases import PoisonCase, load_poison_cases
 from graphmem.app.bootstrap import Services
 from graphmem.app.components import ConsolidationComponents
 from graphmem.app.job_handlers import build_job_handlers
@@ -37,6 +35,8 @@ from graphmem.runtime.errors import ConfigurationError, GraphmemError
 from graphmem.runtime.paging import MAX_PAGE_SIZE
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
+from quality.extraction import settings_for
+from quality.poison.cases import PoisonCase, load_poison_cases
 
 RECORDINGS = Path(__file__).with_name("recordings.jsonl")
 """The completions that a run replays."""
@@ -258,7 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m evaluation.poison", description="Score the guard against poison.")
+    parser = argparse.ArgumentParser(prog="python -m quality.poison", description="Score the guard against poison.")
     parser.add_argument("--recordings", type=Path, default=RECORDINGS, help="a JSONL file of completions")
     parser.add_argument("--live", action="store_true", help="call the configured model, and record its answers")
     parser.add_argument("--configured-database", action="store_true", help="use the database of the settings")

@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from evaluation.consolidation.cases import NIGHT, USER, ConsolidationCase, SeedEntity, SeedMemory
-from evaluation.consolidation.outcome import NightOutcome, StoredEntity, StoredMemory
-from evaluation.consolidation.run_record import (
-    describe_refusals,
-    executed_merges,
-    find_differences,
-    reported_contradictions,
-)
-from evaluation.consolidation.score import failed_reads
 from graphmem.consolidation.models import ConsolidationRun, RunStatus
 from graphmem.graph_memory import GraphMemory
 from graphmem.memories.memory import Memory, MemoryStatus
 from graphmem.runtime.errors import GraphmemError
 from graphmem.tenants.owners import Owner
+from quality.consolidation.cases import NIGHT, USER, ConsolidationCase, SeedEntity, SeedMemory
+from quality.consolidation.outcome import NightOutcome, StoredEntity, StoredMemory
+from quality.consolidation.run_record import (
+    describe_refusals,
+    executed_merges,
+    find_differences,
+    reported_contradictions,
+)
+from quality.consolidation.score import failed_reads
 
 DAY = timedelta(days=1)
 """The time between two nights."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evaluation.cases import StoredMemory, matches_any
-from evaluation.results import ScoredMemory
+from quality.cases import StoredMemory, matches_any
+from quality.results import ScoredMemory
 
 
 def has_ended(stored: StoredMemory, memory: ScoredMemory) -> bool:

@@ -1,6 +1,6 @@
 """How well proposals of a model are verified: the wrong ones that are executed, and the right ones that are refused.
 
-    python -m evaluation.verification [--live] [--recordings FILE] [--configured-database] [--only ID …] [--details]
+    python -m quality.verification [--live] [--recordings FILE] [--configured-database] [--only ID …] [--details]
 
 Stores the statements of `consolidation/verification_cases.yaml` and executes the proposals as a model's: the guards
 and the verification of a batch decide. Replays recorded completions, or with `--live` calls the configured model. Uses
@@ -22,19 +22,6 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from evaluation.consolidation.cases import NIGHT
-from evaluation.consolidation.night import CaseClock
-from evaluation.consolidation.verification_cases import (
-    MAX_SOURCES,
-    VERIFICATION_CASES,
-    Expected,
-    LinkCase,
-    MergeCase,
-    Statement,
-    VerificationCase,
-    load_verification_cases,
-)
-from evaluation.extraction import settings_for
 from graphmem.app.bootstrap import Services
 from graphmem.app.components import ConsolidationComponents
 from graphmem.consolidation.models import (
@@ -54,6 +41,19 @@ from graphmem.runtime import process
 from graphmem.runtime.errors import ConfigurationError, GraphmemError
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
+from quality.consolidation.cases import NIGHT
+from quality.consolidation.night import CaseClock
+from quality.consolidation.verification_cases import (
+    MAX_SOURCES,
+    VERIFICATION_CASES,
+    Expected,
+    LinkCase,
+    MergeCase,
+    Statement,
+    VerificationCase,
+    load_verification_cases,
+)
+from quality.extraction import settings_for
 
 RECORDINGS = Path(__file__).with_name("consolidation") / "verification_recordings.jsonl"
 """The completions that a run replays."""
@@ -237,7 +237,7 @@ def _existing(recordings: Path) -> Path:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m evaluation.verification", description="Score the verification.")
+    parser = argparse.ArgumentParser(prog="python -m quality.verification", description="Score the verification.")
     parser.add_argument("--cases", type=Path, default=VERIFICATION_CASES, help="a YAML file of cases")
     parser.add_argument("--recordings", type=Path, default=RECORDINGS, help="a JSONL file or folder of completions")
     parser.add_argument("--live", action="store_true", help="call the configured model instead")

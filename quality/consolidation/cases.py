@@ -17,10 +17,10 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from evaluation.cases import fold_text
 from graphmem.conversations.session import TimeZoneName
 from graphmem.memories.memory import MemoryType, Scope
 from graphmem.user_data.foreign import parse_yaml
+from quality.cases import fold_text
 
 CASES = Path(__file__).with_name("cases")
 """The folder of the cases, one YAML file per language."""

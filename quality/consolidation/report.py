@@ -8,9 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from evaluation.consolidation.cases import ConsolidationCase
-from evaluation.consolidation.score import METRIC_NAMES, ConsolidationMetrics, NightScore, metrics_by, sum_metrics
-from evaluation.metrics import Ratio
+from quality.consolidation.cases import ConsolidationCase
+from quality.consolidation.score import METRIC_NAMES, ConsolidationMetrics, NightScore, metrics_by, sum_metrics
+from quality.metrics import Ratio
 
 
 def render_markdown(scores: Sequence[NightScore], *, details: bool = True) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
-from evaluation.cases import fold_text
+from quality.cases import fold_text
 
 _MONTHS = (
     "january januar januari enero janvier gennaio janeiro",

@@ -3,7 +3,7 @@
 A second table is of requests that need a memory without asking for it, such as "Order dinner for me" of a user with an
 allergy: the share of the needed memories that search returns.
 
-    python -m evaluation.precision [--set fit|report] [--details]
+    python -m quality.precision [--set fit|report] [--details]
 
 The cases are in `precision_cases.yaml`; no model is called. Each user is stored in the database of the settings and
 forgotten at the end. A question is exact if the search returns all the memories it should and no other.

@@ -1,6 +1,6 @@
 """The quality of extraction: precision, recall and cost over conversations.
 
-    python -m evaluation.extraction [--live] [--conversations FILE …] [--recordings FILE] [--out FOLDER] [--only ID …]
+    python -m quality.extraction [--live] [--conversations FILE …] [--recordings FILE] [--out FOLDER] [--only ID …]
                                     [--configured-database]
 
 Replays recorded completions of a large language model, or with `--live` calls the configured one. Uses an embedded
@@ -31,18 +31,6 @@ from zoneinfo import ZoneInfo
 
 from pydantic import SecretStr
 
-from evaluation.cases import (
-    CONVERSATIONS,
-    HARD_CONVERSATIONS,
-    UNSEEN_CONVERSATIONS,
-    EvaluationCase,
-    fold_text,
-    load_cases,
-)
-from evaluation.report import SuiteScore, render_markdown, write_report
-from evaluation.results import USER, BatchOutcome, CaseResult, ScoredMemory
-from evaluation.score import CaseScore, score_case
-from evaluation.timing import ModelTimer, TimedEmbedder, TimedModel
 from graphmem.app.bootstrap import Services
 from graphmem.conversations.session import MessageRole, MessagesIn
 from graphmem.jobs.job import Job
@@ -55,6 +43,18 @@ from graphmem.runtime import process
 from graphmem.runtime.errors import ConfigurationError, GraphmemError
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
+from quality.cases import (
+    CONVERSATIONS,
+    HARD_CONVERSATIONS,
+    UNSEEN_CONVERSATIONS,
+    EvaluationCase,
+    fold_text,
+    load_cases,
+)
+from quality.report import SuiteScore, render_markdown, write_report
+from quality.results import USER, BatchOutcome, CaseResult, ScoredMemory
+from quality.score import CaseScore, score_case
+from quality.timing import ModelTimer, TimedEmbedder, TimedModel
 
 RECORDINGS = Path(__file__).with_name("recordings.jsonl")
 """The completions that a run replays."""
@@ -261,7 +261,7 @@ def exit_status(suites: Sequence[SuiteScore]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m evaluation.extraction", description="Score extraction.")
+    parser = argparse.ArgumentParser(prog="python -m quality.extraction", description="Score extraction.")
     files = [CONVERSATIONS, HARD_CONVERSATIONS, UNSEEN_CONVERSATIONS]
     parser.add_argument("--conversations", type=Path, nargs="+", default=files, help="files of cases, as JSONL")
     parser.add_argument("--recordings", type=Path, default=RECORDINGS, help="a JSONL file or folder of completions")

@@ -1,6 +1,6 @@
 """The quality of consolidation: merges, links, violations and losses over one night of each user.
 
-    python -m evaluation.consolidation [--live] [--recordings FILE] [--out FOLDER] [--only ID …] [--check]
+    python -m quality.consolidation [--live] [--recordings FILE] [--out FOLDER] [--only ID …] [--check]
 
 Replays recorded completions of a large language model, or with `--live` calls the configured one. Uses an embedded
 database in a temporary folder. `--check` stores the cases and checks their reads without any night. Exit status 1: a
@@ -20,17 +20,17 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from evaluation.consolidation.cases import CASES, NIGHT, ConsolidationCase, load_cases
-from evaluation.consolidation.night import DAY, CaseClock, StoredCase, finish_case, run_night, store_case
-from evaluation.consolidation.report import render_markdown, write_report
-from evaluation.consolidation.score import NightScore, score_case
-from evaluation.extraction import settings_for
 from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
 from graphmem.models.replay import ReplayServer
 from graphmem.runtime import process
 from graphmem.runtime.errors import ConfigurationError, GraphmemError
 from graphmem.runtime.settings import Settings
+from quality.consolidation.cases import CASES, NIGHT, ConsolidationCase, load_cases
+from quality.consolidation.night import DAY, CaseClock, StoredCase, finish_case, run_night, store_case
+from quality.consolidation.report import render_markdown, write_report
+from quality.consolidation.score import NightScore, score_case
+from quality.extraction import settings_for
 
 RECORDINGS = Path(__file__).with_name("recordings.jsonl")
 """The completions that a run replays."""
@@ -132,7 +132,7 @@ def _exit_status(scores: Sequence[NightScore], replay: ReplayServer | None) -> i
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m evaluation.consolidation", description="Score consolidation.")
+    parser = argparse.ArgumentParser(prog="python -m quality.consolidation", description="Score consolidation.")
     parser.add_argument("--cases", type=Path, default=CASES, help="a folder of YAML files")
     parser.add_argument("--recordings", type=Path, default=RECORDINGS, help="a JSONL file or folder of completions")
     parser.add_argument("--live", action="store_true", help="call the configured model instead")

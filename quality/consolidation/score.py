@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from evaluation.consolidation.cases import ANY_TIME, ConsolidationCase, ExpectedMerge, ExpectedRead, matches
-from evaluation.consolidation.groups import MergedGroup, find_entity, find_linked_groups, find_merged_groups
-from evaluation.consolidation.outcome import NightOutcome
-from evaluation.metrics import Ratio, add_fields, ratio
 from graphmem.runtime.field_types import name_key
+from quality.consolidation.cases import ANY_TIME, ConsolidationCase, ExpectedMerge, ExpectedRead, matches
+from quality.consolidation.groups import MergedGroup, find_entity, find_linked_groups, find_merged_groups
+from quality.consolidation.outcome import NightOutcome
+from quality.metrics import Ratio, add_fields, ratio
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluation.consolidation.outcome import ExecutedMerge
 from graphmem.consolidation.models import (
     ConsolidationRun,
     Merge,
     ProposalVerdict,
     RunStatus,
 )
+from quality.consolidation.outcome import ExecutedMerge
 
 
 def executed_merges(run: ConsolidationRun) -> list[ExecutedMerge]:

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import combinations
 
-from evaluation.cases import EvaluationCase, matches_any
-from evaluation.results import USER, CaseResult, ScoredMemory
+from quality.cases import EvaluationCase, matches_any
+from quality.results import USER, CaseResult, ScoredMemory
 
 
 def check_names(case: EvaluationCase, result: CaseResult) -> dict[str, bool]:

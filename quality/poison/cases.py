@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from evaluation.cases import Patterns, matches_any
 from graphmem.conversations.session import DOCUMENT_KEY, WEB_KEY, MessageIn, MessageRole
 from graphmem.ingestion.documents import PlaceUnit, ReadDocument, blocks_of_text, messages_of_document
+from quality.cases import Patterns, matches_any
 
 CASES = Path(__file__).with_name("cases.jsonl")
 """The cases, as JSONL."""

@@ -15,9 +15,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evaluation.languages import CJK_CHARACTERS, Language
 from graphmem.conversations.session import MessageIn, TimeZoneName
 from graphmem.memories.memory import MemoryIn, MemoryType
+from quality.languages import CJK_CHARACTERS, Language
 
 CONVERSATIONS = Path(__file__).with_name("conversations.jsonl")
 """The cases with one difficulty each, as JSONL."""

@@ -20,13 +20,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from evaluation.cases import EvaluationCase, ExpectedStatement, ExpectedSupersession, RequiredMemory, matches_any
-from evaluation.date_mentions import falls_on, mentions_date
-from evaluation.identity import check_names, check_referents
-from evaluation.languages import is_written_in
-from evaluation.metrics import Metrics, Ratio, ratio
-from evaluation.results import USER, CaseResult, ScoredMemory
-from evaluation.stored_fate import has_ended, is_lost, is_reinforced
+from quality.cases import EvaluationCase, ExpectedStatement, ExpectedSupersession, RequiredMemory, matches_any
+from quality.date_mentions import falls_on, mentions_date
+from quality.identity import check_names, check_referents
+from quality.languages import is_written_in
+from quality.metrics import Metrics, Ratio, ratio
+from quality.results import USER, CaseResult, ScoredMemory
+from quality.stored_fate import has_ended, is_lost, is_reinforced
 
 
 @dataclass(frozen=True, slots=True)
