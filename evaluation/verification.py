@@ -36,7 +36,7 @@ from evaluation.consolidation.verification_cases import (
 )
 from evaluation.extraction import settings_for
 from graphmem.app.bootstrap import Services
-from graphmem.app.consolidation import ConsolidationComponents
+from graphmem.app.components import ConsolidationComponents
 from graphmem.consolidation.models import (
     LinkEntities,
     Merge,

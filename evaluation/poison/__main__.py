@@ -24,15 +24,14 @@ from pydantic import SecretStr
 from evaluation.extraction import settings_for
 from evaluation.poison.cases import PoisonCase, load_poison_cases
 from graphmem.app.bootstrap import Services
-from graphmem.app.consolidation import ConsolidationComponents
+from graphmem.app.components import ConsolidationComponents
 from graphmem.app.job_handlers import build_job_handlers
 from graphmem.conversations.session import MessagesIn
 from graphmem.graph_memory import GraphMemory
 from graphmem.ingestion.quarantined_statement import QuarantinedStatement, QuarantineQuery
 from graphmem.jobs.job_run import WorkerOptions
 from graphmem.memories.listing import ListFilters
-from graphmem.models.recording import RecordingServer
-from graphmem.models.replay import ReplayServer
+from graphmem.models.replay import RecordingServer, ReplayServer
 from graphmem.runtime import process
 from graphmem.runtime.errors import ConfigurationError, GraphmemError
 from graphmem.runtime.paging import MAX_PAGE_SIZE

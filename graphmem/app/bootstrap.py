@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from graphmem.app.components import Components, RetrievalComponents, open_components
-from graphmem.app.consolidation import ConsolidationComponents
+from graphmem.app.components import Components, ConsolidationComponents, RetrievalComponents, open_components
 from graphmem.app.health import ReadinessCheck, StorageMeter, Sweep, attempt
 from graphmem.app.warm_up import WarmUp
 from graphmem.ask.service import AskService

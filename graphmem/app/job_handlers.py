@@ -6,8 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from graphmem.app.components import Components
-from graphmem.app.consolidation import ConsolidationComponents
+from graphmem.app.components import Components, ConsolidationComponents
 from graphmem.changes.webhooks import WEBHOOK_JOB
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.consolidation_job import ConsolidationJob

@@ -32,10 +32,8 @@ from graphmem.memories.fact import Fact
 from graphmem.memories.memory import Scope
 from graphmem.memories.names import mentions_name
 from graphmem.memories.saving import FactLoader
-from graphmem.models.language_model import LanguageModel
-from graphmem.models.lenient_answer import LenientAnswer
+from graphmem.models.language_model import LanguageModel, LenientAnswer, Receipt
 from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations
-from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import InvalidInput
 from graphmem.tenants.instruction_store import InstructionStore

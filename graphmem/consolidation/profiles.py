@@ -24,10 +24,8 @@ from graphmem.memories.saving import FactLoader, FactWrite
 from graphmem.memories.snapshot import ElementKind
 from graphmem.memories.snapshot_store import ChangeRecorder
 from graphmem.models.embedder import Embedder
-from graphmem.models.language_model import LanguageModel
-from graphmem.models.lenient_answer import LenientAnswer
+from graphmem.models.language_model import LanguageModel, LenientAnswer, Receipt
 from graphmem.models.prompts import PromptTemplate, indent_continuations
-from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import Conflict, ModelAnswerUnusable, ModelUnavailable
 from graphmem.runtime.field_types import Vector, content_hash

@@ -32,16 +32,16 @@ from graphmem.evaluation.compared_system import (
     MAX_HITS,
     NUMBER_BYTES,
     ExtractingSystem,
+    FoundLine,
     SystemResources,
     complete_usably,
+    fill_context,
 )
-from graphmem.evaluation.context_lines import FoundLine, fill_context
 from graphmem.evaluation.plan import MEM0
 from graphmem.evaluation.run_folder import AnswerContext, StoredSize
 from graphmem.models.embedder import Embedder
-from graphmem.models.language_model import Completion, LanguageModel
+from graphmem.models.language_model import Completion, LanguageModel, Receipt
 from graphmem.models.prompts import ChatMessage
-from graphmem.models.receipt import Receipt
 from graphmem.runtime.errors import GraphmemError
 from graphmem.runtime.process import environment_defaults
 

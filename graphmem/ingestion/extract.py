@@ -45,9 +45,8 @@ from graphmem.memories.declarations import DeclaredTypeStore
 from graphmem.memories.entity_names import name_keys_in
 from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryIn
 from graphmem.memories.names import may_mean_same_person
-from graphmem.models.language_model import LanguageModel, ToolCall, ToolCallCompletion
+from graphmem.models.language_model import LanguageModel, Receipt, ToolCall, ToolCallCompletion
 from graphmem.models.prompts import PromptTemplate, indent_continuations
-from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.field_types import deduplicate, name_key
 from graphmem.runtime.process import read_text

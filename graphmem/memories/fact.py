@@ -24,8 +24,7 @@ from graphmem.memories.memory import (
     Scope,
     tagged_domain,
 )
-from graphmem.runtime.field_types import content_hash, deduplicate
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import content_hash, deduplicate, to_json
 from graphmem.runtime.times import MAX_TIME, MIN_TIME, interval_contains, parse_times
 from graphmem.tenants.owners import Owner, group_key
 from graphmem.tenants.trust import SourceKind

@@ -17,8 +17,7 @@ from graphmem.memories.type_checks import UndeclaredType
 from graphmem.memories.writer import MemoryWriter
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import Forbidden, InvalidInput
-from graphmem.runtime.field_types import name_key
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import name_key, to_json
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner

@@ -20,8 +20,7 @@ from graphmem.cli.doctor_checks import Check, CheckStatus, check_database
 from graphmem.jobs.store import SQLITE_FILE
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded.server import EmbeddedNeo4j
-from graphmem.neo4j.migration_lease import LeaseLost, MigrationLease
-from graphmem.neo4j.migrations import load_migrations, migrate, newest_version
+from graphmem.neo4j.migrations import LeaseLost, MigrationLease, load_migrations, migrate, newest_version
 from graphmem.runtime.settings import Settings
 from tests.cli.conftest import GRAPHMEM
 from tests.conftest import QUIET_WORKERS

@@ -15,7 +15,7 @@ from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import Steps
 from graphmem.jobs.runner import JobRunner
 from graphmem.jobs.store import DEMO_QUEUE
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from graphmem.runtime.errors import (
     ConfigurationError,
     Conflict,
