@@ -15,18 +15,23 @@ import traceback
 import uuid
 import warnings
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from graphmem_api.app import create_app
+from pydantic import SecretStr
 
+from graphmem.app.bootstrap import Services
 from graphmem.cli import main
-from graphmem.cli.local_server import RECORD_FILE
+from graphmem.cli.local_server import RECORD_FILE, new_secret, record_server
+from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
+from tests.api.conftest import serve_app
 from tests.conftest import QUIET_WORKERS
 from tests.forks import Fork, read_streams, start_command
 from tests.model_server import ModelServer
@@ -189,11 +194,28 @@ def _read_log(streams: str) -> str:
     return log.read_text("utf-8") if log.exists() else ""
 
 
+@pytest.fixture(scope="package")
+async def server(
+    database: Settings, graph: Graph, embedder: Embedder, _models: ModelServer, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[Settings, str, str]]:
+    """The settings, the address and the secret of a server in this process, which has a model."""
+    secret = new_secret()
+    model = {"openai_base_url": _models.url, "openai_api_key": SecretStr("sk-test")}
+    settings = database.model_copy(update={"data_dir": tmp_path_factory.mktemp("server"), **model})
+    async with (
+        Services.open(settings, embedder=embedder) as services,
+        serve_app(create_app(services, settings, secret)) as address,
+    ):
+        yield settings, address, secret
+
+
 @pytest.fixture
-async def served(cli_with_models: Cli) -> AsyncIterator[tuple[str, str]]:
-    """The address and the secret of a server on the data folder."""
-    async with serving(cli_with_models) as server:
-        yield server
+def served(cli_with_models: Cli, server: tuple[Settings, str, str], models: ModelServer) -> Iterator[tuple[str, str]]:
+    """The address and the secret of the server, which commands find in the data folder."""
+    settings, address, secret = server
+    folder = cli_with_models.folder / "data"
+    with record_server(settings.model_copy(update={"data_dir": folder}), address, secret):
+        yield address, secret
 
 
 @pytest.fixture
