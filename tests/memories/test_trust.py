@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.memories.fact import Fact
@@ -287,13 +287,11 @@ def ensure_kept(before: Fact, after: Fact) -> None:
     assert after.trust_kind == before.trust_kind
 
 
-@settings(max_examples=400, deadline=None)
 @given(STATEMENTS)
 def test_no_statement_ends_or_narrows_one_of_a_more_trusted_source(statements: list[Said]) -> None:
     save_all(Home(), statements)
 
 
-@settings(max_examples=400, deadline=None)
 @given(STATEMENTS)
 def test_two_sources_never_give_a_relation_two_values_at_once(statements: list[Said]) -> None:
     home = Home()
@@ -305,7 +303,6 @@ def test_two_sources_never_give_a_relation_two_values_at_once(statements: list[S
                 assert not (one.is_valid_at(LATER) and other.is_valid_at(LATER))
 
 
-@settings(max_examples=200, deadline=None)
 @given(STATEMENTS, st.sampled_from(STATED_KINDS))
 def test_sources_that_are_trusted_alike_change_nothing(statements: list[Said], kind: StatedKind) -> None:
     alike = TrustOrder((STATED_KINDS,))
@@ -319,7 +316,6 @@ def _shape(fact: Fact) -> Fact:
     return replace(fact, uuid="", source_kind="user")
 
 
-@settings(max_examples=200, deadline=None)
 @given(STATEMENTS, st.booleans())
 def test_a_revert_undoes_every_resolution(statements: list[Said], holds: bool) -> None:
     home = Home()
