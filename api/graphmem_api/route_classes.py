@@ -150,9 +150,9 @@ class AuthenticatedRoute(APIRoute):
 
 
 def _describe_rights(caller: ApiKey) -> str:
-    """Return what a key permits, as the fingerprints of its requests contain it."""
+    """Return what a key permits and whose word it is, as the fingerprints of its requests contain it."""
     bound = "" if caller.spaces is None else f" {caller.spaces}"
-    return f"{caller.role.value} {caller.users}{bound}"
+    return f"{caller.role.value} {caller.users}{bound} as {caller.source_kind}"
 
 
 async def _response_or_problem(request: Request, handle: Handler) -> Response:

@@ -202,7 +202,7 @@ class ImportService:
         await self._save_statements(owner, free, result, actor, kind, counter)
         known = [statement for statement in ready if statement.id in existing]
         await self._records.update(owner, known, parsed, existing, result, actor=actor, kind=kind, counter=counter)
-        await self._records.relate(owner, ready, parsed, existing, result)
+        await self._records.relate(owner, ready, parsed, existing, result, kind)
         return _sorted(result)
 
     async def _check_statements(

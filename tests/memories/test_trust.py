@@ -15,7 +15,7 @@ from graphmem.memories.fact import Fact
 from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import MemoryPatch, MemoryStatus, SaveAction
 from graphmem.runtime.errors import Conflict, Forbidden
-from graphmem.tenants.trust import DEFAULT_ORDER, STATED_KINDS, SourceKind, StatedKind, TrustOrder
+from graphmem.tenants.trust import DEFAULT_ORDER, STATED_KINDS, Decision, Effect, SourceKind, StatedKind, TrustOrder
 from tests.memories.test_versioning import NOW, lives_in, year
 
 
@@ -191,10 +191,24 @@ def test_a_correction_by_a_less_trusted_key_is_contested_beside_the_memory() -> 
     assert home["Lund"].content == "Mara lives in Lund"
 
 
-def test_a_less_trusted_key_may_label_a_memory() -> None:
+def test_a_less_trusted_key_labels_no_memory() -> None:
     home = Home(said("user", "Lund", year(2020)))
-    labelled = home.by("assistant").amend("Lund", MemoryPatch(tags=["home"], importance=0.9))
-    assert (labelled.memory_id, labelled.version, labelled.source_kind) == ("Lund", 2, "user")
+    with pytest.raises(Forbidden):
+        home.by("assistant").amend("Lund", MemoryPatch(tags=["home"], importance=0.9))
+    assert home["Lund"].version == 1
+
+
+@pytest.mark.parametrize("by", STATED_KINDS)
+@pytest.mark.parametrize("on", STATED_KINDS)
+def test_one_decision_says_what_a_source_does_to_another(by: StatedKind, on: StatedKind) -> None:
+    is_less = DEFAULT_ORDER.is_less(by, than=on)
+    for effect in Effect:
+        decision = DEFAULT_ORDER.decide(effect, by, on)
+        if not is_less:
+            assert decision is Decision.APPLY
+        else:
+            assert decision is (Decision.CONTEST if effect in (Effect.END, Effect.NARROW) else Decision.REFUSE)
+        assert DEFAULT_ORDER.decide(effect, None, on) is Decision.APPLY
 
 
 def test_a_correction_by_a_more_trusted_key_is_its_word() -> None:
