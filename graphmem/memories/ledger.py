@@ -314,6 +314,18 @@ class Ledger:
         """Change attributes of a memory that claim nothing about the world, without a new version."""
         return self._log.replace_in_place(replace(self._log.get_mutable(memory_id), **annotations))
 
+    def link(self, memory_id: str, entity_id: str, name: str) -> Fact:
+        """Let a memory refer to an entity that its text names; even an immutable one, whose text stays as it is.
+
+        A memory that this ledger has ended stays as it is.
+        """
+        fact = self._log.get_latest(memory_id)
+        if fact.expired_at is not None:
+            return fact
+        entity_ids = tuple(deduplicate([*fact.entity_ids, entity_id]))
+        search_text = f"{name}\n{fact.search_text}"
+        return self._log.replace_in_place(replace(fact, entity_ids=entity_ids, search_text=search_text))
+
     def associate(
         self,
         memory_id: str,

@@ -266,7 +266,8 @@ class FactSave:
         entities = await self.entities.resolve_entities(self.transaction, self.owner, named, name_vectors, self.now)
         sources = await self._fetch_sources(memories)
         drafts = [first_version(self.owner, memory, entities.refs, sources, self.now) for memory in memories]
-        facts = await self._load_facts(memories, drafts, entities)
+        earlier = await self._find_earlier_mentions(memories, entities)
+        facts = await self._load_facts(memories, drafts, entities, earlier)
         related = await self._find_related(memories, drafts, entities)
         kinds = {fact.trust_kind for fact in (*facts.values(), *drafts)}
         order = await find_trust_order(self.transaction, self.owner.tenant, kinds)
@@ -282,7 +283,12 @@ class FactSave:
         ]
         vectors = {draft.uuid: memory.vector for draft, memory in zip(drafts, memories, strict=True)}
         write = FactWrite(self.owner, self.transaction, self.now, ledger, vectors, entities.new_entities)
-        await write.commit([outcome.fact for outcome in outcomes if outcome.action is not SaveAction.SKIP])
+        linked = [
+            ledger.link(memory_id, entity.id, entity.name)
+            for memory_id, named_entities in earlier.items()
+            for entity in named_entities
+        ]
+        await write.commit([*(outcome.fact for outcome in outcomes if outcome.action is not SaveAction.SKIP), *linked])
         await self._add_aliases(named, entities)
         refs = await self._load_refs(outcomes, entities)
         ended = {memory_id for outcome in outcomes for memory_id in outcome.superseded}
@@ -290,6 +296,32 @@ class FactSave:
             _save_result(outcome, refs, ledger.now, [key for key in found if key not in ended])
             for outcome, found in zip(outcomes, related, strict=True)
         ]
+
+    async def _find_earlier_mentions(
+        self, memories: Sequence[NewMemory], entities: ResolvedEntities
+    ) -> dict[str, list[NamedEntity]]:
+        """Return, by memory id, the new entities that earlier memories name, which had no entity to refer to.
+
+        An import is history, whose references come with it.
+        """
+        aliases = {name_key(entity.name): entity.aliases for memory in memories for entity in memory.entities}
+        new = [
+            NamedEntity(row["uuid"], row["name"], row["type"], aliases.get(row["name_key"], []), is_user=False)
+            for row in entities.new_entities
+            if not row["is_user"]
+        ]
+        if not new or all(memory.provenance for memory in memories):
+            return {}
+        names = sorted({name.lower() for entity in new for name in (entity.name, *entity.aliases)})
+        rows = await self.transaction.run("facts.find_naming", group_id=self.owner.group_id, names=names)
+        ids = {entity.id for entity in new}
+        found: dict[str, list[NamedEntity]] = {}
+        for row in rows:
+            # A name within that of an entity which the memory refers to is no mention of its own.
+            names_in = NamedEntities([*map(named_entity_from_node, row["entities"]), *new])
+            if mentioned := [entity for entity in names_in.find(row["content"]) if entity.id in ids]:
+                found[row["memory_id"]] = mentioned
+        return found
 
     async def _find_related(
         self, memories: Sequence[NewMemory], drafts: Sequence[Fact], entities: ResolvedEntities
@@ -347,16 +379,23 @@ class FactSave:
         return {row["message_id"]: SourceMessage(**row) for row in rows}
 
     async def _load_facts(
-        self, memories: Sequence[NewMemory], drafts: Sequence[Fact], entities: ResolvedEntities
+        self,
+        memories: Sequence[NewMemory],
+        drafts: Sequence[Fact],
+        entities: ResolvedEntities,
+        earlier: Iterable[str],
     ) -> dict[str, Fact]:
-        """Return the facts that the drafts may change, by memory id."""
+        """Return the facts that the drafts may change, and those of the ids in `earlier`, by memory id."""
         new_entity_ids = {properties["uuid"] for properties in entities.new_entities}
         return await self.loader.fetch(
             hashes=[draft.content_hash for draft in drafts],
             memory_ids=[
-                memory_id
-                for memory in memories
-                for memory_id in (*memory.memory.supersedes, *memory.memory.associations)
+                *(
+                    memory_id
+                    for memory in memories
+                    for memory_id in (*memory.memory.supersedes, *memory.memory.associations)
+                ),
+                *earlier,
             ],
             # There are no facts about a new entity.
             pairs=[

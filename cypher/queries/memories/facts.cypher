@@ -41,6 +41,16 @@ CALL () {
 }
 RETURN {{fact_version}}
 
+// name: find_naming(group_id, names)
+// Find the believed facts whose text holds one of some names in lower case, with the entities that they refer to already.
+MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
+WHERE r.expired_at IS NULL AND r.status = 'active' AND {{is_statement}}
+WITH r, toLower(r.fact) AS text
+WHERE any(name IN $names WHERE text CONTAINS name)
+RETURN r.memory_id AS memory_id, r.fact AS content,
+       COLLECT { UNWIND {{entity_ids}} AS id MATCH (e:Entity {uuid: id}) RETURN {{entity_names}} } AS entities
+ORDER BY r.known_from, r.memory_id
+
 // name: find_related(group_id, statements, now, min_cosine, min_slot_cosine, neighbours, limit)
 // Find current facts about the entities of new statements that are similar to them, the most similar first: the less
 // similar ones only where the relation is the same and the object another.
