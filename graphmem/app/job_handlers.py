@@ -34,8 +34,8 @@ from graphmem.memories.vectors import VectorStore
 from graphmem.models.embedder import RecordedEmbedder
 from graphmem.models.prompts import load_prompts
 from graphmem.placement.move import MOVE_JOB, MoveJob
-from graphmem.tenants.instruction_store import InstructionStore
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.tenant_settings import InstructionStore
 from graphmem.tenants.users import UserStore
 from graphmem.user_data.forget import ERASURE_JOB
 

@@ -36,8 +36,8 @@ from graphmem.models.language_model import LanguageModel, LenientAnswer, Receipt
 from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import InvalidInput
-from graphmem.tenants.instruction_store import InstructionStore
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.tenant_settings import InstructionStore
 
 MAX_REASON_LENGTH = 2000
 """Longest reason of a proposal that is stored, in characters; the model's longer ones are cut."""

@@ -20,7 +20,7 @@ from graphmem.neo4j.driver import Transaction
 from graphmem.runtime.field_types import deduplicate, name_key, to_json
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.trust_store import find_trust_order
+from graphmem.tenants.tenant_settings import find_trust_order
 
 
 async def retire_duplicates(

@@ -32,8 +32,8 @@ from graphmem.runtime.field_types import Vector, content_hash
 from graphmem.runtime.times import Clock
 from graphmem.secrets.values import SecretPolicy, make_redactor, render_secret_rule
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import CONSOLIDATION, SourceKind
-from graphmem.tenants.trust_store import find_trust_order
 
 MAX_SHOWN_FACTS = 40
 """Facts that a profile is written from at most, the most important ones."""

@@ -1,18 +1,17 @@
-"""What a compared system is and can be asked, and the lines of the contexts that it gives."""
+"""What a compared system is: its name, what it is built on, and what it can be asked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from pydantic import BaseModel
 
 from graphmem.client.async_client import AsyncClient
-from graphmem.evaluation.benchmark import AskedQuestion, BenchmarkConversation, BenchmarkMessage, single_line
+from graphmem.evaluation.benchmark import AskedQuestion, BenchmarkConversation, BenchmarkMessage
 from graphmem.evaluation.run_folder import AnswerContext, StoredSize
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import Completion, LanguageModel, Receipt
@@ -21,107 +20,6 @@ from graphmem.models.provider_model import ProviderModel
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import ModelAnswerUnusable
 from graphmem.runtime.settings import Settings
-from graphmem.text.token_counts import count_tokens, truncate_to_tokens
-
-MIN_TRUNCATED_TOKENS = 16
-"""Tokens that a truncated line keeps at least; a shorter one is left out."""
-
-QUOTED_CHARACTERS = 40
-"""Characters of a message by whose occurrence a context is known to quote it."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundLine:
-    """A fact or a message found, as a line of a context, with the ids of its messages and of the memory."""
-
-    text: str
-    message_ids: Sequence[str]
-    memory_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FilledContext:
-    """The lines that fit into a budget."""
-
-    text: str
-    lines: Sequence[FoundLine]
-
-
-def fill_budget(lines: Iterable[FoundLine], budget: int) -> FilledContext:
-    """Return the lines that fit into a budget of tokens, best first.
-
-    A line that is too long is left out for a shorter one; the first one that is too long is truncated at the end.
-    """
-    chosen: list[FoundLine] = []
-    first_left_out: FoundLine | None = None
-    used = 0
-    for line in lines:
-        cost = count_tokens(line.text) + 1
-        if used + cost <= budget:
-            chosen.append(line)
-            used += cost
-        elif first_left_out is None:
-            first_left_out = line
-    if first_left_out and budget - used > MIN_TRUNCATED_TOKENS:
-        text = truncate_to_tokens(first_left_out.text, budget - used - 1)
-        chosen.append(FoundLine(text, first_left_out.message_ids, first_left_out.memory_id))
-    return FilledContext("\n".join(line.text for line in chosen), chosen)
-
-
-def describe_fact(fact: str, valid_at: datetime | None, invalid_at: datetime | None) -> str:
-    """Return a fact as a line with the days between which it holds."""
-    since = f"{valid_at:%Y-%m-%d}" if valid_at else "date unknown"
-    until = f"{invalid_at:%Y-%m-%d}" if invalid_at else "present"
-    return f"- {single_line(fact)} ({since} - {until})"
-
-
-def describe_message(message: BenchmarkMessage) -> str:
-    """Return a message as a line with its day and its speaker."""
-    day = f"{message.timestamp:%Y-%m-%d}, " if message.timestamp else ""
-    return f"- {day}{message.speaker}: {single_line(message.content)}"
-
-
-def find_quoted(conversation: BenchmarkConversation, text: str) -> list[str]:
-    """Return the ids of the messages whose beginning, or the whole of a shorter one, is in a text."""
-    shown = single_line(text)
-    return [
-        message.id
-        for message in conversation.messages
-        if single_line(message.content)[:QUOTED_CHARACTERS].strip() in shown
-    ]
-
-
-def fill_context(
-    question: AskedQuestion, system: str, budget: int, lines: Sequence[FoundLine], seconds: float
-) -> AnswerContext:
-    """Return the context of the lines that fit into a budget; `seconds` are those in which all were found."""
-    filled = fill_budget(lines, budget)
-    covered = list(dict.fromkeys(message_id for line in filled.lines for message_id in line.message_ids))
-    memories = [line.memory_id for line in filled.lines if line.memory_id]
-    return make_context(question, system, budget, filled.text, seconds, covered, memories)
-
-
-def make_context(
-    question: AskedQuestion,
-    system: str,
-    budget: int | None,
-    text: str,
-    seconds: float,
-    covered: list[str],
-    memories: list[str],
-) -> AnswerContext:
-    """Return a context with the number of its tokens."""
-    return AnswerContext(
-        question_id=question.id,
-        system=system,
-        budget=budget,
-        text=text,
-        tokens=count_tokens(text),
-        seconds=seconds,
-        covered=covered,
-        memories=memories,
-    )
-
 
 MAX_HITS = 100
 """Facts or messages that a search returns; more than the largest context can hold."""

@@ -27,12 +27,10 @@ from graphmem.evaluation.compared_system import (
     MAX_HITS,
     NUMBER_BYTES,
     ExtractingSystem,
-    FoundLine,
     SystemResources,
     complete_usably,
-    describe_fact,
-    fill_context,
 )
+from graphmem.evaluation.context_lines import FoundLine, describe_fact, fill_context
 from graphmem.evaluation.plan import GRAPHITI
 from graphmem.evaluation.run_folder import AnswerContext, StoredSize
 from graphmem.models.embedder import Embedder

@@ -26,7 +26,7 @@ import yaml
 from pydantic import BaseModel, Field
 
 from graphmem.evaluation.benchmark import SEED, AskedQuestion, Benchmark, BenchmarkMessage, single_line
-from graphmem.evaluation.compared_system import describe_fact, describe_message
+from graphmem.evaluation.context_lines import describe_fact, describe_message
 from graphmem.evaluation.run_folder import AnswerContext
 from graphmem.memories.memory import Memory
 from graphmem.models.prompts import Prompt, load_prompts

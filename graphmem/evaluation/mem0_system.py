@@ -32,11 +32,10 @@ from graphmem.evaluation.compared_system import (
     MAX_HITS,
     NUMBER_BYTES,
     ExtractingSystem,
-    FoundLine,
     SystemResources,
     complete_usably,
-    fill_context,
 )
+from graphmem.evaluation.context_lines import FoundLine, fill_context
 from graphmem.evaluation.plan import MEM0
 from graphmem.evaluation.run_folder import AnswerContext, StoredSize
 from graphmem.models.embedder import Embedder

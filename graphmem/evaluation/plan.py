@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from graphmem.evaluation.benchmark import BenchmarkConversation, BenchmarkData
-from graphmem.evaluation.compared_system import describe_message
+from graphmem.evaluation.context_lines import describe_message
 from graphmem.evaluation.judging import PROMPTS as EVALUATION_PROMPTS
 from graphmem.ingestion.transcript import MAX_BATCH_CHARACTERS, MAX_BATCH_MESSAGES
 from graphmem.models.prompts import PromptTemplate, load_prompts

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -24,9 +24,6 @@ from graphmem.evaluation.judging import (
 from graphmem.evaluation.plan import CONTEXT, GRAPHITI, MEM0, Prices
 from graphmem.evaluation.run_folder import GRAPHMEM, AnswerContext, RunFolder, RunOptions
 from graphmem.models.language_model import Receipt
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MESSAGES_OF_A_COST = 1_000
 """Messages for which the cost of extraction is stated."""

@@ -16,10 +16,12 @@ from graphmem.evaluation.benchmark import AskedQuestion, BenchmarkConversation
 from graphmem.evaluation.compared_system import (
     MAX_HITS,
     ContextSystem,
-    FoundLine,
     OpenExtractingSystem,
     OpenSystem,
     SystemResources,
+)
+from graphmem.evaluation.context_lines import (
+    FoundLine,
     describe_fact,
     describe_message,
     fill_context,

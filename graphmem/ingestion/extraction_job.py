@@ -38,9 +38,9 @@ from graphmem.neo4j.driver import Graph
 from graphmem.runtime.field_types import JSON
 from graphmem.runtime.metrics import STATEMENTS_CAUGHT
 from graphmem.secrets.values import SecretPolicy
-from graphmem.tenants.instruction_store import InstructionStore
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
+from graphmem.tenants.tenant_settings import InstructionStore
 
 MakeFirstCall = Callable[[Owner, Sequence[MessagePart], LanguageModel], Awaitable[ExtractionStep]]
 """Make the first call of a batch, in one of its two forms."""

@@ -34,8 +34,8 @@ from graphmem.runtime.times import Clock, to_epoch_pair
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind
-from graphmem.tenants.trust_store import find_trust_order
 from graphmem.tenants.users import lock_or_create_user, lock_user
 
 _MEMORY = TypeAdapter(Memory)

@@ -22,8 +22,8 @@ from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import SourceKind
-from graphmem.tenants.trust_store import find_trust_order
 
 Key = TypeVar("Key", bound=Hashable)
 

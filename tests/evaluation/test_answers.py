@@ -16,7 +16,7 @@ from graphmem.evaluation.benchmark import (
     draw_questions,
     read_benchmark,
 )
-from graphmem.evaluation.compared_system import FoundLine, fill_budget, find_quoted
+from graphmem.evaluation.context_lines import FoundLine, fill_budget, find_quoted
 from graphmem.evaluation.judging import (
     Cause,
     CauseAnswer,
