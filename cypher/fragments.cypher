@@ -124,7 +124,7 @@ RETURN collect([p {.*, first_detected: null, last_detected: null},
 // fragment: fact_version
 // A version `r` with all its properties but the vector and the shadow bounds.
 r {.*, fact_embedding: null, next_vector: null, revision: null, valid_from: null, valid_to: null, known_from: null, known_to: null,
-   profile_of: null, created_at: null, first_created_at: null, updated_at: null, last_accessed_at: null, valid_at: null, invalid_at: null,
+   profile_of: null, folded_text: null, created_at: null, first_created_at: null, updated_at: null, last_accessed_at: null, valid_at: null, invalid_at: null,
    claimed_invalid_at: null, expired_at: null, expires_at: null} AS fact,
 {{fact_times}} AS times, startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
 
@@ -258,7 +258,7 @@ e {.*, name_embedding: null, next_vector: null, revision: null, created_at: null
 
 // fragment: message_columns
 // What callers see of a message `m`, and its times.
-[m {.*, content_embedding: null, next_vector: null, revision: null, redacted: null, entity_edges: null, valid_at: null, created_at: null, extracted_at: null},
+[m {.*, content_embedding: null, next_vector: null, revision: null, redacted: null, folded_text: null, entity_edges: null, valid_at: null, created_at: null, extracted_at: null},
  [at IN [m.valid_at, m.created_at, m.extracted_at] | at.epochSeconds * 1000000 + at.microsecond]]
 
 // fragment: resident_fact

@@ -107,6 +107,6 @@ async def _raise_for_failed_jobs(services: Services, owner: Owner) -> None:
 
     if failed := failed_jobs(await extraction_jobs(services, owner)):
         raise ModelUnavailable(
-            f"Extraction failed for {len(failed)} sessions ({failed[0].error}). Run this again; if the memories "
-            f"were changed by hand, first erase them with `graphmem forget --user {owner.user_id} --yes`."
+            f"Extraction failed for {len(failed)} sessions ({failed[0].error}). Run this again; if its memories were "
+            "changed by hand, run it for another tenant, such as `graphmem quickstart --tenant sample2`."
         )

@@ -371,10 +371,10 @@ async def _list_applied(transaction: Transaction) -> dict[int, AppliedMigration]
     return {row["version"]: AppliedMigration(row["checksum"], row["compatible_with"]) for row in rows}
 
 
-FACT_TEXT_FIELDS = ("fact", "search_text")
+FACT_TEXT_FIELDS = ("fact", "search_text", "folded_text")
 """Fields of `graphmem_fact_words`."""
 
-MESSAGE_TEXT_FIELDS = ("content", "speaker")
+MESSAGE_TEXT_FIELDS = ("content", "speaker", "folded_text")
 """Fields of `graphmem_message_words`."""
 
 NAME_TEXT_FIELDS = ("name", "alias_text")
