@@ -223,7 +223,7 @@ WHERE size(facts) >= $min_facts AND (p IS NULL
     OR size([fact IN facts WHERE fact[2] > p.created_at]) >= $min_new)
   AND NOT EXISTS {
     MATCH (run:ConsolidationRun {group_id: e.group_id})
-    WHERE e.uuid IN run.unprofiled AND all(fact IN facts WHERE fact[1] <= run.profiled_at)
+    WHERE e.uuid IN coalesce(run.unprofiled, []) AND all(fact IN facts WHERE fact[1] <= run.profiled_at)
   }
 
 // fragment: entity_node
