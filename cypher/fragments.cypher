@@ -45,7 +45,8 @@ r.type <> 'profile'
 
 // fragment: matches_filters
 // True for a version `r` whose attributes match the filters; null and empty lists filter nothing, but a profile is found only by its type. One parameter holds all: Neo4j plans a query for each combination of the types of its parameters, and null is a type.
-($filters.types IS NULL AND {{is_statement}} OR r.type IN $filters.types OR r.subtype IN $filters.types)
+($filters.types IS NULL AND {{is_statement}} OR r.type IN $filters.types
+    OR toLower(replace(replace(r.subtype, '-', '_'), ' ', '_')) IN $filters.types)
   AND ($filters.subtype IS NULL OR toLower(replace(replace(coalesce(r.subtype, r.type), '-', '_'), ' ', '_')) = $filters.subtype)
   AND ($filters.tags_any = [] OR any(tag IN $filters.tags_any WHERE tag IN coalesce(r.tags, [])))
   AND all(tag IN $filters.tags_all WHERE tag IN coalesce(r.tags, []))
@@ -223,7 +224,7 @@ WHERE size(facts) >= $min_facts AND (p IS NULL
     OR size([fact IN facts WHERE fact[2] > p.created_at]) >= $min_new)
   AND NOT EXISTS {
     MATCH (run:ConsolidationRun {group_id: e.group_id})
-    WHERE e.uuid IN run.unprofiled AND all(fact IN facts WHERE fact[1] <= run.profiled_at)
+    WHERE e.uuid IN coalesce(run.unprofiled, []) AND all(fact IN facts WHERE fact[1] <= run.profiled_at)
   }
 
 // fragment: entity_node

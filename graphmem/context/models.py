@@ -371,13 +371,17 @@ class ContextItem(BaseModel):
 
 
 class TimeMention(BaseModel):
-    """A time in a message: how exact it is, its words, and the moment, with the offset of the speaker."""
+    """A time in a message: how exact it is, its words, and the moment, with the offset of the speaker.
+
+    A weekend, a quarter and a range of dates end before `until`.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     type: str
     text: str
     at: str
+    until: str | None = None
 
 
 class AmountMention(BaseModel):
