@@ -42,7 +42,7 @@ from graphmem.runtime.field_types import Vector, name_key
 from graphmem.runtime.times import MICROSECOND
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.trust_store import find_trust_order
+from graphmem.tenants.tenant_settings import find_trust_order
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,7 @@ from graphmem.conversations.session import (
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import Conflict, NotFound
-from graphmem.runtime.field_types import Vector, deduplicate
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import Vector, deduplicate, to_json
 from graphmem.runtime.times import AS_OF_NOW, Clock, parse_times
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphmem.evaluation.benchmark import single_line
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from graphmem.runtime.errors import Conflict, InvalidInput
 
 R = TypeVar("R", bound=BaseModel)

@@ -28,8 +28,12 @@ from graphmem.evaluation.context_lines import (
     find_quoted,
     make_context,
 )
-from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
-from graphmem.evaluation.graphiti_system import describe_edges, open_graphiti_system
+from graphmem.evaluation.graphiti_system import (
+    GraphitiBaseline,
+    describe_edges,
+    open_graphiti_baseline,
+    open_graphiti_system,
+)
 from graphmem.evaluation.mem0_system import describe_unusable_mem0, find_mem0, open_mem0_system
 from graphmem.evaluation.plan import ASK, CONTEXT, FULL_CONTEXT, GRAPHITI, GRAPHITI_SEARCH, MEM0, SEARCH
 from graphmem.evaluation.run_folder import AnswerContext, GivenAnswer

@@ -39,7 +39,7 @@ from graphmem.jobs.kinds import Steps
 from graphmem.jobs.runner import JobRunner
 from graphmem.models.embedder import Embedder
 from graphmem.models.embedding_models import embedding_text
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from graphmem.neo4j.tenant_context import current_graph, use_tenant
 from graphmem.runtime.errors import InvalidInput, ModelUnavailable, Unavailable
 from graphmem.runtime.field_types import Vector

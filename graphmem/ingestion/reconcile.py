@@ -36,9 +36,8 @@ from graphmem.memories.memory import MemoryIn, MemoryStatus
 from graphmem.memories.names import NameVerdict, compare_name_lists, is_short_form
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import Embedder
-from graphmem.models.language_model import LanguageModel
+from graphmem.models.language_model import LanguageModel, Receipt
 from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations, load_prompts
-from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, NAME_TEXT_FIELDS
 from graphmem.runtime.field_types import Vector, content_hash, name_key

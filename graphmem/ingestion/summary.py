@@ -38,9 +38,8 @@ from graphmem.memories.memory import (
     Scope,
 )
 from graphmem.memories.writer import MemoryWriter
-from graphmem.models.language_model import LanguageModel
+from graphmem.models.language_model import LanguageModel, Receipt
 from graphmem.models.prompts import indent_continuations, load_prompts
-from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.metrics import COMPRESSION_RATIO
 from graphmem.runtime.process import read_text

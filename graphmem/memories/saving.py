@@ -13,7 +13,7 @@ from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, EntityIn, EntityRef, N
 from graphmem.memories.entity_mapping import named_entity_from_node
 from graphmem.memories.entity_names import NamedEntities, name_keys_in
 from graphmem.memories.entity_store import EntityStore, ResolvedEntities
-from graphmem.memories.fact import Fact, fact_from_row, fact_to_properties, memory_from_fact
+from graphmem.memories.fact import TYPE_PREDICATES, Fact, fact_from_row, fact_to_properties, memory_from_fact
 from graphmem.memories.ledger import FIXED_ASSOCIATIONS_REASON, Ledger, SaveOutcome
 from graphmem.memories.memory import MAX_SOURCE_MESSAGES, MemoryIn, MemorySourceIn, MemoryType, SaveAction, SaveResult
 from graphmem.memories.new_memory import NewMemory, SourceMessage, first_version
@@ -22,7 +22,8 @@ from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.trust_store import find_trust_order
+from graphmem.tenants.tenant_settings import find_trust_order
+from graphmem.tenants.trust import SourceKind
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -48,21 +49,27 @@ class FactLoader:
         hashes: Sequence[str] = (),
         memory_ids: Sequence[str] = (),
         pairs: Sequence[tuple[str, str]] = (),
+        slots: Sequence[tuple[str, str, bool]] = (),
     ) -> dict[str, Fact]:
         """Load facts and return, by memory id, all that this loader has loaded so far.
 
-        Facts are selected by the hash of their content, by memory id and by pairs of subject id and predicate.
+        Facts are selected by the hash of their content, by memory id and by pairs of subject id and predicate. `slots`
+        are such pairs too, of which facts are wanted only where one is single-valued; false stands for a statement of
+        the user, over which other sources decide only by the order of a tenant.
         """
         new_hashes = self._not_requested(hashes)
         new_memory_ids = self._not_requested(memory_ids)
         new_pairs = [list(pair) for pair in self._not_requested(pairs)]
-        if new_hashes or new_memory_ids or new_pairs:
+        new_slots = [list(slot) for slot in self._not_requested(slots)]
+        if new_hashes or new_memory_ids or new_pairs or new_slots:
             rows = await self._transaction.run(
                 "facts.fetch_for_write",
                 group_id=self._owner.group_id,
+                tenant=self._owner.tenant,
                 hashes=new_hashes,
                 memory_ids=new_memory_ids,
                 pairs=new_pairs,
+                slots=new_slots,
             )
             self._facts |= {fact.memory_id: fact for fact in map(fact_from_row, rows)}
         return dict(self._facts)
@@ -271,8 +278,8 @@ class FactSave:
             for draft, memory in zip(drafts, memories, strict=True)
         ]
         outcomes = [
-            _associate(ledger, outcome, memory.memory.associations)
-            for outcome, memory in zip(outcomes, memories, strict=True)
+            _associate(ledger, outcome, memory.memory.associations, draft.trust_kind)
+            for outcome, memory, draft in zip(outcomes, memories, drafts, strict=True)
         ]
         vectors = {draft.uuid: memory.vector for draft, memory in zip(drafts, memories, strict=True)}
         write = FactWrite(self.owner, self.transaction, self.now, ledger, vectors, entities.new_entities)
@@ -396,6 +403,13 @@ class FactSave:
                 for draft in drafts
                 if draft.single_valued and draft.subject_id not in new_entity_ids
             ],
+            slots=[
+                (draft.subject_id, draft.predicate, draft.trust_kind != "user")
+                for draft in drafts
+                if not draft.single_valued
+                and draft.predicate not in TYPE_PREDICATES
+                and draft.subject_id not in new_entity_ids
+            ],
         )
 
     async def _find_imported_before(
@@ -427,11 +441,11 @@ def _apply_to_ledger(ledger: Ledger, draft: Fact, memory: NewMemory) -> SaveOutc
     return ledger.save(draft, memory.memory.supersedes, memory.reason, memory.ends, memory.given)
 
 
-def _associate(ledger: Ledger, outcome: SaveOutcome, associations: Sequence[str]) -> SaveOutcome:
-    """Return an outcome whose memory is associated with others, unless the save changed nothing."""
+def _associate(ledger: Ledger, outcome: SaveOutcome, associations: Sequence[str], by: SourceKind) -> SaveOutcome:
+    """Return an outcome whose memory a source associates with others, unless the save changed nothing."""
     if not associations or outcome.action is SaveAction.SKIP:
         return outcome
-    fact = ledger.associate(outcome.fact.memory_id, associations)
+    fact = ledger.associate(outcome.fact.memory_id, associations, by=by)
     if {*associations} <= {*fact.associations, fact.memory_id}:
         return replace(outcome, fact=fact)
     return replace(outcome, fact=fact, reason=f"{outcome.reason}; {FIXED_ASSOCIATIONS_REASON}")

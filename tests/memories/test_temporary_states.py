@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.tenants.profiles import load_profile, profile_names
@@ -45,7 +45,6 @@ def test_what_recurs_is_owed_owned_earned_or_aimed_at_is_lasting() -> None:
     assert [text for text in MONEY["lasting"] if RULES.are_met_by(text)] == []
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(st.characters(codec="ascii", exclude_characters=".!?", exclude_categories=["Cc"]), max_size=300))
 def test_a_sentence_about_every_month_is_never_temporary(text: str) -> None:
     assert not RULES.are_met_by(f"{text} every month")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
+from pydantic import AliasChoices, Field
 
 from graphmem.app.bootstrap import Services
 from graphmem.context.models import FeedbackResult
@@ -24,16 +25,27 @@ from graphmem.conversations.session import (
     TriggerIn,
 )
 from graphmem.jobs.job import Job
-from graphmem.runtime.field_types import SessionId
+from graphmem.runtime.field_types import Id, SessionId
 from graphmem.runtime.paging import Page
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner, make_owner
 from graphmem.tenants.spaces import PlaceQuery, SpaceRole
-from graphmem_api import route_classes, schemas
+from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath, require_access
 from graphmem_api.dependencies import USER_PATH, IdempotentRequestDep, ServicesDep
 from graphmem_api.openapi import Responses
+
+
+class MessagesWithUserIn(MessagesIn):
+    """A batch of messages with the user in the body, as `userId` or `user_id`."""
+
+    user_id: Id = Field(validation_alias=AliasChoices("userId", "user_id"), serialization_alias="userId")
+
+    def without_user(self) -> MessagesIn:
+        """Return the batch without its user."""
+        return MessagesIn.model_validate(self.model_dump(exclude={"user_id"}, exclude_unset=True))
+
 
 read_router = APIRouter(route_class=route_classes.ReadRoute, tags=["messages"])
 write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["messages"])
@@ -70,7 +82,7 @@ async def add(
     responses=FINISHED_JOB,
 )
 async def add_with_user_in_body(
-    caller: Caller, services: ServicesDep, body: schemas.MessagesWithUserIn, request: IdempotentRequestDep
+    caller: Caller, services: ServicesDep, body: MessagesWithUserIn, request: IdempotentRequestDep
 ) -> Response:
     """Store messages like `POST /v1/users/{user_id}/messages`, with the user in the body."""
     require_access(caller, body.user_id)
