@@ -264,12 +264,12 @@ def _check_merged_text(proposal: Merge, context: GuardContext, verification: Ver
     if misattributed := find_misattributed_numbers(sources.values(), proposal.content):
         return f"the merged text attributes {', '.join(misattributed[:5])} to something else"
     same = (content_hash(proposal.content), subject)
-    others = [
+    same_text = [
         fact.memory_id
         for fact in context.facts.values()
         if (fact.content_hash, fact.subject_id) == same and fact.is_valid_at(context.now)
     ]
-    if missing := sorted(set(others) - set(proposal.memory_ids)):
+    if missing := sorted(set(same_text) - set(proposal.memory_ids)):
         return f"{' and '.join(missing)} states the same already: add it to memory_ids"
     return None
 
