@@ -940,7 +940,8 @@ def _parse_message_hits(response: httpx.Response) -> list[MessageHit]:
 
 
 def _parse_accepted_or_job(response: httpx.Response) -> MessagesAccepted | Job:
-    if response.status_code == httpx.codes.OK:
+    # A job that waits for a model is not finished, and answered with 202 like messages that were only accepted.
+    if "status" in response.json():
         return Job.model_validate_json(response.content)
     return MessagesAccepted.model_validate(response.json())
 

@@ -68,9 +68,6 @@ class GuardContextLoader:
             entities=await fetch_entities(self.transaction, self.owner, entity_ids),
             entity_ids_by_name=await self._load_entity_ids_by_name(new_names),
             contradicted=self.contradicted,
-            current={
-                (fact.content_hash, fact.subject_id): fact.memory_id for fact in facts.values() if fact.is_valid_at(now)
-            },
             curated=self.curated,
             find_secrets=self.find_secrets,
             order=await find_trust_order(self.transaction, self.owner.tenant, kinds),

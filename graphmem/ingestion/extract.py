@@ -65,6 +65,9 @@ TOOL_NAME = "upsert_memories"
 TOOL_MEMORY_TYPES = ("USER_PREFERENCE", "FACTUAL_INFO", "BEHAVIORAL_PATTERN", "CONVERSATION_SUMMARY", "OPEN_LOOP")
 """The memory types that the tool accepts; they are read like those of a save."""
 
+OTHER_TOPIC = "OTHER"
+"""The tag of what fits no other topic."""
+
 MAX_SOURCES_PER_CALL = 3
 """Lines that a tool call is attributed to, since the tool does not name its messages."""
 
@@ -213,7 +216,7 @@ def _to_candidate(call: UpsertMemory, lines: Sequence[TranscriptLine], domain: s
         invalid_at=None,
         confidence=call.confidence,
         importance=0.5,
-        tags=[tag for tag in call.topic_tags if tag.upper() in known_topic_tags()],
+        tags=[tag for tag in call.topic_tags if tag.upper() in known_topic_tags()] or [OTHER_TOPIC],
         domain=domain,
         single_valued=False,
         retracts=False,

@@ -115,7 +115,7 @@ class SummaryJob:
         if self._model is None or not payload.summarize:
             return JobOutcome(actions=actions, reason=payload.reason)
         outcome = await self._summarize(payload, self._model, steps)
-        return JobOutcome(actions=[*actions, *outcome.actions], receipt=outcome.receipt)
+        return JobOutcome(actions=[*actions, *outcome.actions], reason=outcome.reason, receipt=outcome.receipt)
 
     async def _summarize(self, payload: SummaryPayload, model: LanguageModel, steps: Steps) -> JobOutcome:
         plan = await steps.run("split_into_batches", partial(self._split_unsummarized, payload), SummaryBatches)

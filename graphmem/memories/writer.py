@@ -103,7 +103,9 @@ class MemoryWriter:
         if memory.confidence < MIN_CONFIDENCE:
             return f"confidence below {MIN_CONFIDENCE}"
         checked = memory.model_copy(update={"source": None}) if is_source_known else memory
-        if classes := self._policy.refused_classes(stored_values(checked), owner.tenant):
+        # A predicate may hold one as a word of its own, such as PIN_4321.
+        values = [stored_values(checked), (memory.predicate or "").replace("_", " ")]
+        if classes := self._policy.refused_classes(values, owner.tenant):
             return f"holds a secret: {', '.join(classes)}"
         if self._temporary_states(owner).are_met_by(memory.content):
             return "a temporary state"

@@ -55,7 +55,9 @@ MESSAGES_PATH = USER_PATH + "/messages"
 SESSIONS_PATH = USER_PATH + "/sessions"
 SESSION_PATH = SESSIONS_PATH + "/{session_id:segment}"
 
-FINISHED_JOB: Responses = {200: {"model": Job, "description": "The finished job (`wait=true`)."}}
+FINISHED_JOB: Responses = {
+    200: {"model": Job, "description": "The finished job (`wait=true`); 202 with the job while it waits for a model."}
+}
 
 
 @write_router.post(
@@ -187,9 +189,10 @@ async def summarize(
 ) -> Job:
     """Summarise a session and save the summary as a memory, in the background; with `wait` answer the finished job."""
     wait = body.wait if body else False
-    response.status_code = 200 if wait else 202
     place = await services.rights.find_place(owner, caller, query.space, SpaceRole.WRITER)
-    return await services.messages.summarize(place, session_id, wait=wait)
+    job = await services.messages.summarize(place, session_id, wait=wait)
+    response.status_code = 200 if wait and job.status.is_final else 202
+    return job
 
 
 @admin_router.post("/_admin/trigger-memory-extraction-v2", summary="Extract memories from a session again")
@@ -212,5 +215,5 @@ async def _add(
 
 
 def _to_response(outcome: MessagesAccepted | Job) -> Response:
-    status = 200 if isinstance(outcome, Job) else 202
+    status = 200 if isinstance(outcome, Job) and outcome.status.is_final else 202
     return Response(outcome.model_dump_json(), status, media_type="application/json")
