@@ -235,9 +235,17 @@ e {.*, name_embedding: null, next_vector: null, revision: null}
 e {.uuid, .name, .name_key, .type, .aliases, .alias_keys, .attributes, .is_user}
 
 // fragment: memory_count
-// How many facts at the edges of the entity `e` are believed and valid now.
-COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL AND r.valid_from <= datetime() AND r.valid_to > datetime()
-  AND {{is_statement}} }
+// How many facts at the edges of the entity `e`, or that refer to it, are believed and valid now.
+COUNT {
+  MATCH (e)-[r:RELATES_TO]-()
+  WHERE r.known_to > datetime() AND r.valid_from <= datetime() AND r.valid_to > datetime() AND {{is_statement}}
+  RETURN r
+  UNION
+  MATCH (e)<-[reference:REFERS_TO]-()
+  MATCH ()-[r:RELATES_TO {group_id: reference.group_id, memory_id: reference.memory_id}]->()
+  WHERE r.known_to > datetime() AND r.valid_from <= datetime() AND r.valid_to > datetime() AND {{is_statement}}
+  RETURN r
+}
 
 // fragment: entity_properties
 // An entity `e` and its times.

@@ -11,6 +11,7 @@ from fastapi import Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
+from graphmem.jobs.runner import pause_while_waiting
 from graphmem.neo4j.availability import limit_database_time
 from graphmem.runtime.errors import InvalidInput, OutcomeUnknown
 from graphmem.runtime.settings import Settings
@@ -31,6 +32,7 @@ from graphmem_api.idempotency import (
 from graphmem_api.openapi import add_common_docs
 from graphmem_api.problems import respond_to_error
 from graphmem_api.request_body import StrictRequest
+from graphmem_api.streamed_response import StreamedResponse
 
 LONG_DATABASE_SECONDS = 1800.0
 """Seconds of database work of a request over all data of a user, or of a tenant."""
@@ -80,15 +82,18 @@ class AuthenticatedRoute(APIRoute):
             with limit_database_time(self.database_seconds), ExitStack() as counted:
                 caller = await authorize(request, self.permission, self.read_token, outage_seconds=self.outage_seconds)
                 admission = self._admission_of(request)
-                if admission:
-                    counted.enter_context(admission.accepted(caller.id))
+                place = counted.enter_context(admission.accepted(caller.id)) if admission else None
                 body = await self._read_body(request)
-                if admission:
-                    counted.enter_context(admission.worked_on())
+                if place:
+                    counted.enter_context(place.worked_on())
+                    pause_while_waiting(place.paused)
                 key = read_idempotency_key(request) if self.is_write else None
-                if key is None:
-                    return await handle(request)
-                return await self._run_idempotently(request, caller, key, body, handle)
+                if key is not None:
+                    return await self._run_idempotently(request, caller, key, body, handle)
+                response = await handle(request)
+                if isinstance(response, StreamedResponse):
+                    response.hold(counted.pop_all())
+                return response
 
         return handle_authorized
 
@@ -145,9 +150,9 @@ class AuthenticatedRoute(APIRoute):
 
 
 def _describe_rights(caller: ApiKey) -> str:
-    """Return what a key permits, as the fingerprints of its requests contain it."""
+    """Return what a key permits and whose word it is, as the fingerprints of its requests contain it."""
     bound = "" if caller.spaces is None else f" {caller.spaces}"
-    return f"{caller.role.value} {caller.users}{bound}"
+    return f"{caller.role.value} {caller.users}{bound} as {caller.source_kind}"
 
 
 async def _response_or_problem(request: Request, handle: Handler) -> Response:

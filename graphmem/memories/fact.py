@@ -29,7 +29,7 @@ from graphmem.runtime.times import MAX_TIME, MIN_TIME, interval_contains, parse_
 from graphmem.tenants.owners import Owner, group_key
 from graphmem.tenants.trust import SourceKind
 
-_TYPE_PREDICATES = frozenset(DEFAULT_PREDICATES.values())
+TYPE_PREDICATES = frozenset(DEFAULT_PREDICATES.values())
 """The predicates of statements that name none."""
 
 MAX_SEARCH_TEXT = 20_000
@@ -183,7 +183,7 @@ class Fact:
         """
         return (
             (self.content_hash, self.subject_id) == (known.content_hash, known.subject_id)
-            and (self.predicate in _TYPE_PREDICATES or self.predicate == known.predicate)
+            and (self.predicate in TYPE_PREDICATES or self.predicate == known.predicate)
             and self.object_id in (None, known.object_id)
         )
 
@@ -220,7 +220,7 @@ def dedup_key(content_hash: str, subject_id: str, predicate: str, object_id: str
 
     A predicate that only repeats the type counts as none, so that a type does not make another statement.
     """
-    named = "" if predicate in _TYPE_PREDICATES else predicate
+    named = "" if predicate in TYPE_PREDICATES else predicate
     return f"{content_hash}:{subject_id}:{named}:{object_id or subject_id}"
 
 

@@ -192,7 +192,7 @@ class ImportService:
         await self._records.update(
             owner, known, parsed, existing, result, actor=task.actor, kind=task.kind, counter=counter
         )
-        await self._records.relate(owner, ready, parsed, existing, result)
+        await self._records.relate(owner, ready, parsed, existing, result, task.kind)
         return _sorted(result)
 
     async def _check_statements(

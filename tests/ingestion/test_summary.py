@@ -115,3 +115,21 @@ async def test_the_fifty_first_message_triggers_a_summary_of_older_ones(
     assert (session.summary, session.summarized_through, session.message_count) == ("Mara counted", 41, 51)
     assert "line 40" in harness.prompts[0]
     assert "line 41" not in harness.prompts[0]
+
+
+@pytest.mark.req("CASH-11", "CASH-12", "QUINN-07")
+async def test_what_may_not_be_stored_is_left_out_of_a_summary_and_the_rest_is_kept(harness: IngestionHarness) -> None:
+    await harness.send(message_at("2026-05-01", "I have $512 in my account"), extract=False)
+    takeaways = ["Mara has $512 in her account", "Mara was born on 4 May 1990", "Mara wants weekly summaries"]
+    text = "Mara asked about budgets. She has $512 in her account. She wants weekly summaries."
+    harness.model_answers(summary(text, takeaways=takeaways))
+    job = await harness.conversations.summarize(harness.owner, "s1", wait=True)
+    assert job.status is JobStatus.SUCCEEDED, job.error
+    kept = "Mara asked about budgets. She wants weekly summaries."
+    assert sorted(await harness.current_contents()) == ["Boats: boats", kept, "Mara wants weekly summaries"]
+    reasons = [action["reason"] for action in job.actions if action["action"] == "refuse"]
+    assert reasons == ["a temporary state", "holds a secret: birth_date"]
+    stored = await harness.conversations.get_session(harness.owner, "s1")
+    assert stored.summary == kept
+    (memory,) = [memory for memory in await harness.current_memories() if memory.content == kept]
+    assert memory.metadata["takeaways"] == ["Mara wants weekly summaries"]
