@@ -11,7 +11,7 @@ from graphmem.app.components import Components, ConsolidationComponents, Retriev
 from graphmem.app.health import ReadinessCheck, StorageMeter, Sweep, attempt
 from graphmem.app.warm_up import WarmUp
 from graphmem.ask.service import AskService
-from graphmem.changes.feed import ChangeService, ChangeStore
+from graphmem.changes.feed import ChangeStore
 from graphmem.changes.sender import WebhookSender
 from graphmem.changes.webhooks import WATCH_SECONDS, WebhookDelivery, WebhookService, WebhookStore
 from graphmem.chats.service import ChatService
@@ -113,13 +113,12 @@ class Services:
 
     def _wire_changes(self) -> None:
         graph, clock, settings = self.components.graph, self.components.clock, self.settings
-        changes = ChangeStore(graph, self.components.entities, clock)
-        self.changes = ChangeService(changes, clock)
+        self.changes = ChangeStore(graph, self.components.entities, clock)
         webhooks = WebhookStore(graph)
         self.webhooks = WebhookService(webhooks, self.jobs, clock, allow_private=settings.webhook_allow_private)
         self.webhook_sender = WebhookSender(allow_private=settings.webhook_allow_private)
         self.webhook_delivery = WebhookDelivery(
-            webhooks, changes, self.jobs, self.webhook_sender, clock, settings.webhook_failing_days
+            webhooks, self.changes, self.jobs, self.webhook_sender, clock, settings.webhook_failing_days
         )
 
     def _wire_memories(self) -> None:

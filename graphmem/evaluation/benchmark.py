@@ -1,4 +1,4 @@
-"""Conversations with questions about them, which of the questions are asked, and the files that both are read from.
+"""Conversations with questions about them, which questions are asked, and the files that both are read from. Pure.
 
 One's own form is `{conversations: [{id, messages: [{id, session, role, name?, content, timestamp?}], facts?, qa:
 [{question, answer, category | ability, evidence?, rubric?}]}], categories?: {number: name}}`. `facts` are `[{fact,

@@ -236,7 +236,7 @@ def test_a_cut_record_is_forgotten_and_the_last_one_of_a_key_counts(tmp_path: Pa
     path, asked = tmp_path / "contexts.jsonl", question()
 
     def open_file() -> RecordFile[AnswerContext]:
-        return RecordFile(path, AnswerContext, lambda record: record.key)
+        return RecordFile(path, AnswerContext)
 
     open_file().add(context(asked, "first"), context(asked, "second"), context(asked, "other", budget=500))
     path.write_text(path.read_text("utf-8") + '{"question_id": "cut', "utf-8")
