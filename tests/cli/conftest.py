@@ -171,8 +171,11 @@ def cli_with_models(cli: Cli, models: ModelServer) -> Cli:
 
 
 @asynccontextmanager
-async def serving(cli: Cli) -> AsyncIterator[tuple[str, str]]:
-    """Serve the data folder of a command line; yield the address and the secret of the server."""
+async def serving(cli: Cli, log: list[str] | None = None) -> AsyncIterator[tuple[str, str]]:
+    """Serve the data folder of a command line; yield the address and the secret of the server.
+
+    What it writes is added to `log` in the end.
+    """
     with tempfile.TemporaryDirectory() as name:
         process = cli.fork(("serve", "--port", "0"), Path(name))
         while process.poll() is None and "Started server" not in _read_log(name):  # noqa: ASYNC110 - a file
@@ -186,6 +189,8 @@ async def serving(cli: Cli) -> AsyncIterator[tuple[str, str]]:
             process.send_signal(signal.SIGTERM)
             await asyncio.to_thread(process.wait)
         assert recorded["secret"] not in _read_log(name)
+        if log is not None:
+            log.append(_read_log(name))
         assert not record.exists()
 
 
