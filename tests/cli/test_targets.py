@@ -41,7 +41,7 @@ async def test_a_named_server_is_called_or_the_command_fails(cli: Cli) -> None:
     commands = [*READS_AND_WRITES, *LOCAL_ONLY]
     named = replace(cli, environment={**cli.environment, "GRAPHMEM_URL": NOBODY, "GRAPHMEM_API_KEY": "gm_key"})
     for command in commands:
-        done = await named(*command, stdin=line)
+        done = await named.here(*command, stdin=line)
         assert (done.code, done.out) == (1, ""), command
         assert NOBODY in done.err, command
 
