@@ -210,7 +210,7 @@ def ask(operation: Any, address: str, headers: dict[str, str]) -> None:
 
     @given(case=operation.as_strategy())
     @settings(
-        max_examples=examples(0.1),
+        max_examples=examples(0.05),
         database=None,
         derandomize=True,
         phases=[Phase.generate],

@@ -84,12 +84,16 @@ class Cli:
             variables = self._variables(environment)
             calls_server = "GRAPHMEM_URL" in variables or (self.folder / "data" / RECORD_FILE).exists()
             if calls_server or not WORKING.intersection(arguments):
-                return await asyncio.to_thread(run_here, arguments, variables, self.folder, stdin)
+                return await self.here(*arguments, stdin=stdin, **environment)
         with tempfile.TemporaryDirectory() as name:
             streams = Path(name)
             process = self.fork(arguments, streams, stdin, **environment)
             code = await asyncio.to_thread(process.wait)
             return CommandResult(code, *read_streams(name))
+
+    async def here(self, *arguments: str, stdin: str = "", **environment: str) -> CommandResult:
+        """Run a command to its end in this process, which runs no jobs meanwhile."""
+        return await asyncio.to_thread(run_here, arguments, self._variables(environment), self.folder, stdin)
 
     def fork(self, arguments: Sequence[str], streams: Path, stdin: str = "", **environment: str) -> Fork:
         """Start a command in a process that need not import everything first; write its output to `out` and `err`."""
@@ -172,8 +176,11 @@ def cli_with_models(cli: Cli, models: ModelServer) -> Cli:
 
 
 @asynccontextmanager
-async def serving(cli: Cli) -> AsyncIterator[tuple[str, str]]:
-    """Serve the data folder of a command line; yield the address and the secret of the server."""
+async def serving(cli: Cli, log: list[str] | None = None) -> AsyncIterator[tuple[str, str]]:
+    """Serve the data folder of a command line; yield the address and the secret of the server.
+
+    What it writes is added to `log` in the end.
+    """
     with tempfile.TemporaryDirectory() as name:
         process = cli.fork(("serve", "--port", "0"), Path(name))
         while process.poll() is None and "Started server" not in _read_log(name):  # noqa: ASYNC110 - a file
@@ -187,6 +194,8 @@ async def serving(cli: Cli) -> AsyncIterator[tuple[str, str]]:
             process.send_signal(signal.SIGTERM)
             await asyncio.to_thread(process.wait)
         assert recorded["secret"] not in _read_log(name)
+        if log is not None:
+            log.append(_read_log(name))
         assert not record.exists()
 
 
