@@ -80,13 +80,14 @@ EMPTY = "UNWIND $labels AS label MATCH (n:$(label)) WHERE n.statistics = $tenant
 NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)
 
 REQUIRED: dict[str, Any] = {
-    **dict.fromkeys(["now", "at", "max_time", "valid_until", "said_until", "stored_until", "updated_until", "changed_after"], NOW),
-    **dict.fromkeys(["valid_at", "valid_after", "known_at"], [1_781_000_000, 0]),
+    **dict.fromkeys(("now", "at", "max_time", "changed_after"), NOW),
+    **dict.fromkeys(("valid_until", "said_until", "stored_until", "updated_until"), NOW),
+    **{name: [1_781_000_000, 0] for name in ("valid_at", "valid_after", "known_at")},
     "properties": {"id": "x"},
-    **dict.fromkeys(["filters", "created", "changed", "fields", "attributes", "weights"], {}),
+    **{name: {} for name in ("filters", "created", "changed", "fields", "attributes", "weights")},
     **dict.fromkeys(["preceding", "sample", "seconds", "min_facts", "min_new"], 3),
-    **dict.fromkeys(["words", "type", "text", "prefix", "key", "id", "name", "route", "intent", "item_key", "version", "needle"], "x"),
-    **dict.fromkeys(["topic", "member"], "x"),
+    **dict.fromkeys(("words", "type", "text", "prefix", "key", "id", "name", "topic", "member"), "x"),
+    **dict.fromkeys(("route", "intent", "item_key", "version", "needle"), "x"),
     "idle_seconds": 60,
 }
 """Values of the parameters without which no query is sent, by name; numbers of rows are required too."""
