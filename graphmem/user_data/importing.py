@@ -11,6 +11,7 @@ from typing import Any
 from graphmem.ingestion.service import MessageService
 from graphmem.jobs.job import Job
 from graphmem.memories.declarations import DeclaredTypeService
+from graphmem.memories.entity_mapping import SUMMARY, attribute_detail
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import SaveAction, SaveResult
 from graphmem.memories.type_checks import UndeclaredType
@@ -22,7 +23,9 @@ from graphmem.runtime.json_text import to_json
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.trust import StatedKind
+from graphmem.tenants.trust import STATED_KINDS, SourceKind, StatedKind, parse_order
+from graphmem.tenants.trust_store import find_trust_order
+from graphmem.user_data.claimed_export import Importer
 from graphmem.user_data.export_import import ExportImporter
 from graphmem.user_data.export_reader import begins_as_export
 from graphmem.user_data.foreign import parse_chat_log, parse_document, parse_mem0
@@ -73,19 +76,36 @@ class ImportService:
         source_format: ImportFormat = ImportFormat.AUTO,
         actor: str | None = None,
         kind: StatedKind | None = None,
+        member: str | None = None,
         progress: ProgressCallback = ignore_progress,
     ) -> ImportResult:
         """Import a document; raise InvalidInput unless it has the format `source_format`, with `auto` any known one.
 
-        `kind` is whose word the import is, None for one that may change anything. Raises Forbidden for an export of
-        graphmem, which brings the word of every source, unless `kind` is the user.
+        `kind` is whose word the import is, None for one that may change anything: only that one brings the word of
+        others. `member` is who imports into a space. Raises Forbidden for an export of graphmem unless `kind` is None
+        or the user.
         """
         is_export = source_format is ImportFormat.AUTO and begins_as_export(raw)
         if is_export or source_format is ImportFormat.GRAPHMEM:
-            _refuse_export_by(kind)
-            return await self._exports.import_document(owner, raw, progress=progress)
+            importer = await self._find_importer(owner, actor, kind, member)
+            return await self._exports.import_document(owner, raw, importer=importer, progress=progress)
         source_format, document = await asyncio.to_thread(parse_document, raw, source_format)
-        return await self.import_parsed(owner, source_format, document, actor=actor, kind=kind, progress=progress)
+        return await self.import_parsed(
+            owner, source_format, document, actor=actor, kind=kind, member=member, progress=progress
+        )
+
+    async def _find_importer(
+        self, owner: Owner, actor: str | None, kind: StatedKind | None, member: str | None
+    ) -> Importer | None:
+        """Return who imports an export of graphmem; None for an admin, who restores it as it is."""
+        _refuse_export_by(kind)
+        if kind is None:
+            return None
+        stored = await self._graph.fetch("trust.find", tenant=owner.tenant)
+        order = parse_order(stored[0]["trust"]["order"] if stored else None)
+        rows = await self._graph.fetch("spaces.list_spaces", group_ids=[owner.group_id]) if owner.is_space else []
+        users = {name_key(user) for row in rows for user, _, _ in row["members"] if user}
+        return Importer(actor, kind, order, member, frozenset(users - {name_key(member or "")}))
 
     async def import_parsed(
         self,
@@ -95,15 +115,16 @@ class ImportService:
         *,
         actor: str | None = None,
         kind: StatedKind | None = None,
+        member: str | None = None,
         progress: ProgressCallback = ignore_progress,
     ) -> ImportResult:
         """Import the value of a document; raise InvalidInput for another format or too many entries."""
         match source_format:
             case ImportFormat.GRAPHMEM:
-                _refuse_export_by(kind)
-                return await self._exports.import_value(owner, document, progress=progress)
+                importer = await self._find_importer(owner, actor, kind, member)
+                return await self._exports.import_value(owner, document, importer=importer, progress=progress)
             case ImportFormat.CHAT:
-                return await self._import_chat(owner, document, kind, progress)
+                return await self._import_chat(owner, document, kind, member, progress)
             case ImportFormat.RECORDS:
                 records = await asyncio.to_thread(parse_records, document, owner.entity_name)
                 return await self._import_records(owner, records, actor, kind, progress)
@@ -112,7 +133,7 @@ class ImportService:
                 return await self._import_statements(owner, source_format, statements, actor, kind, progress)
             case _:
                 graph = await asyncio.to_thread(parse_graphiti, document)
-                return await self._import_graph(owner, graph, actor, kind, progress)
+                return await self._import_graph(owner, graph, actor, kind, member, progress)
 
     async def _import_statements(
         self,
@@ -134,6 +155,7 @@ class ImportService:
         graph: ParsedGraph,
         actor: str | None,
         kind: StatedKind | None,
+        member: str | None,
         progress: ProgressCallback,
     ) -> ImportResult:
         """Store the episodes of a graph, save its facts, which rest on them, and describe its entities."""
@@ -143,17 +165,19 @@ class ImportService:
         if messages:
             new = 0
             for batch in graph.batches:
-                accepted = await self._messages.add(owner, batch, sent_as=kind or "user")
+                accepted = await self._messages.add(owner, batch, author=member, sent_as=kind or "user")
                 assert not isinstance(accepted, Job), "a batch without `wait` is accepted at once"
                 new += len(accepted.new_ids)
                 counter.add(len(batch.messages))
             result.imported["messages"], result.unchanged["messages"] = new, messages - new
         await self._save_statements(owner, ready, result, actor, kind, counter)
-        await self._describe_entities(owner, graph.details, result)
+        await self._describe_entities(owner, graph.details, result, kind or "user")
         return _sorted(result)
 
-    async def _describe_entities(self, owner: Owner, details: Sequence[NodeDetails], result: ImportResult) -> None:
-        """Set the summaries and the attributes of entities that have none, and list those that are not set."""
+    async def _describe_entities(
+        self, owner: Owner, details: Sequence[NodeDetails], result: ImportResult, kind: SourceKind
+    ) -> None:
+        """Set summaries and attributes of entities that have none or less trusted ones, and list those not set."""
         allowed: dict[str, NodeDetails] = {}
         for entity in details:
             if refused := self._memory_writer.refused_classes(owner, [entity.summary, entity.attributes]):
@@ -166,16 +190,25 @@ class ImportService:
                 "name_key": name_key(entity.name),
                 "summary": entity.summary.strip(),
                 "attributes": to_json(entity.attributes),
+                "details": [SUMMARY, *map(attribute_detail, entity.attributes)],
             }
             for entity in allowed.values()
         ]
 
         async def work(transaction: Transaction) -> list[str]:
             now = await self._facts.lock_user(transaction, owner)
+            order = await find_trust_order(transaction, owner.tenant)
             kept: list[str] = []
             for start in range(0, len(rows), DESCRIBED_AT_ONCE):
                 part = rows[start : start + DESCRIBED_AT_ONCE]
-                done = await transaction.run("import.set_entity_details", group_id=owner.group_id, rows=part, now=now)
+                done = await transaction.run(
+                    "import.set_entity_details",
+                    group_id=owner.group_id,
+                    rows=part,
+                    kind=kind,
+                    less_trusted=[one for one in STATED_KINDS if order.is_less(one, than=kind)],
+                    now=now,
+                )
                 kept += [row["id"] for row in done]
             return kept
 
@@ -251,7 +284,7 @@ class ImportService:
             counter.add(len(batch))
 
     async def _import_chat(
-        self, owner: Owner, document: Any, kind: StatedKind | None, progress: ProgressCallback
+        self, owner: Owner, document: Any, kind: StatedKind | None, member: str | None, progress: ProgressCallback
     ) -> ImportResult:
         """Store the messages of a chat log and queue their extraction, as if they had been sent."""
         chat_log = await asyncio.to_thread(parse_chat_log, document)
@@ -260,7 +293,7 @@ class ImportService:
         counter = ProgressCounter(progress, total)
         jobs: dict[str, None] = {}
         for batch in chat_log.batches:
-            accepted = await self._messages.add(owner, batch, sent_as=kind or "user")
+            accepted = await self._messages.add(owner, batch, author=member, sent_as=kind or "user")
             assert not isinstance(accepted, Job), "a batch without `wait` is accepted at once"
             new += len(accepted.new_ids)
             if accepted.job_id:
