@@ -233,7 +233,7 @@ e {.*, name_embedding: null, next_vector: null, revision: null}
 
 // fragment: entity_names
 // The names, the type and the attributes of an entity `e`.
-e {.uuid, .name, .name_key, .type, .aliases, .alias_keys, .attributes, .is_user}
+e {.uuid, .name, .name_key, .type, .aliases, .alias_keys, .attributes, .detail_sources, .is_user}
 
 // fragment: memory_count
 // How many facts at the edges of the entity `e`, or that refer to it, are believed and valid now.

@@ -14,6 +14,7 @@ from graphmem.runtime.errors import Forbidden
 from graphmem.tenants.access import ApiKey, KeyRole
 from graphmem.tenants.owners import Owner, make_owner
 from graphmem.tenants.tokens import authenticate_local_token, parse_bearer_token
+from graphmem.tenants.trust import TEXT_OF_OTHERS
 
 FORWARDED_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 """Headers of a proxy: its own address says nothing about where the request is from."""
@@ -98,6 +99,15 @@ def require_admin(caller: ApiKey, action: str) -> None:
     """Raise Forbidden when a key is not an admin's; `action` is the subject of the sentence."""
     if not caller.is_admin:
         raise Forbidden(f"{action} requires a key of role admin.")
+
+
+def require_own_word(caller: ApiKey, action: str) -> None:
+    """Raise Forbidden when a key sends what strangers may have written; `action` is the subject of the sentence."""
+    if caller.source_kind in TEXT_OF_OTHERS:
+        raise Forbidden(
+            f"{action} is for the user to say, and this key speaks as {caller.source_kind}: use a key of the kind user "
+            "or assistant."
+        )
 
 
 # FastAPI calls what is not a coroutine in a thread, which costs more than these do.

@@ -187,7 +187,7 @@ async def open_components(
             idempotency=IdempotencyStore(graph, clock, settings.idempotency_days),
             policy=policy,
             profiles=profiles,
-            memory_writer=MemoryWriter(facts, embedder, policy, profiles),
+            memory_writer=MemoryWriter(facts, embedder, policy, profiles, settings.quarantine),
         )
 
 

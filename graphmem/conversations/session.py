@@ -32,8 +32,8 @@ from graphmem.runtime.stored_values import MAX_REQUEST_TEXT, check_request_size,
 from graphmem.runtime.times import Instant, ZonedDatetime
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.spaces import PlaceQuery, SpaceId
-from graphmem.tenants.trust import StatedKind
-from graphmem.text.added_texts import without_thoughts
+from graphmem.tenants.trust import TEXT_OF_OTHERS, StatedKind
+from graphmem.text.added_texts import is_label, without_thoughts
 from graphmem.text.normalising import is_blank
 
 MessageInput = TypeVar("MessageInput")
@@ -317,6 +317,21 @@ class Message(BaseModel):
     def stated_by(self) -> tuple[StatedKind, ...]:
         """Whose word it is, and that of the key that sent it if it is bound: the less trusted of both counts."""
         return (self.origin, self.sent_as) if self.sent_as else (self.origin,)
+
+    @property
+    def is_of_others(self) -> bool:
+        """Whether strangers may have written its text, or a key that speaks for them sent it."""
+        return not TEXT_OF_OTHERS.isdisjoint(self.stated_by)
+
+    @property
+    def said_by(self) -> str:
+        """Who is quoted with it: the name of who said it or the role, or where text of others is from."""
+        if not self.is_of_others:
+            return self.name or f"the {self.role.value}"
+        kind = next(kind for kind in (self.origin, self.sent_as) if kind in TEXT_OF_OTHERS)
+        named = {"web": self.metadata.get(WEB_KEY), "document": self.metadata.get(DOCUMENT_KEY)}.get(kind, self.name)
+        what = {"web": "a web page", "document": "a document"}.get(kind, "a tool")
+        return f"{what} ({named})" if isinstance(named, str) and is_label(named) else what
 
 
 class RunMessage(BaseModel):

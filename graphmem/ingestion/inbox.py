@@ -201,7 +201,13 @@ class Inbox:
         return JobOutcome(status=JobStatus.SUCCEEDED, receipt=Receipt(embedded_texts=len(payload.message_ids)))
 
     async def open_session(
-        self, owner: Owner, session: SessionIn, *, author: str | None = None, request: IdempotentRequest | None = None
+        self,
+        owner: Owner,
+        session: SessionIn,
+        *,
+        author: str | None = None,
+        sent_as: StatedKind | None = None,
+        request: IdempotentRequest | None = None,
     ) -> Session:
         """Create a session before its first message; a repetition with the same `request` returns the same one.
 
@@ -213,7 +219,7 @@ class Inbox:
         )
         if classes:
             raise InvalidInput(f"The session holds a secret ({', '.join(classes)}), which is not stored: leave it out.")
-        return await self._episodes.open_session(owner, session, author=author, request=request)
+        return await self._episodes.open_session(owner, session, author=author, sent_as=sent_as, request=request)
 
     def _new_job(self) -> PendingJob:
         return PendingJob(str(uuid.uuid4()), self._jobs.store_id)

@@ -9,6 +9,7 @@ from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import (
     ExtractionTriggered,
     Message,
+    MessageRole,
     MessagesAccepted,
     MessagesIn,
     Session,
@@ -65,7 +66,8 @@ class MessageService:
         """Store messages and queue their extraction; with `wait`, return its job once it is final.
 
         `author` is the user who sends them to a space; what they state is trusted no more than `sent_as`. A repetition
-        with the same `request` stores nothing and returns the same.
+        with the same `request` stores nothing and returns the same. Raises Forbidden for a message of the user that
+        has the name of another member.
         """
         batch, skipped = batch.without_blank()
         if not batch.messages:
@@ -73,6 +75,8 @@ class MessageService:
             return MessagesAccepted(job_id=None, session_id=session_id, message_ids=[], skipped=skipped)
         extract = batch.extract and self._is_automatic
         if author is not None:
+            named = [message.name for message in batch.messages if message.role is MessageRole.USER and message.name]
+            await self._episodes.refuse_names_of_members(owner, author, named)
             batch = with_author(batch, author)
         accepted = await self._inbox.add(
             owner,
@@ -107,13 +111,15 @@ class MessageService:
         session_in: SessionIn,
         *,
         author: str | None = None,
+        sent_as: StatedKind = "user",
         request: IdempotentRequest | None = None,
     ) -> Session:
         """Create a session before its first message; a repetition with the same `request` returns the same one.
 
         `author` is the user who opens one in a space. Raises Conflict when its id is taken, InvalidInput for a secret.
         """
-        return await self._inbox.open_session(owner, session_in, author=author, request=request)
+        kind = None if sent_as == "user" else sent_as
+        return await self._inbox.open_session(owner, session_in, author=author, sent_as=kind, request=request)
 
     async def list_messages(self, owner: Owner, session_id: str, query: PageQuery) -> Page[Message]:
         """List the messages of a session, oldest first; those of an extraction are between graphmem and the model."""

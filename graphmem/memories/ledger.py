@@ -52,7 +52,7 @@ CONTESTED_REASON = "contested by a more trusted source"
 SETTLED_REASON = "stated by a source that is trusted as much or more"
 """The end reason of a contested version whose statement became a memory of its own."""
 
-FIXED_ASSOCIATIONS_REASON = "one of the two is immutable or of a more trusted source, so that its relations stay"
+FIXED_ASSOCIATIONS_REASON = "it is immutable, or one of the two is of a more trusted source, so that its relations stay"
 """Why a memory is not associated with another one."""
 
 _CLAIMS = frozenset({"content", "type", "valid_at", "invalid_at", "expires_at"})
@@ -830,7 +830,9 @@ class Ledger:
 
     def _is_locked(self, fact: Fact, kind: SourceKind | None) -> bool:
         """Return whether a fact is immutable for a source; None: for upkeep and admins, whom every one binds."""
-        return fact.immutable and (kind is None or self._order.permits(Effect.LOCK, fact.trust_kind, kind))
+        # Only the user and admins import as an import, so that what they made immutable then is locked by them.
+        locked_by: SourceKind = "user" if fact.trust_kind == "import" else fact.trust_kind
+        return fact.immutable and (kind is None or self._order.permits(Effect.LOCK, locked_by, kind))
 
     def _ensure_mutable(self, fact: Fact, kind: SourceKind | None) -> None:
         """Raise ImmutableMemory for a fact that is immutable for a source."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -12,7 +12,7 @@ from typing import TypeVar
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, EntityIn, EntityRef, NamedEntity
 from graphmem.memories.entity_mapping import named_entity_from_node
 from graphmem.memories.entity_names import NamedEntities, name_keys_in
-from graphmem.memories.entity_store import EntityStore, ResolvedEntities
+from graphmem.memories.entity_store import EntityStore, ResolvedEntities, follow_aliases
 from graphmem.memories.fact import TYPE_PREDICATES, Fact, fact_from_row, fact_to_properties, memory_from_fact
 from graphmem.memories.ledger import FIXED_ASSOCIATIONS_REASON, Ledger, SaveOutcome
 from graphmem.memories.memory import MAX_SOURCE_MESSAGES, MemoryIn, MemorySourceIn, MemoryType, SaveAction, SaveResult
@@ -23,7 +23,7 @@ from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.tenant_settings import find_trust_order
-from graphmem.tenants.trust import SourceKind
+from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind, TrustOrder
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -250,6 +250,8 @@ class FactSave:
             if not keys.isdisjoint((node["name_key"], *(node["alias_keys"] or ())))
         ]
         known = {key for entity in entities for key in map(name_key, (entity.name, *entity.aliases))}
+        lesser = {node["uuid"]: node for node in nodes if node["detail_sources"]}
+        order = await find_trust_order(self.transaction, self.owner.tenant) if lesser else DEFAULT_ORDER
         new = {name_key(entity.name): entity for memory in memories for entity in memory.entities}
         entities += [
             NamedEntity(key, entity.name, entity.type or DEFAULT_ENTITY_TYPE, entity.aliases, is_user=False)
@@ -258,12 +260,14 @@ class FactSave:
         ]
         if not entities:
             return list(memories)
-        names = NamedEntities(entities)
-        return [_link(memory, names) if memory.links_names else memory for memory in memories]
+        names = {kind: NamedEntities(_as_named_by(entities, lesser, kind, order)) for kind in _kinds_of(memories)}
+        return [_link(memory, names[memory.trust_kind]) if memory.links_names else memory for memory in memories]
 
     async def _save(self, memories: Sequence[NewMemory], name_vectors: Mapping[str, Vector]) -> list[SaveResult]:
         named = [entity for memory in memories for entity in memory.entities]
-        entities = await self.entities.resolve_entities(self.transaction, self.owner, named, name_vectors, self.now)
+        entities = await self.entities.resolve_entities(
+            self.transaction, self.owner, named, name_vectors, self.now, _kinds_by_name(memories)
+        )
         sources = await self._fetch_sources(memories)
         drafts = [first_version(self.owner, memory, entities.refs, sources, self.now) for memory in memories]
         earlier = await self._find_earlier_mentions(memories, entities)
@@ -289,12 +293,14 @@ class FactSave:
             for entity in named_entities
         ]
         await write.commit([*(outcome.fact for outcome in outcomes if outcome.action is not SaveAction.SKIP), *linked])
-        await self._add_aliases(named, entities)
+        refused = await self._add_aliases(memories, entities)
         refs = await self._load_refs(outcomes, entities)
         ended = {memory_id for outcome in outcomes for memory_id in outcome.superseded}
         return [
-            _save_result(outcome, refs, ledger.now, [key for key in found if key not in ended])
-            for outcome, found in zip(outcomes, related, strict=True)
+            _save_result(
+                _without_aliases(outcome, memory, refused), refs, ledger.now, [key for key in found if key not in ended]
+            )
+            for outcome, memory, found in zip(outcomes, memories, related, strict=True)
         ]
 
     async def _find_earlier_mentions(
@@ -361,14 +367,30 @@ class FactSave:
             related[row["at"]] = row["memory_ids"]
         return related
 
-    async def _add_aliases(self, named: Iterable[EntityIn], entities: ResolvedEntities) -> None:
-        """Add the aliases that the statements give; several entities may share one."""
-        aliases: dict[str, list[str]] = {}
-        for entity in named:
-            if entity.aliases:
-                aliases.setdefault(entities.refs[name_key(entity.name)].id, []).extend(entity.aliases)
-        for entity_id, names in aliases.items():
-            await self.entities.add_aliases(self.transaction, self.owner, entity_id, names, self.now, shared=True)
+    async def _add_aliases(self, memories: Sequence[NewMemory], entities: ResolvedEntities) -> set[tuple[str, str]]:
+        """Add the aliases that the statements give; several entities may share one that the user gives.
+
+        Return those that belong to another entity, each with the key of the name that it was given beside.
+        """
+        given: dict[tuple[str, SourceKind, str | None], list[str]] = {}
+        for memory in memories:
+            for entity in memory.entities:
+                if entity.aliases:
+                    source = (name_key(entity.name), memory.trust_kind, memory.speaker)
+                    given.setdefault(source, []).extend(entity.aliases)
+        refused: set[tuple[str, str]] = set()
+        for (key, kind, speaker), names in given.items():
+            entity_id = entities.refs[key].id
+            await self.entities.add_aliases(
+                self.transaction, self.owner, entity_id, names, self.now, kind=kind, shared=True, speaker=speaker
+            )
+            held = await self.transaction.run(
+                "entities.find_by_keys", group_ids=[self.owner.group_id], keys=list(map(name_key, names))
+            )
+            own = next((row["entity"] for row in held if row["entity"]["uuid"] == entity_id), None)
+            own_keys = {own["name_key"], *(own["alias_keys"] or ())} if own else set()
+            refused |= {(key, name) for name in names if name_key(name) not in own_keys}
+        return refused
 
     async def _fetch_sources(self, memories: Sequence[NewMemory]) -> dict[str, SourceMessage]:
         """Return the stored messages that memories were taken from, by message id."""
@@ -428,6 +450,35 @@ class FactSave:
         refs = {ref.id: ref for ref in entities.refs.values()}
         others = [key for key in entity_ids_of(outcome.fact for outcome in outcomes) if key not in refs]
         return refs | await self.entities.get_refs(self.transaction, self.owner, others)
+
+
+def _kinds_of(memories: Iterable[NewMemory]) -> set[SourceKind]:
+    return {memory.trust_kind for memory in memories if memory.links_names}
+
+
+def _kinds_by_name(memories: Iterable[NewMemory]) -> dict[str, SourceKind]:
+    """Return the source that names each entity, by name key: the most trusted one by default, the user before all."""
+    kinds: dict[str, SourceKind] = {}
+    for memory in memories:
+        for key in (name_key(entity.name) for entity in memory.entities):
+            kinds[key] = DEFAULT_ORDER.most_trusted([kinds.get(key, memory.trust_kind), memory.trust_kind])
+    return kinds
+
+
+def _as_named_by(
+    entities: Iterable[NamedEntity], lesser: Mapping[str, Row], kind: SourceKind, order: TrustOrder
+) -> list[NamedEntity]:
+    """Return entities with the aliases that a source follows; `lesser` are nodes with aliases of other sources."""
+    return [
+        replace(entity, aliases=follow_aliases(lesser[entity.id], kind, order)) if entity.id in lesser else entity
+        for entity in entities
+    ]
+
+
+def _without_aliases(outcome: SaveOutcome, memory: NewMemory, refused: Set[tuple[str, str]]) -> SaveOutcome:
+    """Return an outcome that says if an alias which the statement gives belongs to another entity."""
+    given = {(name_key(entity.name), alias) for entity in memory.entities for alias in entity.aliases}
+    return outcome if given.isdisjoint(refused) else replace(outcome, ignored=(*outcome.ignored, "aliases"))
 
 
 def entity_ids_of(facts: Iterable[Fact]) -> list[str]:

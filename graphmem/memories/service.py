@@ -154,7 +154,7 @@ class MemoryService:
         """
         owner = scope_of(reader).owner
         resolved = await self._declared_types.resolve_patch(owner, patch)
-        vector = await self._memory_writer.prepare_patch(owner, resolved)
+        vector = await self._memory_writer.prepare_patch(owner, resolved, kind)
         return await self._facts.update_memory(
             reader,
             memory_id,

@@ -12,6 +12,7 @@ from graphmem.conversations.session import MessagesIn
 from graphmem.ingestion.service import MessageService
 from graphmem.jobs.job import Job
 from graphmem.memories.declarations import DeclaredTypeService
+from graphmem.memories.entity_mapping import SUMMARY, attribute_detail
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import SaveAction, SaveResult
 from graphmem.memories.type_checks import UndeclaredType
@@ -22,7 +23,9 @@ from graphmem.runtime.field_types import name_key, to_json
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.trust import StatedKind
+from graphmem.tenants.tenant_settings import find_trust_order
+from graphmem.tenants.trust import STATED_KINDS, SourceKind, StatedKind, parse_order
+from graphmem.user_data.claimed_export import Importer
 from graphmem.user_data.export_import import ExportImporter
 from graphmem.user_data.export_reader import begins_as_export
 from graphmem.user_data.foreign import parse_chat_log, parse_document, parse_mem0
@@ -39,11 +42,12 @@ FUTURE_TIME_REASON = "a known time is in the future"
 
 @dataclass(frozen=True, slots=True)
 class _Import:
-    """One import: whose memory it is for, who sends it, and whose word it is."""
+    """One import: whose memory it is for, who sends it, whose word it is, and who imports into a space."""
 
     owner: Owner
     actor: str | None
     kind: StatedKind | None
+    member: str | None
     progress: ProgressCallback
 
 
@@ -83,19 +87,36 @@ class ImportService:
         source_format: ImportFormat = ImportFormat.AUTO,
         actor: str | None = None,
         kind: StatedKind | None = None,
+        member: str | None = None,
         progress: ProgressCallback = ignore_progress,
     ) -> ImportResult:
         """Import a document; raise InvalidInput unless it has the format `source_format`, with `auto` any known one.
 
-        `kind` is whose word the import is, None for one that may change anything. Raises Forbidden for an export of
-        graphmem, which brings the word of every source, unless `kind` is the user.
+        `kind` is whose word the import is, None for one that may change anything: only that one brings the word of
+        others. `member` is who imports into a space. Raises Forbidden for an export of graphmem unless `kind` is None
+        or the user.
         """
         is_export = source_format is ImportFormat.AUTO and begins_as_export(raw)
         if is_export or source_format is ImportFormat.GRAPHMEM:
-            _refuse_export_by(kind)
-            return await self._exports.import_document(owner, raw, progress=progress)
+            importer = await self._find_importer(owner, actor, kind, member)
+            return await self._exports.import_document(owner, raw, importer=importer, progress=progress)
         source_format, document = await asyncio.to_thread(parse_document, raw, source_format)
-        return await self.import_parsed(owner, source_format, document, actor=actor, kind=kind, progress=progress)
+        return await self.import_parsed(
+            owner, source_format, document, actor=actor, kind=kind, member=member, progress=progress
+        )
+
+    async def _find_importer(
+        self, owner: Owner, actor: str | None, kind: StatedKind | None, member: str | None
+    ) -> Importer | None:
+        """Return who imports an export of graphmem; None for an admin, who restores it as it is."""
+        _refuse_export_by(kind)
+        if kind is None:
+            return None
+        stored = await self._graph.fetch("trust.find", tenant=owner.tenant)
+        order = parse_order(stored[0]["trust"]["order"] if stored else None)
+        rows = await self._graph.fetch("spaces.list_spaces", group_ids=[owner.group_id]) if owner.is_space else []
+        users = {name_key(user) for row in rows for user, _, _ in row["members"] if user}
+        return Importer(actor, kind, order, member, frozenset(users - {name_key(member or "")}))
 
     async def import_parsed(
         self,
@@ -105,14 +126,15 @@ class ImportService:
         *,
         actor: str | None = None,
         kind: StatedKind | None = None,
+        member: str | None = None,
         progress: ProgressCallback = ignore_progress,
     ) -> ImportResult:
         """Import the value of a document; raise InvalidInput for another format or too many entries."""
-        task = _Import(owner, actor, kind, progress)
+        task = _Import(owner, actor, kind, member, progress)
         match source_format:
             case ImportFormat.GRAPHMEM:
-                _refuse_export_by(kind)
-                return await self._exports.import_value(owner, document, progress=progress)
+                importer = await self._find_importer(owner, actor, kind, member)
+                return await self._exports.import_value(owner, document, importer=importer, progress=progress)
             case ImportFormat.CHAT:
                 return await self._import_chat(task, document)
             case ImportFormat.RECORDS:
@@ -142,11 +164,13 @@ class ImportService:
             new, _ = await self._add_messages(task, graph.batches, counter)
             result.imported["messages"], result.unchanged["messages"] = new, messages - new
         await self._save_statements(task, ready, result, counter)
-        await self._describe_entities(task.owner, graph.details, result)
+        await self._describe_entities(task.owner, graph.details, result, task.kind or "user")
         return _sorted(result)
 
-    async def _describe_entities(self, owner: Owner, details: Sequence[NodeDetails], result: ImportResult) -> None:
-        """Set the summaries and the attributes of entities that have none, and list those that are not set."""
+    async def _describe_entities(
+        self, owner: Owner, details: Sequence[NodeDetails], result: ImportResult, kind: SourceKind
+    ) -> None:
+        """Set summaries and attributes of entities that have none or less trusted ones, and list those not set."""
         allowed: dict[str, NodeDetails] = {}
         for entity in details:
             if refused := self._memory_writer.refused_classes(owner, [entity.summary, entity.attributes]):
@@ -159,16 +183,25 @@ class ImportService:
                 "name_key": name_key(entity.name),
                 "summary": entity.summary.strip(),
                 "attributes": to_json(entity.attributes),
+                "details": [SUMMARY, *map(attribute_detail, entity.attributes)],
             }
             for entity in allowed.values()
         ]
 
         async def work(transaction: Transaction) -> list[str]:
             now = await self._facts.lock_user(transaction, owner)
+            order = await find_trust_order(transaction, owner.tenant)
             kept: list[str] = []
             for start in range(0, len(rows), DESCRIBED_AT_ONCE):
                 part = rows[start : start + DESCRIBED_AT_ONCE]
-                done = await transaction.run("import.set_entity_details", group_id=owner.group_id, rows=part, now=now)
+                done = await transaction.run(
+                    "import.set_entity_details",
+                    group_id=owner.group_id,
+                    rows=part,
+                    kind=kind,
+                    less_trusted=[one for one in STATED_KINDS if order.is_less(one, than=kind)],
+                    now=now,
+                )
                 kept += [row["id"] for row in done]
             return kept
 
@@ -253,7 +286,7 @@ class ImportService:
         """Store messages; return how many are new, and the jobs that extract from them."""
         new, jobs = 0, dict[str, None]()
         for batch in batches:
-            accepted = await self._messages.add(task.owner, batch, sent_as=task.kind or "user")
+            accepted = await self._messages.add(task.owner, batch, author=task.member, sent_as=task.kind or "user")
             assert not isinstance(accepted, Job), "a batch without `wait` is accepted at once"
             new += len(accepted.new_ids)
             if accepted.job_id:

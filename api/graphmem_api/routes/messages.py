@@ -32,7 +32,7 @@ from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner, make_owner
 from graphmem.tenants.spaces import PlaceQuery, SpaceRole
 from graphmem_api import route_classes
-from graphmem_api.auth import Caller, OwnerInPath, require_access
+from graphmem_api.auth import Caller, OwnerInPath, require_access, require_own_word
 from graphmem_api.dependencies import USER_PATH, IdempotentRequestDep, ServicesDep
 from graphmem_api.openapi import Responses
 
@@ -95,6 +95,7 @@ async def feedback(
     owner: OwnerInPath, message_id: str, caller: Caller, services: ServicesDep, body: FeedbackIn
 ) -> FeedbackResult:
     """Record the user's rating of a message and learn from it."""
+    require_own_word(caller, "A rating")
     scope = await services.rights.read_scope(owner, caller)
     return await services.learner.learn_from_feedback(scope, message_id, body.score, body.text, body.context_id)
 
@@ -114,7 +115,9 @@ async def create_session(
 ) -> Session:
     """Open a session under an id of the caller's or a new one."""
     place = await services.rights.find_place(owner, caller, body.space, SpaceRole.WRITER)
-    return await services.messages.open_session(place, body, author=owner.author_in(place), request=request)
+    return await services.messages.open_session(
+        place, body, author=owner.author_in(place), sent_as=caller.source_kind, request=request
+    )
 
 
 @read_router.get(SESSION_PATH, summary="Read a session", operation_id="sessions_get")

@@ -117,7 +117,12 @@ async def import_(
         )
     place = await services.rights.find_place(owner, caller, query.space, SpaceRole.WRITER)
     return await services.imports.import_(
-        place, body, source_format=query.format, actor=caller.id, kind=caller.changes_as
+        place,
+        body,
+        source_format=query.format,
+        actor=caller.id,
+        kind=caller.changes_as,
+        member=owner.author_in(place),
     )
 
 

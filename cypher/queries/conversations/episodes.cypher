@@ -4,7 +4,8 @@
 // Fetch the texts of messages without secrets.
 MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
 RETURN m.message_id AS message_id, m.uuid AS uuid, coalesce(m.redacted, m.content) AS content,
-       m.session_id AS session_id, m.author AS author, coalesce(m.caught, false) AS is_caught
+       m.session_id AS session_id, m.author AS author, coalesce(m.caught, false) AS is_caught,
+       m.role = 'user' AND m.sent_as IS NULL AS is_of_user
 
 // name: find_stored(group_id, message_ids)
 // Find the messages that are stored already, in full or archived, and the job that will read each.
