@@ -63,7 +63,7 @@ r.type <> 'profile'
   AND ($filters.speaker IS NULL OR r.speaker = $filters.speaker)
   AND ($filters.agent IS NULL OR r.actor = $filters.agent)
   AND ($filters.session_id IS NULL OR r.session_id = $filters.session_id)
-  AND all(texts IN $filters.metadata WHERE any(text IN texts WHERE r.metadata CONTAINS text))
+  AND all(pattern IN $filters.metadata WHERE r.metadata =~ pattern)
 
 // fragment: relation_of_person
 // The fact that says best who or what `e` is: one that names a relationship, then one with the user, then the oldest.

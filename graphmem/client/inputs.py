@@ -64,7 +64,7 @@ class SearchOptions(FilterOptions, total=False):
     limit: int
     types: Sequence[MemoryType | str] | None
     tags: TagFilter | Mapping[str, Sequence[str]] | None
-    metadata: Mapping[str, str | float | bool | None]
+    metadata: Mapping[str, str | float | bool | Sequence[str | float | bool | None] | None]
     min_score: float | None
     cut: Cut
     include_messages: bool
@@ -117,7 +117,7 @@ class QueryStringOptions(FilterOptions, total=False):
     type: Sequence[MemoryType | str]
     tag: Sequence[str]
     not_tag: Sequence[str]
-    metadata: Mapping[str, str | float | bool | None]
+    metadata: Mapping[str, str | float | bool | Sequence[str | float | bool | None] | None]
 
 
 class ListMemoriesFilters(QueryStringOptions, total=False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -291,10 +292,10 @@ class FactTable:
                     mask &= self._has_any(self._entities, value)
             elif name not in ("types", "metadata") and value is not None and value != []:
                 mask &= self._mask_of(name, value)
-        texts_of_pairs = given["metadata"]
-        for row in np.flatnonzero(mask) if texts_of_pairs else ():
+        patterns = [re.compile(pattern) for pattern in given["metadata"]]
+        for row in np.flatnonzero(mask) if patterns else ():
             metadata = self.facts[row].properties["metadata"] or ""
-            mask[row] = all(any(text in metadata for text in texts) for texts in texts_of_pairs)
+            mask[row] = all(pattern.match(metadata) for pattern in patterns)
         return mask
 
     def _mask_of(self, name: str, value: Any) -> Mask:
