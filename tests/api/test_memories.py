@@ -475,6 +475,30 @@ async def test_statements_of_one_save_are_linked_to_the_entities_of_each_other(a
     ]
 
 
+@pytest.mark.req("UMB-19")
+async def test_earlier_memories_are_linked_in_the_write_that_creates_the_entity(agent: httpx.AsyncClient) -> None:
+    await save(
+        agent,
+        {"content": "Dana lives in Malmö", "immutable": True},
+        {"content": "Mara met Dana in 2019"},
+        {"content": "The danas of old were sailors"},
+        {"content": "Dana Berg sings", "subject": {"name": "Dana Berg", "type": "Person"}},
+    )
+    await save(agent, {"content": "Dana works at Acme", "subject": {"name": "Dana", "type": "Person"}})
+    found = (await agent.get("/v1/users/mara/entities/lookup", params={"q": "Dana"})).json()["entities"]
+    memories = {match["entity"]["name"]: {memory["content"] for memory in match["memories"]} for match in found}
+    assert memories["Dana"] == {"Dana lives in Malmö", "Mara met Dana in 2019", "Dana works at Acme"}
+    (history,) = [
+        (await agent.get(f"{MEMORIES}/{memory['id']}/history")).json()["items"]
+        for match in found
+        for memory in match["memories"]
+        if memory["content"] == "Dana lives in Malmö"
+    ]
+    assert len(history) == 1
+    listed = (await agent.get("/v1/users/mara/entities", params={"query": "dana"})).json()["items"]
+    assert {entity["name"]: entity["memory_count"] for entity in listed} == {"Dana": 3, "Dana Berg": 1}
+
+
 @pytest.mark.req("UMB-05")
 async def test_an_inferred_interest_is_a_memory_from_its_second_mention_on(agent: httpx.AsyncClient) -> None:
     interest = {"content": "Interested in sailing", "type": "inferred_interest"}

@@ -146,7 +146,8 @@ def _take_over(variables: Mapping[str, str], folder: Path, arguments: list[str])
 
 def _written(stream: io.TextIOWrapper) -> str:
     stream.flush()
-    return stream.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    assert isinstance(stream.buffer, io.BytesIO)
+    return stream.buffer.getvalue().decode()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
 from graphmem.memories.listing import ListFilters
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from graphmem.tenants.owners import DEFAULT_TENANT, Owner
 from tests.cli.conftest import Cli
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,6 +121,39 @@ def test_of_two_servers_that_start_together_one_has_the_folder(tmp_path: Path) -
         with record_server(settings, "http://127.0.0.1:3", "secret"):
             assert json.loads((tmp_path / RECORD_FILE).read_text())["url"] == "http://127.0.0.1:3"
         assert [*tmp_path.iterdir()] == []
+
+
+def test_of_servers_that_find_the_record_of_a_killed_one_one_has_the_folder(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, neo4j_uri="bolt://127.0.0.1:1")
+    begin, ended = threading.Barrier(4), threading.Barrier(4)
+    refused = []
+
+    def serve(number: int) -> None:
+        begin.wait()
+        try:
+            with record_server(settings, f"http://127.0.0.1:{number}", "secret"):
+                ended.wait()
+        except ConfigurationError:
+            refused.append(number)
+            ended.wait()
+
+    for _ in range(20):
+        (tmp_path / RECORD_FILE).write_text(json.dumps({**_RECORD, "pid": 2**22 - 1}))
+        servers = [threading.Thread(target=serve, args=(number,)) for number in range(1, 5)]
+        for server in servers:
+            server.start()
+        for server in servers:
+            server.join()
+    assert len(refused) == 20 * 3
+
+
+def test_a_command_does_not_open_another_database_beside_the_server_of_its_folder(tmp_path: Path) -> None:
+    served = Settings(data_dir=tmp_path, neo4j_uri="bolt://127.0.0.1:1")
+    with record_server(served, "http://127.0.0.1:1", "secret"):
+        with pytest.raises(ConfigurationError, match=r"http://127\.0\.0\.1:1 .* another database"):
+            find_target(Flags(), Settings(data_dir=tmp_path))
+        assert find_target(Flags(no_server=True), Settings(data_dir=tmp_path)).server is None
+    assert find_target(Flags(), Settings(data_dir=tmp_path)).server is None
 
 
 _RECORD = {"url": "http://127.0.0.1:1", "pid": 1, "started": 1.0, "database": "", "secret": ""}
