@@ -607,3 +607,14 @@ async def test_infer_without_a_model_says_what_to_configure(agent: httpx.AsyncCl
     assert (refused.status_code, problem["title"]) == (501, "Not configured")
     assert "GRAPHMEM_LLM_MODEL" in problem["detail"]
     assert await current_contents(agent) == set()
+
+
+@pytest.mark.req("CASH-11", "CASH-13")
+async def test_a_change_is_checked_like_a_save(agent: httpx.AsyncClient) -> None:
+    (result,) = await save(agent, {"content": "Mara rows"})
+    path = f"{MEMORIES}/{result['memory']['id']}"
+    low = await agent.patch(path, json={"confidence": 0.3})
+    assert low.status_code == 422
+    assert "at least 0.5" in low.text
+    (pin,) = await save(agent, {"content": "Mara has a phone", "predicate": "PIN_4321"})
+    assert (pin["action"], pin["reason"]) == ("skip", "holds a secret: password")

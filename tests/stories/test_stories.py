@@ -16,7 +16,7 @@ from graphmem.runtime.times import utc_now
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.ingestion.conftest import candidate, extraction
 from tests.ingestion.test_tool_extraction import call, calls
-from tests.models.scripted_server import ScriptedServer, replies
+from tests.models.scripted_server import ScriptedServer, fails, replies
 from tests.stories.conftest import answer
 
 USER = "/v1/users/john"
@@ -261,3 +261,21 @@ async def test_what_is_said_of_bob_is_linked_found_merged_and_superseded(
     assert newco["superseded"] == [merged]
     old = (await john.get(f"{USER}/memories/{merged}")).json()
     assert (old["status"], old["superseded_by"]) == ("superseded", newco["memory"]["id"])
+
+
+@pytest.mark.req("UMB-01")
+async def test_waiting_for_a_model_that_fails_answers_the_job_that_waits(
+    john: httpx.AsyncClient, model: ScriptedServer
+) -> None:
+    model.steps = [fails(429, **{"retry-after": "3600"})]
+    turn = {"id": "m1", "role": "user", "content": "I like tea"}
+    body = {"session_id": "wait", "messages": [turn], "wait": True}
+    sent = await john.post(f"{USER}/messages", json=body)
+    job = sent.json()
+    assert (sent.status_code, job["status"], bool(job["reason"])) == (202, "queued", True)
+    answer(model, extraction(candidate("John likes tea")))
+    await john.post(f"/v1/jobs/{job['id']}/retry")
+    again = await john.post(f"{USER}/messages", json=body)
+    assert (again.status_code, again.json()["id"], again.json()["status"]) == (200, job["id"], "succeeded")
+    once_more = await john.post(f"{USER}/messages", json=body)
+    assert (once_more.status_code, once_more.json()["id"]) == (200, job["id"])
