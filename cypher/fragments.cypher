@@ -45,7 +45,8 @@ r.type <> 'profile'
 
 // fragment: matches_filters
 // True for a version `r` whose attributes match the filters; null and empty lists filter nothing, but a profile is found only by its type. One parameter holds all: Neo4j plans a query for each combination of the types of its parameters, and null is a type.
-($filters.types IS NULL AND {{is_statement}} OR r.type IN $filters.types OR r.subtype IN $filters.types)
+($filters.types IS NULL AND {{is_statement}} OR r.type IN $filters.types
+    OR toLower(replace(replace(r.subtype, '-', '_'), ' ', '_')) IN $filters.types)
   AND ($filters.subtype IS NULL OR toLower(replace(replace(coalesce(r.subtype, r.type), '-', '_'), ' ', '_')) = $filters.subtype)
   AND ($filters.tags_any = [] OR any(tag IN $filters.tags_any WHERE tag IN coalesce(r.tags, [])))
   AND all(tag IN $filters.tags_all WHERE tag IN coalesce(r.tags, []))
@@ -223,7 +224,7 @@ WHERE size(facts) >= $min_facts AND (p IS NULL
     OR size([fact IN facts WHERE fact[2] > p.created_at]) >= $min_new)
   AND NOT EXISTS {
     MATCH (run:ConsolidationRun {group_id: e.group_id})
-    WHERE e.uuid IN run.unprofiled AND all(fact IN facts WHERE fact[1] <= run.profiled_at)
+    WHERE e.uuid IN coalesce(run.unprofiled, []) AND all(fact IN facts WHERE fact[1] <= run.profiled_at)
   }
 
 // fragment: entity_node
@@ -235,9 +236,17 @@ e {.*, name_embedding: null, next_vector: null, revision: null}
 e {.uuid, .name, .name_key, .type, .aliases, .alias_keys, .attributes, .is_user}
 
 // fragment: memory_count
-// How many facts at the edges of the entity `e` are believed and valid now.
-COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL AND r.valid_from <= datetime() AND r.valid_to > datetime()
-  AND {{is_statement}} }
+// How many facts at the edges of the entity `e`, or that refer to it, are believed and valid now.
+COUNT {
+  MATCH (e)-[r:RELATES_TO]-()
+  WHERE r.known_to > datetime() AND r.valid_from <= datetime() AND r.valid_to > datetime() AND {{is_statement}}
+  RETURN r
+  UNION
+  MATCH (e)<-[reference:REFERS_TO]-()
+  MATCH ()-[r:RELATES_TO {group_id: reference.group_id, memory_id: reference.memory_id}]->()
+  WHERE r.known_to > datetime() AND r.valid_from <= datetime() AND r.valid_to > datetime() AND {{is_statement}}
+  RETURN r
+}
 
 // fragment: entity_properties
 // An entity `e` and its times.

@@ -122,10 +122,6 @@ class BehaviorPattern(BaseModel):
     is_active: bool
 
 
-REQUEST_CONFIDENCE = 0.3
-"""Confidence of a preference that a single request shows; one that is repeated counts as shown by its wording."""
-
-
 class PreferenceType(StrEnum):
     """What a learned preference is about."""
 
@@ -150,7 +146,10 @@ class PreferenceSource(BaseModel):
 
 
 class LearnedPreference(BaseModel):
-    """How a user likes to be answered, learned from feedback and from what they asked for."""
+    """How a user likes to be answered, learned from feedback and from what they asked for.
+
+    `preference_value` is `{field: value}`, of which the field `avoid` gives what the user does not want.
+    """
 
     id: str
     user_id: str
@@ -168,11 +167,6 @@ class LearnedPreference(BaseModel):
     def type_and_key(self) -> PreferenceKey:
         """The identity of this preference among those of the user."""
         return PreferenceKey(self.preference_type, self.preference_key)
-
-    @property
-    def is_tentative(self) -> bool:
-        """Whether it was seen in one request only, which nobody calls a preference yet."""
-        return self.frequency == 1 and self.confidence_score <= REQUEST_CONFIDENCE
 
 
 class LearnedIntent(BaseModel):
@@ -377,13 +371,17 @@ class ContextItem(BaseModel):
 
 
 class TimeMention(BaseModel):
-    """A time in a message: how exact it is, its words, and the moment, with the offset of the speaker."""
+    """A time in a message: how exact it is, its words, and the moment, with the offset of the speaker.
+
+    A weekend, a quarter and a range of dates end before `until`.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     type: str
     text: str
     at: str
+    until: str | None = None
 
 
 class AmountMention(BaseModel):

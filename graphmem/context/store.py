@@ -21,7 +21,6 @@ from graphmem.context.mapping import (
     pattern_to_row,
     preference_from_columns,
     preference_to_row,
-    settled_preferences,
     snapshot_from_columns,
     stated_item_to_row,
 )
@@ -315,7 +314,7 @@ class ContextStore:
     async def list_preferences(self, owner: Owner) -> list[LearnedPreference]:
         """Return the learned preferences, the most confident first, without what was asked for once."""
         (row,) = await self._graph.fetch("context.list_preferences", group_id=owner.group_id)
-        return settled_preferences(row["preferences"])
+        return [preference_from_columns(columns) for columns in row["preferences"]]
 
     async def list_patterns(self, owner: Owner) -> list[BehaviorPattern]:
         """Return the patterns that a user shows now, the most confident first."""

@@ -26,12 +26,12 @@ from graphmem.conversations.session import (
     SessionArchive,
     SessionIn,
     SessionKind,
+    require_conversation,
 )
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import Conflict, NotFound
-from graphmem.runtime.field_types import Vector, deduplicate
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import Vector, deduplicate, to_json
 from graphmem.runtime.times import AS_OF_NOW, Clock, parse_times
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner
@@ -188,6 +188,11 @@ class EpisodeStore:
         self._clock = clock
         self._repeat_window = repeat_window
 
+    async def find_job_that_read(self, owner: Owner, message_ids: Sequence[str]) -> str | None:
+        """Return the id of the job that extracted from messages last, or None."""
+        rows = await self._graph.fetch("episodes.find_reading", group_id=owner.group_id, message_ids=list(message_ids))
+        return rows[0]["extraction_id"].rpartition(":")[0] if rows else None
+
     # Writing
 
     async def append_messages(
@@ -273,6 +278,7 @@ class EpisodeStore:
         author = next(iter(new_messages.values())).author
         properties = new_session_properties(author=author)
         session, _ = await self._get_or_create_session(transaction, owner, session_id, properties, now)
+        require_conversation(session_id, SessionKind(session["kind"]))
         rows = [
             message_to_properties(owner, session_id, message_id, prepared, position, domain, now)
             for position, (message_id, prepared) in enumerate(new_messages.items(), session["message_count"] + 1)

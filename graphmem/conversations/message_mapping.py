@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from graphmem.conversations.session import MemoryDefaults, Message, MessageRole, PreparedMessage
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import to_json
 from graphmem.runtime.times import parse_times
 from graphmem.tenants.owners import Owner
 from graphmem.text.tokenising import FOLDED_TEXT, join_folded_words

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from graphmem.conversations.message_shapes import ROLE_ALIASES, read_content, read_message, read_timestamp
 from graphmem.jobs.job import JobStatus
 from graphmem.memories.memory import Tags
+from graphmem.runtime.errors import Conflict
 from graphmem.runtime.field_types import (
     Domain,
     Id,
@@ -346,7 +347,8 @@ class SessionIn(BaseModel):
 class Session(BaseModel):
     """A session; `summary` covers its messages up to the position `summarized_through`.
 
-    That of an extraction has the id and, read alone, the status of its job; its messages are those with the model.
+    That of an extraction has the id and, read alone, the status of its job; its messages are those with the model. The
+    answer to a closing has the id of the job that promotes and summarizes.
     """
 
     id: str
@@ -371,6 +373,14 @@ class Session(BaseModel):
     job_id: str | None = None
     job_status: JobStatus | None = None
     reason: str | None = Field(None, description="Of a closing: why it writes no summary; null: it does.")
+
+
+def require_conversation(session_id: str, kind: SessionKind) -> None:
+    """Raise Conflict for the session of an extraction, which records what graphmem and the model said."""
+    if kind is not SessionKind.CONVERSATION:
+        raise Conflict(
+            f"The session {session_id} records an extraction: name the session that it read, its `source_session_id`."
+        )
 
 
 class SessionArchive(BaseModel):

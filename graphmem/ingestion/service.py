@@ -16,6 +16,7 @@ from graphmem.conversations.session import (
     SessionIn,
     SessionKind,
     SessionListQuery,
+    require_conversation,
     with_author,
 )
 from graphmem.ingestion.inbox import Inbox
@@ -77,13 +78,15 @@ class MessageService:
             owner,
             batch,
             extract=extract,
-            summarize=self._is_automatic,
             author=author,
             sent_as=None if sent_as == "user" else sent_as,
             request=request,
         )
-        if batch.wait and accepted.job_id:
-            return await self._waiting.wait(accepted.job_id, WAIT_SECONDS)
+        job_id = accepted.job_id
+        if batch.wait and extract and job_id is None:
+            job_id = await self._inbox.find_finished_job(owner, accepted.message_ids)
+        if batch.wait and job_id:
+            return await self._waiting.wait(job_id, WAIT_SECONDS)
         return accepted.model_copy(update={"skipped": skipped})
 
     async def list_sessions(self, owner: Owner, query: SessionListQuery) -> Page[Session]:
@@ -131,29 +134,37 @@ class MessageService:
     async def close(self, owner: Owner, session_id: str) -> Session:
         """Close a session, and queue the extraction of its unread messages, its promotions and its summary.
 
-        The `reason` of the session says why no summary is written, if none is.
+        The `job_id` of the session is the job that promotes and summarizes; `reason` says why no summary is written, if
+        none is. Raises Conflict for the session of an extraction.
         """
+        await self._get_conversation(owner, session_id)
         session = await self._episodes.close_session(owner, session_id)
         if self._is_automatic:
             await self._inbox.extract_unread(owner, session_id)
-        reason = await self._inbox.enqueue_closing(owner, session, summarize=self._is_automatic)
-        return session.model_copy(update={"reason": reason})
+        job_id, reason = await self._inbox.enqueue_closing(owner, session, summarize=self._is_automatic)
+        return session.model_copy(update={"job_id": job_id, "reason": reason})
 
     async def summarize(self, owner: Owner, session_id: str, *, wait: bool = False) -> Job:
         """Queue the summary of a session and return its job, with `wait` once it is final.
 
-        The same call is the same job until further messages arrive.
+        The same call is the same job until further messages arrive, or until it ends without a summary.
         """
-        session = await self._episodes.get_session(owner, session_id)
+        session = await self._get_conversation(owner, session_id)
         job_id = await self._inbox.summarize(owner, session, through=session.message_count)
         return await (self._waiting.wait(job_id, WAIT_SECONDS) if wait else self._jobs.get(job_id))
 
     async def trigger_extraction(self, tenant: str, session_id: str, user_id: str | None = None) -> ExtractionTriggered:
         """Queue the extraction of a whole session by tool calls, in a session of its own; for admins.
 
-        Raises NotFound, and Conflict when several users have a session of this id and `user_id` is not given.
+        Raises NotFound, and Conflict when several users have a session of this id and `user_id` is not given, and for
+        the session of an extraction.
         """
         owner = make_owner(tenant, user_id) if user_id else await self._episodes.find_session_owner(tenant, session_id)
-        source = await self._episodes.get_session(owner, session_id)
+        source = await self._get_conversation(owner, session_id)
         run, job_id = await self._inbox.extract_session(owner, source)
         return ExtractionTriggered(message=f"Memory extraction triggered, session ID: {run.session_id}", job_id=job_id)
+
+    async def _get_conversation(self, owner: Owner, session_id: str) -> Session:
+        session = await self._episodes.get_session(owner, session_id)
+        require_conversation(session_id, session.kind)
+        return session

@@ -387,7 +387,7 @@ def _describe(memory: Memory, *, score: float | None = None) -> dict[str, Any]:
     return _given(
         id=memory.id,
         content=_cut(memory.content),
-        type=memory.type.value,
+        type=memory.subtype or memory.type.value,
         status=None if memory.status == "active" else memory.status.value,
         tags=memory.tags,
         domain=memory.domain,

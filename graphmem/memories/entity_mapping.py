@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, Entity, EntityIn, EntityRef, NamedEntity
-from graphmem.runtime.field_types import Vector, name_key
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import Vector, name_key, to_json
 from graphmem.runtime.times import parse_times
 from graphmem.tenants.owners import Owner
 

@@ -13,8 +13,7 @@ from graphmem.memories.entity_mapping import entity_from_node, entity_ref_from_n
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import NotFound
-from graphmem.runtime.field_types import Vector, deduplicate, name_key
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import Vector, deduplicate, name_key, to_json
 from graphmem.runtime.paging import take_page
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import Reader, scope_of

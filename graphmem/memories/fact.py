@@ -24,14 +24,13 @@ from graphmem.memories.memory import (
     Scope,
     tagged_domain,
 )
-from graphmem.runtime.field_types import content_hash, deduplicate
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import content_hash, deduplicate, to_json
 from graphmem.runtime.times import MAX_TIME, MIN_TIME, interval_contains, parse_times
 from graphmem.tenants.owners import Owner, group_key
 from graphmem.tenants.trust import SourceKind
 from graphmem.text.tokenising import FOLDED_TEXT, join_folded_words
 
-_TYPE_PREDICATES = frozenset(DEFAULT_PREDICATES.values())
+TYPE_PREDICATES = frozenset(DEFAULT_PREDICATES.values())
 """The predicates of statements that name none."""
 
 MAX_SEARCH_TEXT = 20_000
@@ -185,7 +184,7 @@ class Fact:
         """
         return (
             (self.content_hash, self.subject_id) == (known.content_hash, known.subject_id)
-            and (self.predicate in _TYPE_PREDICATES or self.predicate == known.predicate)
+            and (self.predicate in TYPE_PREDICATES or self.predicate == known.predicate)
             and self.object_id in (None, known.object_id)
         )
 
@@ -222,7 +221,7 @@ def dedup_key(content_hash: str, subject_id: str, predicate: str, object_id: str
 
     A predicate that only repeats the type counts as none, so that a type does not make another statement.
     """
-    named = "" if predicate in _TYPE_PREDICATES else predicate
+    named = "" if predicate in TYPE_PREDICATES else predicate
     return f"{content_hash}:{subject_id}:{named}:{object_id or subject_id}"
 
 

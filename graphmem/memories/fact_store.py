@@ -34,8 +34,8 @@ from graphmem.runtime.times import Clock, to_epoch_pair
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import Reader, scope_of
-from graphmem.tenants.trust import SourceKind
-from graphmem.tenants.trust_store import find_trust_order
+from graphmem.tenants.tenant_settings import find_trust_order
+from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind
 from graphmem.tenants.users import lock_or_create_user, lock_user
 
 _MEMORY = TypeAdapter(Memory)
@@ -175,7 +175,7 @@ class FactStore:
             ledger = Ledger(facts.values(), now, actor, order, kind)
             fact = act(ledger)
             if associations is not None:
-                fact = ledger.associate(fact.memory_id, associations, replace_all=True)
+                fact = ledger.associate(fact.memory_id, associations, replace_all=True, by=kind)
             if vector is not None and content_hash(fact.content) != latest.content_hash:
                 same_content = await FactLoader(transaction, memory_owner).fetch(hashes=[fact.content_hash])
                 ledger.ensure_unique(fact, same_content.values())
@@ -202,11 +202,16 @@ class FactStore:
         return await lock_or_create_user(transaction, owner, self._clock())
 
     async def associate(
-        self, owner: Owner, related: Mapping[str, Sequence[str]], new: Collection[str] = ()
+        self,
+        owner: Owner,
+        related: Mapping[str, Sequence[str]],
+        new: Collection[str] = (),
+        kind: SourceKind | None = None,
     ) -> AssociationProblems:
         """Associate memories with others, by memory id; return those for which that is not possible.
 
-        Immutable memories are associated only if they are `new`.
+        Immutable memories are associated only if they are `new`, those of a source that is trusted more than `kind` not
+        at all.
         """
         if not related:
             return AssociationProblems()
@@ -215,11 +220,13 @@ class FactStore:
             now = await self.lock_user(transaction, owner)
             ids = deduplicate(key for memory_id, others in related.items() for key in (memory_id, *others))
             facts = await FactLoader(transaction, owner).fetch(memory_ids=ids)
-            ledger = Ledger(facts.values(), now)
+            kinds = {kind, *(fact.trust_kind for fact in facts.values())}
+            order = DEFAULT_ORDER if kind is None else await find_trust_order(transaction, owner.tenant, kinds)
+            ledger = Ledger(facts.values(), now, order=order)
             for memory_id, others in related.items():
                 if memory_id in facts:
                     facts[memory_id] = ledger.associate(
-                        memory_id, [other for other in others if other in facts], new=new
+                        memory_id, [other for other in others if other in facts], new=new, by=kind
                     )
             await FactWrite(owner, transaction, now, ledger).commit()
             return AssociationProblems(

@@ -217,12 +217,22 @@ class _WithoutProfile:
 StatedType = Annotated[MemoryTypeInput, _WithoutProfile]
 """A memory type that a model chooses: its schema does not offer `profile`."""
 
+KINDS_OF_FACTS = frozenset({"persona", "personal_info"})
+"""Names of types that say more than the type they are read as, by which memories are found alone."""
+
+
+def parse_type_filter(value: object) -> object:
+    """Return the name of a memory type to filter by; one of a kind of facts means these alone, not all facts."""
+    word = normalise_type_name(value) if isinstance(value, str) else value
+    return word if word in KINDS_OF_FACTS else parse_memory_type(value)
+
+
 MemoryTypeWord = Annotated[
     Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")],
-    BeforeValidator(parse_memory_type),
+    BeforeValidator(parse_type_filter),
     Field(description=f"One of {', '.join(MemoryType)}, an alias or a declared type."),
 ]
-"""A memory type to filter by, read as `MemoryTypeInput` is; it may be one that the tenant declared."""
+"""A memory type to filter by; it may be one that the tenant declared."""
 
 Subtype = Annotated[NonBlankText, Field(max_length=64)]
 """The type of a memory as its writer named it."""

@@ -13,7 +13,7 @@ from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, EntityIn, EntityRef, N
 from graphmem.memories.entity_mapping import named_entity_from_node
 from graphmem.memories.entity_names import NamedEntities, name_keys_in
 from graphmem.memories.entity_store import EntityStore, ResolvedEntities
-from graphmem.memories.fact import Fact, fact_from_row, fact_to_properties, memory_from_fact
+from graphmem.memories.fact import TYPE_PREDICATES, Fact, fact_from_row, fact_to_properties, memory_from_fact
 from graphmem.memories.ledger import FIXED_ASSOCIATIONS_REASON, Ledger, SaveOutcome
 from graphmem.memories.memory import MAX_SOURCE_MESSAGES, MemoryIn, MemorySourceIn, MemoryType, SaveAction, SaveResult
 from graphmem.memories.new_memory import NewMemory, SourceMessage, first_version
@@ -22,7 +22,8 @@ from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.trust_store import find_trust_order
+from graphmem.tenants.tenant_settings import find_trust_order
+from graphmem.tenants.trust import SourceKind
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -48,21 +49,27 @@ class FactLoader:
         hashes: Sequence[str] = (),
         memory_ids: Sequence[str] = (),
         pairs: Sequence[tuple[str, str]] = (),
+        slots: Sequence[tuple[str, str, bool]] = (),
     ) -> dict[str, Fact]:
         """Load facts and return, by memory id, all that this loader has loaded so far.
 
-        Facts are selected by the hash of their content, by memory id and by pairs of subject id and predicate.
+        Facts are selected by the hash of their content, by memory id and by pairs of subject id and predicate. `slots`
+        are such pairs too, of which facts are wanted only where one is single-valued; false stands for a statement of
+        the user, over which other sources decide only by the order of a tenant.
         """
         new_hashes = self._not_requested(hashes)
         new_memory_ids = self._not_requested(memory_ids)
         new_pairs = [list(pair) for pair in self._not_requested(pairs)]
-        if new_hashes or new_memory_ids or new_pairs:
+        new_slots = [list(slot) for slot in self._not_requested(slots)]
+        if new_hashes or new_memory_ids or new_pairs or new_slots:
             rows = await self._transaction.run(
                 "facts.fetch_for_write",
                 group_id=self._owner.group_id,
+                tenant=self._owner.tenant,
                 hashes=new_hashes,
                 memory_ids=new_memory_ids,
                 pairs=new_pairs,
+                slots=new_slots,
             )
             self._facts |= {fact.memory_id: fact for fact in map(fact_from_row, rows)}
         return dict(self._facts)
@@ -259,7 +266,8 @@ class FactSave:
         entities = await self.entities.resolve_entities(self.transaction, self.owner, named, name_vectors, self.now)
         sources = await self._fetch_sources(memories)
         drafts = [first_version(self.owner, memory, entities.refs, sources, self.now) for memory in memories]
-        facts = await self._load_facts(memories, drafts, entities)
+        earlier = await self._find_earlier_mentions(memories, entities)
+        facts = await self._load_facts(memories, drafts, entities, earlier)
         related = await self._find_related(memories, drafts, entities)
         kinds = {fact.trust_kind for fact in (*facts.values(), *drafts)}
         order = await find_trust_order(self.transaction, self.owner.tenant, kinds)
@@ -270,12 +278,17 @@ class FactSave:
             for draft, memory in zip(drafts, memories, strict=True)
         ]
         outcomes = [
-            _associate(ledger, outcome, memory.memory.associations)
-            for outcome, memory in zip(outcomes, memories, strict=True)
+            _associate(ledger, outcome, memory.memory.associations, draft.trust_kind)
+            for outcome, memory, draft in zip(outcomes, memories, drafts, strict=True)
         ]
         vectors = {draft.uuid: memory.vector for draft, memory in zip(drafts, memories, strict=True)}
         write = FactWrite(self.owner, self.transaction, self.now, ledger, vectors, entities.new_entities)
-        await write.commit([outcome.fact for outcome in outcomes if outcome.action is not SaveAction.SKIP])
+        linked = [
+            ledger.link(memory_id, entity.id, entity.name)
+            for memory_id, named_entities in earlier.items()
+            for entity in named_entities
+        ]
+        await write.commit([*(outcome.fact for outcome in outcomes if outcome.action is not SaveAction.SKIP), *linked])
         await self._add_aliases(named, entities)
         refs = await self._load_refs(outcomes, entities)
         ended = {memory_id for outcome in outcomes for memory_id in outcome.superseded}
@@ -283,6 +296,32 @@ class FactSave:
             _save_result(outcome, refs, ledger.now, [key for key in found if key not in ended])
             for outcome, found in zip(outcomes, related, strict=True)
         ]
+
+    async def _find_earlier_mentions(
+        self, memories: Sequence[NewMemory], entities: ResolvedEntities
+    ) -> dict[str, list[NamedEntity]]:
+        """Return, by memory id, the new entities that earlier memories name, which had no entity to refer to.
+
+        An import is history, whose references come with it.
+        """
+        aliases = {name_key(entity.name): entity.aliases for memory in memories for entity in memory.entities}
+        new = [
+            NamedEntity(row["uuid"], row["name"], row["type"], aliases.get(row["name_key"], []), is_user=False)
+            for row in entities.new_entities
+            if not row["is_user"]
+        ]
+        if not new or all(memory.provenance for memory in memories):
+            return {}
+        names = sorted({name.lower() for entity in new for name in (entity.name, *entity.aliases)})
+        rows = await self.transaction.run("facts.find_naming", group_id=self.owner.group_id, names=names)
+        ids = {entity.id for entity in new}
+        found: dict[str, list[NamedEntity]] = {}
+        for row in rows:
+            # A name within that of an entity which the memory refers to is no mention of its own.
+            names_in = NamedEntities([*map(named_entity_from_node, row["entities"]), *new])
+            if mentioned := [entity for entity in names_in.find(row["content"]) if entity.id in ids]:
+                found[row["memory_id"]] = mentioned
+        return found
 
     async def _find_related(
         self, memories: Sequence[NewMemory], drafts: Sequence[Fact], entities: ResolvedEntities
@@ -340,22 +379,36 @@ class FactSave:
         return {row["message_id"]: SourceMessage(**row) for row in rows}
 
     async def _load_facts(
-        self, memories: Sequence[NewMemory], drafts: Sequence[Fact], entities: ResolvedEntities
+        self,
+        memories: Sequence[NewMemory],
+        drafts: Sequence[Fact],
+        entities: ResolvedEntities,
+        earlier: Iterable[str],
     ) -> dict[str, Fact]:
-        """Return the facts that the drafts may change, by memory id."""
+        """Return the facts that the drafts may change, and those of the ids in `earlier`, by memory id."""
         new_entity_ids = {properties["uuid"] for properties in entities.new_entities}
         return await self.loader.fetch(
             hashes=[draft.content_hash for draft in drafts],
             memory_ids=[
-                memory_id
-                for memory in memories
-                for memory_id in (*memory.memory.supersedes, *memory.memory.associations)
+                *(
+                    memory_id
+                    for memory in memories
+                    for memory_id in (*memory.memory.supersedes, *memory.memory.associations)
+                ),
+                *earlier,
             ],
             # There are no facts about a new entity.
             pairs=[
                 (draft.subject_id, draft.predicate)
                 for draft in drafts
                 if draft.single_valued and draft.subject_id not in new_entity_ids
+            ],
+            slots=[
+                (draft.subject_id, draft.predicate, draft.trust_kind != "user")
+                for draft in drafts
+                if not draft.single_valued
+                and draft.predicate not in TYPE_PREDICATES
+                and draft.subject_id not in new_entity_ids
             ],
         )
 
@@ -388,11 +441,11 @@ def _apply_to_ledger(ledger: Ledger, draft: Fact, memory: NewMemory) -> SaveOutc
     return ledger.save(draft, memory.memory.supersedes, memory.reason, memory.ends, memory.given)
 
 
-def _associate(ledger: Ledger, outcome: SaveOutcome, associations: Sequence[str]) -> SaveOutcome:
-    """Return an outcome whose memory is associated with others, unless the save changed nothing."""
+def _associate(ledger: Ledger, outcome: SaveOutcome, associations: Sequence[str], by: SourceKind) -> SaveOutcome:
+    """Return an outcome whose memory a source associates with others, unless the save changed nothing."""
     if not associations or outcome.action is SaveAction.SKIP:
         return outcome
-    fact = ledger.associate(outcome.fact.memory_id, associations)
+    fact = ledger.associate(outcome.fact.memory_id, associations, by=by)
     if {*associations} <= {*fact.associations, fact.memory_id}:
         return replace(outcome, fact=fact)
     return replace(outcome, fact=fact, reason=f"{outcome.reason}; {FIXED_ASSOCIATIONS_REASON}")

@@ -25,7 +25,7 @@ from graphmem.runtime.stored_values import stored_values, text_length
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.profiles import TenantProfiles
+from graphmem.tenants.profiles import TemporaryStateRules, TenantProfiles
 from graphmem.tenants.trust import CONSOLIDATION, SourceKind
 
 
@@ -103,15 +103,21 @@ class MemoryWriter:
         if memory.confidence < MIN_CONFIDENCE:
             return f"confidence below {MIN_CONFIDENCE}"
         checked = memory.model_copy(update={"source": None}) if is_source_known else memory
-        if classes := self._policy.refused_classes(stored_values(checked), owner.tenant):
+        # A predicate may hold one as a word of its own, such as PIN_4321.
+        values = [stored_values(checked), (memory.predicate or "").replace("_", " ")]
+        if classes := self._policy.refused_classes(values, owner.tenant):
             return f"holds a secret: {', '.join(classes)}"
-        if self._is_temporary_state(owner, memory.content):
+        if self._temporary_states(owner).are_met_by(memory.content):
             return "a temporary state"
         return None
 
     def refused_classes(self, owner: Owner, value: JSON) -> list[str]:
         """Return the classes of secrets in a value that the owner's tenant may not store."""
         return self._policy.refused_classes(value, owner.tenant)
+
+    def remove_temporary_states(self, owner: Owner, text: str) -> str:
+        """Return a text without its sentences that would be rejected as a temporary state."""
+        return self._temporary_states(owner).remove_from(text)
 
     async def _prepare(
         self, owners: Iterable[Owner], memories: Sequence[MemoryIn], kind: SourceKind
@@ -132,8 +138,12 @@ class MemoryWriter:
     async def prepare_patch(self, owner: Owner, patch: MemoryPatch) -> Vector | None:
         """Return the vector of the new content of a patch, if it has one.
 
-        Raises InvalidInput for a secret or a temporary state.
+        Raises InvalidInput for a secret, a temporary state or a confidence too low to be stored.
         """
+        if patch.confidence is not None and patch.confidence < MIN_CONFIDENCE:
+            raise InvalidInput(
+                f"A memory needs a confidence of at least {MIN_CONFIDENCE}: delete it if it is no longer believed."
+            )
         classes = await read_text(
             text_length(patch), lambda: self._policy.refused_classes(stored_values(patch), owner.tenant)
         )
@@ -141,12 +151,12 @@ class MemoryWriter:
             raise InvalidInput(f"The change holds a secret ({', '.join(classes)}), which is not stored.")
         if patch.content is None:
             return None
-        if self._is_temporary_state(owner, patch.content):
+        if self._temporary_states(owner).are_met_by(patch.content):
             raise InvalidInput("The change is a temporary state, which is not stored.")
         return (await self._embedder.embed([patch.content]))[0]
 
-    def _is_temporary_state(self, owner: Owner, text: str) -> bool:
-        return self._profiles.for_tenant(owner.tenant).temporary_states.are_met_by(text)
+    def _temporary_states(self, owner: Owner) -> TemporaryStateRules:
+        return self._profiles.for_tenant(owner.tenant).temporary_states
 
 
 def find_space(space: str | None, writable: Mapping[str, Owner]) -> Owner | None:

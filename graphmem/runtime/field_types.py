@@ -8,10 +8,11 @@ import math
 import re
 import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from graphmem.text.normalising import check_storable, is_blank, is_storable, normalise
 
@@ -222,3 +223,14 @@ Metadata = Annotated[dict[str, Any], AfterValidator(_check_metadata)]
 
 Vector = list[float]
 """An embedding; its dimension is the embedder's."""
+
+
+def to_json(value: object) -> str:
+    """Return a value as compact JSON; times become ISO 8601 in UTC, models objects, other unknown types their `str`."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_to_json_value)
+
+
+def _to_json_value(value: object) -> object:
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else str(value)

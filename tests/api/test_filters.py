@@ -73,13 +73,16 @@ async def test_memories_are_found_by_the_type_that_their_writer_gave(agent: http
         items = (await agent.get(f"{USER}/memories", params=query)).json()["items"]
         return {item["subtype"] for item in items}
 
-    assert await listed(type=given) == {"fact", "persona", "personal_info"}
+    assert await listed(type=given) == {"persona"}
+    assert await listed(type="personal-info") == {"personal_info"}
+    assert await listed(type="fact") == {"fact", "persona", "personal_info"}
     assert await listed(subtype=given) == {"persona"}
     assert await listed(subtype="personal-info") == {"personal_info"}
     assert await listed(subtype="fact") == {"fact"}
     assert await listed(subtype="gossip") == set()
-    found = (await agent.post(f"{USER}/search", json={"query": "Nora", "subtype": given})).json()["results"]
-    assert [hit["memory"]["content"] for hit in found] == ["Nora speaks plainly"]
+    for query in ({"subtype": given}, {"types": [given]}):
+        found = (await agent.post(f"{USER}/search", json={"query": "Nora", **query})).json()["results"]
+        assert [hit["memory"]["content"] for hit in found] == ["Nora speaks plainly"]
     looked_up = (await agent.get(f"{USER}/entities/lookup", params={"q": "Nora", "subtype": given})).json()
     assert [memory["subtype"] for memory in looked_up["entities"][0]["memories"]] == ["persona"]
 

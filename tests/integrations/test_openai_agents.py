@@ -66,7 +66,7 @@ async def test_a_tool_call_keeps_the_context_of_its_turn_which_does_not_repeat_t
     model = ScriptedModel(
         call("save_memory", '{"statement": "Eva moves to Malmo in May"}'), say("Lund."), say("Malmo.")
     )
-    agent = Agent(name="A", model=model, instructions=with_context(memory, "Be brief."), tools=memory_tools(memory))
+    agent = Agent(name="A", model=model, instructions=with_context(memory, "Be brief."), tools=[*memory_tools(memory)])
     session = GraphmemSession(SQLiteSession("monday"), memory)
     await Runner.run(agent, "Where does Eva live?", session=session)
     await Runner.run(agent, "Where does Eva live?", session=session)
@@ -75,7 +75,7 @@ async def test_a_tool_call_keeps_the_context_of_its_turn_which_does_not_repeat_t
     assert "Eva lives in Lund" in first
     assert of_tool == first
     assert "Malmo" in (second or "")
-    assert [one for one in model.instructions if "Where does Eva live?" in (one or "")] == []
+    assert [given for given in model.instructions if "Where does Eva live?" in (given or "")] == []
 
 
 async def test_tools_save_and_find_and_instructions_carry_the_context(client: AsyncClient) -> None:

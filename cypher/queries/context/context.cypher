@@ -110,7 +110,7 @@ CALL (group_id) {
   UNION
   UNWIND $ids AS memory_id
   MATCH ()-[r:RELATES_TO {group_id: group_id, memory_id: memory_id}]->()
-  OPTIONAL MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN r.message_ids
+  OPTIONAL MATCH (m:Episodic {group_id: group_id}) WHERE m.message_id IN coalesce(r.message_ids, [])
   RETURN memory_id AS id, coalesce(max(m.valid_at), min(r.first_created_at)) AS at
 }
 RETURN id, at

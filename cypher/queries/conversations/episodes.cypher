@@ -12,6 +12,13 @@ MATCH (m:Episodic|ArchivedEpisode {group_id: $group_id}) WHERE m.message_id IN $
 RETURN m.message_id AS message_id, m.session_id AS session_id, m.pending_job AS pending_job,
        coalesce(m.extracted_at, m.archived_at) AS extracted_at, m.created_at AS created_at
 
+// name: find_reading(group_id, message_ids)
+// Find the part of a job that has read messages, the latest one.
+MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids AND m.extracted_at IS NOT NULL
+WITH max(m.extracted_at) AS at
+MATCH (x:Extraction {group_id: $group_id}) WHERE x.created_at = at
+RETURN x.extraction_id AS extraction_id ORDER BY extraction_id DESC LIMIT 1
+
 // name: find_sessions(group_id, session_ids)
 // Find sessions by id, with when each was opened and how many messages it has.
 MATCH (s:Session {group_id: $group_id}) WHERE s.session_id IN $session_ids

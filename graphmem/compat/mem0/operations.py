@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from graphmem.client import AsyncClient
-from graphmem.client.extracted import read_refusals, read_saves
+from graphmem.client.job_results import read_refusals, read_saves
 from graphmem.compat.mem0.filters import Filters, OwnerIds, find_owners, is_plain, matches, plain_metadata, split_owner
 from graphmem.compat.mem0.shapes import (
     LABELS,

@@ -325,7 +325,7 @@ class FactTable:
         return mask
 
     def _matches_types(self, types: Sequence[str]) -> Mask:
-        return self._words["type"].matches(types) | self._words["subtype"].matches(types)
+        return self._words["type"].matches(types) | self._words["subtype_key"].matches(types)
 
     def _has_any(self, column: Members, values: Sequence[str]) -> Mask:
         mask: Mask = np.zeros(len(self), dtype=bool)
