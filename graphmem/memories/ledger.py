@@ -26,7 +26,7 @@ from graphmem.memories.version_log import LatestVersions, VersionLog, ensure_mut
 from graphmem.runtime.errors import Conflict, Forbidden, InvalidInput, VersionConflict
 from graphmem.runtime.field_types import deduplicate
 from graphmem.runtime.times import MICROSECOND, MIN_TIME
-from graphmem.tenants.trust import CONSOLIDATION, DEFAULT_ORDER, Verdict, Effect, SourceKind, TrustOrder
+from graphmem.tenants.trust import CONSOLIDATION, DEFAULT_ORDER, Effect, SourceKind, TrustOrder, Verdict
 
 MERGED_REASON = "merged"
 """The end reason of a memory that a consolidation run merged into another one."""

@@ -15,7 +15,7 @@ from graphmem.memories.fact import Fact
 from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import MemoryPatch, MemoryStatus, SaveAction
 from graphmem.runtime.errors import Conflict, Forbidden
-from graphmem.tenants.trust import DEFAULT_ORDER, STATED_KINDS, Verdict, Effect, SourceKind, StatedKind, TrustOrder
+from graphmem.tenants.trust import DEFAULT_ORDER, STATED_KINDS, Effect, SourceKind, StatedKind, TrustOrder, Verdict
 from tests.memories.test_versioning import NOW, lives_in, year
 
 
