@@ -54,7 +54,7 @@ from graphmem.runtime.times import AS_OF_NOW
 from graphmem.secrets.values import Redactor, SecretPolicy, make_redactor, render_secret_rule
 from graphmem.tenants.instructions import Instructions
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.profiles import TenantProfiles, known_topic_tags
+from graphmem.tenants.profiles import OTHER_TOPIC, TenantProfiles, known_topic_tags
 from graphmem.tenants.space_store import SpaceStore
 from graphmem.tenants.spaces import Space
 from graphmem.tenants.tenant_settings import InstructionStore
@@ -216,12 +216,18 @@ def _to_candidate(call: UpsertMemory, lines: Sequence[TranscriptLine], domain: s
         invalid_at=None,
         confidence=call.confidence,
         importance=0.5,
-        tags=[tag for tag in call.topic_tags if tag.upper() in known_topic_tags()] or [OTHER_TOPIC],
+        tags=_known_topics(call.topic_tags),
         domain=domain,
         single_valued=False,
         retracts=False,
         messages=sorted(sources),
     )
+
+
+def _known_topics(words: Sequence[str]) -> list[str]:
+    """Return the known topic tags among words; if there are words and none is known, it is another topic."""
+    known = [word for word in words if word.upper() in known_topic_tags()]
+    return known or ([OTHER_TOPIC] if words else [])
 
 
 def _invalid_fields(error: ValidationError) -> str:
