@@ -65,9 +65,6 @@ TOOL_NAME = "upsert_memories"
 TOOL_MEMORY_TYPES = ("USER_PREFERENCE", "FACTUAL_INFO", "BEHAVIORAL_PATTERN", "CONVERSATION_SUMMARY", "OPEN_LOOP")
 """The memory types that the tool accepts; they are read like those of a save."""
 
-OTHER_TOPIC = "OTHER"
-"""The tag of what fits no other topic."""
-
 MAX_SOURCES_PER_CALL = 3
 """Lines that a tool call is attributed to, since the tool does not name its messages."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -170,7 +170,7 @@ async def test_a_file_with_a_mistake_is_refused_with_its_place(
         path.write_bytes(complete_export)
         with pytest.raises(InvalidInput) as refused:
             await importer.import_file(owner, edited(path, change))
-        places.append(refused.value.errors[0]["loc"][0])
+        places.append(cast("Sequence[str]", refused.value.errors[0]["loc"])[0])
     assert places == [place for _, place in MISTAKES]
     assert json.loads(await memory.exports.export(owner))["memories"] == []
 

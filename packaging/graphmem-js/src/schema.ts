@@ -2355,6 +2355,8 @@ export interface components {
              * @default all
              */
             spaces?: ("all" | "none") | string[];
+            /** @description Only memories with these tags, and without those in `none`. */
+            tags?: components["schemas"]["TagFilter"] | null;
             /**
              * Token Budget
              * @description Most tokens of preamble and question together.
