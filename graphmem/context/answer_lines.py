@@ -297,8 +297,7 @@ def profile_bullet(profile: EntityProfile, titles: Mapping[str, str]) -> Preambl
 
 def quote_line(message: Message, text: str, titles: Mapping[str, str]) -> PreambleLine:
     """Return a part of a message with its day and its speaker; one of a space has the space's title as its origin."""
-    speaker = message.name or f"the {message.role.value}"
-    line = f"{format_date(message.timestamp)}, {to_single_line(speaker)}: {text}"
+    line = f"{format_date(message.timestamp)}, {to_single_line(message.said_by)}: {text}"
     return PreambleLine(message.key, line, _origin(message.space, titles))
 
 

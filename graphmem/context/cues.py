@@ -7,14 +7,13 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from graphmem.context.models import PreferenceType
 from graphmem.text.word_lists import compile_words
 
-LANGUAGES = ("en", "de", "es", "fr", "it")
+LANGUAGES = ("en", "de", "es", "fr", "it", "pt", "nl", "pl")
 """The languages with cues (ISO 639-1); the cues of all are used together, whatever language a text is in."""
 
 _FOLDER = files(__package__) / "cues"
@@ -29,13 +28,11 @@ class CueWords(BaseModel):
     echo: list[str]
     abandoned: list[str]
     ticket: list[str]
+    pointer: list[str]
     abandoned_break: list[str]
     abandoned_end: list[str]
     change: list[str]
-    task: list[str]
-    lasting: list[str]
-    reply: str
-    answer_verbs: list[str]
+    negation: list[str]
     name: list[str]
     name_subjects: list[str]
     solution: list[str]
@@ -45,20 +42,9 @@ class CueWords(BaseModel):
     style: dict[str, list[str]]
     format: dict[str, list[str]]
     level: dict[str, list[str]]
-    stated_style: dict[str, list[str]]
-    stated_level: dict[str, list[str]]
-    stated_format: dict[str, list[str]]
     issues: dict[str, list[str]]
     contractions: dict[str, list[str]]
     slang: dict[str, str]
-
-
-class StatedPreference(NamedTuple):
-    """A way in which users ask to be answered, and the pattern of the request."""
-
-    type: PreferenceType
-    value: dict[str, str]
-    pattern: re.Pattern[str]
 
 
 @cache
@@ -91,29 +77,6 @@ def _compile_abandoned(words: CueWords) -> list[re.Pattern[str]]:
     return [re.compile(rf"\b{template.replace('{thing}', thing)}{end}", re.IGNORECASE) for template in words.abandoned]
 
 
-def _compile_stated_preferences(words: CueWords) -> list[StatedPreference]:
-    verbs = "|".join(words.answer_verbs)
-    not_of_others = "".join(rf"(?<!\b{pronoun} )" for pronoun in ("i", "we", "he", "she", "they", "also"))
-    requested_languages = [
-        StatedPreference(
-            PreferenceType.COMMUNICATION,
-            {"language": language},
-            re.compile(rf"{not_of_others}\b(?:{verbs})\b[^.!?\n]{{0,50}}?\b(?:{'|'.join(names)})\b", re.IGNORECASE),
-        )
-        for language, names in _read("language_names").items()
-    ]
-    requested_manners = [
-        StatedPreference(kind, {field: value}, compile_words(cue.replace("{reply}", words.reply) for cue in cues))
-        for kind, field, values in (
-            (PreferenceType.COMMUNICATION, "style", words.stated_style),
-            (PreferenceType.DETAIL_LEVEL, "level", words.stated_level),
-            (PreferenceType.VISUALIZATION, "format", words.stated_format),
-        )
-        for value, cues in values.items()
-    ]
-    return requested_languages + requested_manners
-
-
 def compile_literal_cues(cues: Iterable[str]) -> list[re.Pattern[str]]:
     """Return a pattern for each literal cue, which also finds its plural in "s"."""
     return [re.compile(rf"\b{re.escape(cue)}s?\b", re.IGNORECASE) for cue in cues]
@@ -134,6 +97,13 @@ TICKET = re.compile(
 )
 """Finds the id of a ticket: after "#", or, with a digit in it, after a word such as "issue"."""
 
+POINTER = re.compile(
+    rf"https?://\S+|(?<!\w)(?:(?:KB|knowledge ?base)[ -])?(?:{'|'.join(_WORDS.pointer)})"
+    r"\s+(?:(?:no|nr)\.?\s*)?#?(?=[\w.-]*\d)\w[\w.-]*",
+    re.IGNORECASE,
+)
+"""Finds what a memory refers to outside of memory, such as "KB article 42" and an address of the web."""
+
 ABANDONED = _compile_abandoned(_WORDS)
 """Each finds something that the user gives up; its group `thing` is the name of that."""
 
@@ -149,14 +119,8 @@ FORMAT = {name: compile_literal_cues(cues) for name, cues in _WORDS.format.items
 LEVEL = {name: compile_literal_cues(cues) for name, cues in _WORDS.level.items()}
 """Cues of a requested level of detail."""
 
-STATED_PREFERENCES = _compile_stated_preferences(_WORDS)
-"""Requests to be answered in a language, style, level of detail or format."""
-
-TASK = compile_words(_WORDS.task)
-"""Finds that a sentence asks for one thing."""
-
-LASTING = compile_words(_WORDS.lasting)
-"""Finds that a request is meant for all answers to come."""
+NEGATION = compile_words(_WORDS.negation)
+"""Finds that a question denies something, so that what it names may be what is not wanted."""
 
 ISSUES = {issue: compile_words(cues) for issue, cues in _WORDS.issues.items()}
 """What a complaint about a reply is about."""

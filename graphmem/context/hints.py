@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 from pydantic import JsonValue
 
 from graphmem.context import cues
-from graphmem.context.conversation_summary import truncate_at_word
+from graphmem.context.conversation_summary import to_single_line, truncate_at_word
 from graphmem.context.models import (
     BehaviorPattern,
     ContextRequest,
@@ -34,6 +34,8 @@ from graphmem.memories.memory import Memory, MemoryType
 from graphmem.search.models import FIT_SCORE, SearchHit
 from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import ConcernRule, ContinuityPhrase, PatternType, ProductProfile
+from graphmem.tenants.trust import TEXT_OF_OTHERS
+from graphmem.text.added_texts import is_label
 from graphmem.text.normalising import normalise
 from graphmem.text.tokenising import split_words
 
@@ -65,6 +67,9 @@ MAX_PHRASES = 3
 
 PHRASE_CHARACTERS = 200
 """Characters of a memory or summary in a phrase at most."""
+
+MAX_NAME_WORDS = 6
+"""Words of a name by which somebody is greeted, at most."""
 
 TOPIC_CHARACTERS = 80
 """Characters of a topic at most."""
@@ -189,7 +194,7 @@ def build_hints(request: ContextRequest, snapshot: ContextSnapshot, sources: Hin
         left_out=[memory.content for memory in sources.left_out],
         knowledge=KnowledgeHint(
             sufficient=bool(sources.named.clear),
-            pointers=_external_pointers(sources.memories),
+            pointers=_external_pointers(sources.named.clear),
         ),
     )
 
@@ -245,12 +250,12 @@ def _in_words(value: JsonValue) -> str:
 
 def session_topic(session: PastSession) -> str | None:
     """Return what a session was about in a few words: its title, first tag, last intent or first sentence."""
-    if session.title:
-        return truncate_at_word(session.title, TOPIC_CHARACTERS)
+    if session.title and is_label(title := to_single_line(session.title)):
+        return title
     if session.topic_tags:
-        return session.topic_tags[0].replace("_", " ").replace("-", " ").lower()
+        return to_single_line(session.topic_tags[0].replace("_", " ").replace("-", " ").lower())
     if session.intents:
-        return session.intents[-1].replace("_", " ")
+        return to_single_line(session.intents[-1].replace("_", " "))
     if session.summary:
         return truncate_at_word(re.split(r"(?<=[.!?])\s", session.summary)[0], TOPIC_CHARACTERS)
     return None
@@ -267,13 +272,19 @@ def _user_name(request: ContextRequest, snapshot: ContextSnapshot) -> str | None
     if isinstance(given, str) and given.strip():
         return given.strip()
     for memory in snapshot.profile:
-        if memory.subject.name != snapshot.user_entity_name:
+        if memory.subject.name != snapshot.user_entity_name or memory.source.trust_kind in TEXT_OF_OTHERS:
             continue
         if memory.predicate in NAME_PREDICATES and memory.object:
-            return memory.object.name
+            return _as_name(memory.object.name)
         if name := _stated_name(memory.content, memory.subject.name):
-            return name
-    return snapshot.speaker
+            return _as_name(name)
+    return _as_name(snapshot.speaker)
+
+
+def _as_name(text: str | None) -> str | None:
+    """Return a text as a name to greet by; None where it says more than a name."""
+    name = to_single_line(text or "")
+    return name if name and is_label(name) and len(name.split()) <= MAX_NAME_WORDS else None
 
 
 def _stated_name(statement: str, subject: str) -> str | None:
@@ -303,6 +314,9 @@ def _successful_queries(snapshot: ContextSnapshot, intent: str | None) -> list[s
     return [query for learned in snapshot.intents if learned.intent == intent for query in learned.successful_queries]
 
 
+_SAID = {MemoryType.RECOMMENDATION: "I suggested", MemoryType.CONVERSATION_SUMMARY: "we discussed"}
+
+
 def _continuity_phrases(sources: HintSources) -> list[str]:
     """Return phrases that refer to an earlier session or a clearly matching memory, with its date."""
     phrases = []
@@ -311,9 +325,10 @@ def _continuity_phrases(sources: HintSources) -> list[str]:
         summary = truncate_at_word(session.summary, PHRASE_CHARACTERS)
         phrases.append(f"As we discussed on {format_date(session.started_at)}{about}: {summary}")
     for memory in sources.named.clear:
-        said = "I suggested" if memory.type is MemoryType.RECOMMENDATION else "you mentioned"
-        said_at = last_said_at(memory, sources.message_times) or memory.created_at
-        phrases.append(f"As {said} before ({format_date(said_at)}): {memory.content}")
+        said = _SAID.get(memory.type, "you mentioned")
+        said_at = last_said_at(memory, sources.message_times) or memory.valid_at or memory.created_at
+        content = memory.content.rstrip(" .")
+        phrases.append(f"As {said} before ({format_date(said_at)}), my note is: “{content}”.")
     return [truncate_at_word(phrase, PHRASE_CHARACTERS + TOPIC_CHARACTERS) for phrase in phrases[:MAX_PHRASES]]
 
 
@@ -361,16 +376,25 @@ def _outcome(content: str) -> Outcome:
 
 
 def _external_pointers(memories: Iterable[Memory]) -> list[str]:
-    """Return what the metadata of memories refers to outside of memory: an article, a ticket, an address."""
+    """Return what memories refer to outside of memory, in metadata and content: an article, a ticket, an address."""
     pointers = [
+        pointer for memory in memories for pointer in (*_pointers_in_metadata(memory), *_pointers_in_content(memory))
+    ]
+    return list(dict.fromkeys(pointers))
+
+
+def _pointers_in_metadata(memory: Memory) -> list[str]:
+    return [
         str(pointer)
-        for memory in memories
         for key, value in memory.metadata.items()
         if key.casefold() in POINTER_KEYS
         for pointer in (value if isinstance(value, list) else [value])
         if isinstance(pointer, str | int)
     ]
-    return list(dict.fromkeys(pointers))
+
+
+def _pointers_in_content(memory: Memory) -> list[str]:
+    return [match[0].rstrip(".,;:!?)") for match in cues.POINTER.finditer(memory.content)]
 
 
 AS_DISCUSSED = "As we discussed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -31,7 +31,7 @@ from graphmem.conversations.message_mapping import message_from_columns, message
 from graphmem.conversations.session import Message
 from graphmem.memories.fact import memory_from_columns
 from graphmem.neo4j.driver_values import Row
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import to_json
 from graphmem.runtime.times import from_micros, parse_times
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import PatternType
@@ -59,7 +59,7 @@ def snapshot_from_columns(columns: Sequence[Any], now: datetime, valid_until: da
         statistics=_statistics_from_columns(found["statistics"]),
         messages=[message_from_columns(columns) for columns in reversed(found["messages"])],
         items=[item_from_columns(columns) for columns in found["items"]],
-        preferences=settled_preferences(found["preferences"]),
+        preferences=[preference_from_columns(columns) for columns in found["preferences"]],
         patterns=[pattern_from_columns(columns) for columns in found["patterns"]],
         sessions=[_past_session_from_columns(columns) for columns in found["sessions"]],
         intents=[intent_from_columns(columns) for columns in found["intents"]],
@@ -168,11 +168,6 @@ def preference_from_columns(columns: Sequence[Any]) -> LearnedPreference:
         preference_value=json.loads(stored["preference_value"]),
         learned_from=PreferenceSource.model_validate_json(stored["learned_from"]),
     )
-
-
-def settled_preferences(rows: Iterable[Sequence[Any]]) -> list[LearnedPreference]:
-    """Return values of the fragment `learned_preferences`, without those that one request only has shown."""
-    return [preference for preference in map(preference_from_columns, rows) if not preference.is_tentative]
 
 
 def lessons_from_text(text: str | None) -> list[Lesson]:

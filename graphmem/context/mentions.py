@@ -6,7 +6,7 @@ Times are read by `dateparser`, amounts by `price-parser`; both take millisecond
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -16,7 +16,7 @@ from graphmem.context.models import AmountMention, Mention, TimeMention
 from graphmem.conversations.session import Message, MessageRole
 from graphmem.tenants.profiles import ProductProfile
 from graphmem.text.time_expressions import find_time_expressions
-from graphmem.text.word_lists import LANGUAGES
+from graphmem.text.word_lists import LANGUAGES, load_words
 
 MAX_CHARACTERS_READ = 2_000
 """Characters of a message that are read for times and amounts, from its beginning."""
@@ -49,6 +49,24 @@ _CURRENCY_WORD = r"(?:dollars?|bucks|euros?|pounds?|yen|rupees?|francs?|franken|
 _AMOUNT = re.compile(
     rf"(?P<first>{_CURRENCY_SYMBOL})[ ]?(?P<leading>{_NUMBER}){_SCALE_SUFFIX.format(1)}"
     rf"|(?P<trailing>(?<![\w.,]){_NUMBER}){_SCALE_SUFFIX.format(2)}[ ]?(?P<last>{_CURRENCY_SYMBOL}|{_CURRENCY_WORD}\b)",
+    re.IGNORECASE,
+)
+_MONEY = rf"(?:{'|'.join(map(re.escape, sorted(load_words(*LANGUAGES).money_words)))})"
+_IS = r"(?:\s*[:=]|\s+(?:is|are|was|were|of|at|ist|sind|beträgt|von|es|son|de|est|sont))"
+_AMOUNT_END = r"(?=\s*(?:[.,;:!?)/]|$|(?:an?|per|each|every|and|but|pro|im|und|al|por|y|par|et)\b))"
+_ABOUT = r"(?:\s+(?:about|around|only|just|rund|etwa|unos|environ))?"
+_AMOUNT_OF_MONEY_WORD = re.compile(
+    rf"\b{_MONEY}{_IS}{_ABOUT}\s+(?P<said>(?!(?:19|20)\d\d(?!\d)){_NUMBER}{_SCALE_SUFFIX.format(1)}){_AMOUNT_END}"
+    rf"|(?<![\w.,])(?P<before>{_NUMBER}[ ]?(?P<scale2>k|thousand|million|mio\.?|tsd\.?|tausend|mil|mille))"
+    rf"\s+(?:of\s+|in\s+)?(?:\w+\s+)?{_MONEY}\b",
+    re.IGNORECASE,
+)
+_NUMBER_WORDS = {
+    word: int(digits) for word, digits in load_words(*LANGUAGES).numbers.items() if digits.isdigit() and " " not in word
+}
+_NUMBER_WORD = "|".join(sorted(map(re.escape, _NUMBER_WORDS), key=len, reverse=True))
+_AMOUNT_IN_WORDS = re.compile(
+    rf"\b(?P<words>(?:an? |one )?(?:{_NUMBER_WORD})(?:(?:[ -]| and )(?:{_NUMBER_WORD}))*) (?P<last>{_CURRENCY_WORD})\b",
     re.IGNORECASE,
 )
 _SCALE_FACTORS = {"k": 1e3, "thousand": 1e3, "tsd": 1e3, "tausend": 1e3, "mil": 1e3, "mille": 1e3}
@@ -143,19 +161,48 @@ def extract_amounts(text: str, profile: ProductProfile, categories: Sequence[Any
     category = str(categories[0]).casefold() if categories else None
     found: dict[tuple[float, str], AmountMention] = {}
     for clause in _CLAUSE_END.split(text):
-        for match in _AMOUNT.finditer(clause):
-            currency = match["first"] or match["last"]
-            price = Price.fromstring(match["leading"] or match["trailing"], currency_hint=currency)
-            if price.amount is None:
-                continue
+        for position, words, number, currency in sorted(_amounts_in(clause)):
             amount = AmountMention(
-                amount=float(price.amount) * _scale_factor(match["scale1"] or match["scale2"]),
-                currency=currency.strip(),
-                text=match[0].strip(),
-                context=category or _amount_context(clause, match.start(), profile),
+                amount=number,
+                currency=currency,
+                text=words,
+                context=category or _amount_context(clause, position, profile),
             )
             found.setdefault((amount.amount, amount.context), amount)
     return list(found.values())
+
+
+def _amounts_in(clause: str) -> Iterator[tuple[int, str, float, str]]:
+    """Yield the amounts of a clause: the place, the words, the number and the currency, which may be empty."""
+    for match in _AMOUNT.finditer(clause):
+        currency = match["first"] or match["last"]
+        price = Price.fromstring(match["leading"] or match["trailing"], currency_hint=currency)
+        if price.amount is not None:
+            scale = _scale_factor(match["scale1"] or match["scale2"])
+            yield match.start(), match[0].strip(), float(price.amount) * scale, currency.strip()
+    for match in _AMOUNT_IN_WORDS.finditer(clause):
+        yield match.start(), match[0], _number_in_words(match["words"]), match["last"]
+    for match in _AMOUNT_OF_MONEY_WORD.finditer(_AMOUNT.sub(lambda match: " " * len(match[0]), clause)):
+        number = (match["said"] or match["before"]).strip()
+        price = Price.fromstring(number)
+        if price.amount is not None:
+            yield match.start(), number, float(price.amount) * _scale_factor(match["scale1"] or match["scale2"]), ""
+
+
+def _number_in_words(words: str) -> float:
+    """Return the number that words such as "two hundred and fifty" mean."""
+    total = part = 0
+    for word in re.split(r"[ -]", words.casefold()):
+        value = _NUMBER_WORDS.get(word)
+        if value is None:
+            continue
+        if value >= 1000:
+            total, part = total + (part or 1) * value, 0
+        elif value == 100:
+            part = (part or 1) * value
+        else:
+            part += value
+    return float(total + part)
 
 
 def parse_amount(value: object) -> float | None:
@@ -171,13 +218,20 @@ def parse_amount(value: object) -> float | None:
 def extract_times(text: str, local: datetime) -> list[TimeMention]:
     """Return the times that a text mentions, relative to `local`, the time on the speaker's clock.
 
-    Their type is how exact they are: time, part_of_day, day, week, month or year.
+    Their type is how exact they are: time, part_of_day, day, week, month, year, weekend, quarter or range.
     """
-    masked = _PERCENTAGE.sub(" ; ", _AMOUNT.sub(" ; ", text))
+    masked = text
+    for amounts in (_AMOUNT, _AMOUNT_IN_WORDS, _PERCENTAGE):
+        masked = amounts.sub(" ; ", masked)
     found: dict[str, TimeMention] = {}
     for expression in find_time_expressions(masked, local.replace(tzinfo=None), LANGUAGES):
-        moment = expression.at.replace(tzinfo=local.tzinfo)
-        mention = TimeMention(type=expression.precision, text=expression.text, at=moment.isoformat())
+        at, until = expression.at.replace(tzinfo=local.tzinfo), expression.until
+        mention = TimeMention(
+            type=expression.precision,
+            text=expression.text,
+            at=at.isoformat(),
+            until=until.replace(tzinfo=local.tzinfo).isoformat() if until else None,
+        )
         found.setdefault(expression.text.casefold(), mention)
     return list(found.values())
 

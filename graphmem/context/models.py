@@ -17,6 +17,7 @@ from graphmem.conversations.session import (
     Session,
 )
 from graphmem.memories.entity_profile import EntityProfile
+from graphmem.memories.filters import TagFilter
 from graphmem.memories.memory import Memory
 from graphmem.runtime.field_types import (
     MAX_METADATA_DEPTH,
@@ -122,10 +123,6 @@ class BehaviorPattern(BaseModel):
     is_active: bool
 
 
-REQUEST_CONFIDENCE = 0.3
-"""Confidence of a preference that a single request shows; one that is repeated counts as shown by its wording."""
-
-
 class PreferenceType(StrEnum):
     """What a learned preference is about."""
 
@@ -150,7 +147,10 @@ class PreferenceSource(BaseModel):
 
 
 class LearnedPreference(BaseModel):
-    """How a user likes to be answered, learned from feedback and from what they asked for."""
+    """How a user likes to be answered, learned from feedback and from what they asked for.
+
+    `preference_value` is `{field: value}`, of which the field `avoid` gives what the user does not want.
+    """
 
     id: str
     user_id: str
@@ -168,11 +168,6 @@ class LearnedPreference(BaseModel):
     def type_and_key(self) -> PreferenceKey:
         """The identity of this preference among those of the user."""
         return PreferenceKey(self.preference_type, self.preference_key)
-
-    @property
-    def is_tentative(self) -> bool:
-        """Whether it was seen in one request only, which nobody calls a preference yet."""
-        return self.frequency == 1 and self.confidence_score <= REQUEST_CONFIDENCE
 
 
 class LearnedIntent(BaseModel):
@@ -290,6 +285,7 @@ class ContextRequest(BaseModel):
     session_id: SessionId | None = None
     intent: NonBlankText | None = Field(None, max_length=200)
     domain: Domain | None = None
+    tags: TagFilter | None = Field(None, description="Only memories with these tags, and without those in `none`.")
     domains: list[Domain] = Field(
         default_factory=list, max_length=10, description="Further domains of the question, beside `domain`."
     )
@@ -377,13 +373,17 @@ class ContextItem(BaseModel):
 
 
 class TimeMention(BaseModel):
-    """A time in a message: how exact it is, its words, and the moment, with the offset of the speaker."""
+    """A time in a message: how exact it is, its words, and the moment, with the offset of the speaker.
+
+    A weekend, a quarter and a range of dates end before `until`.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     type: str
     text: str
     at: str
+    until: str | None = None
 
 
 class AmountMention(BaseModel):
@@ -590,9 +590,18 @@ class ContextSnapshot:
     speaker: str | None = None
 
     def trusted_as_much_as(self, kind: StatedKind | None, order: TrustOrder) -> ContextSnapshot:
-        """Return the snapshot without the memories of sources that are trusted less than a kind; None: all of it."""
-        trusted = [memory for memory in self.profile if order.passes(memory.source.trust_kind, kind)]
-        return replace(self, profile=trusted)
+        """Return the snapshot without what sources say that are trusted less than a kind; None: all of it."""
+        if kind is None:
+            return self
+        return replace(
+            self,
+            profile=[memory for memory in self.profile if order.passes(memory.source.trust_kind, kind)],
+            messages=[one for one in self.messages if order.passes(order.least_trusted(one.stated_by), kind)],
+        )
+
+    def tagged(self, tags: TagFilter | None) -> ContextSnapshot:
+        """Return the snapshot without the memories that a filter on tags leaves out."""
+        return self if tags is None else replace(self, profile=[one for one in self.profile if tags.passes(one.tags)])
 
     def as_of(self, now: datetime) -> ContextSnapshot:
         """Return the snapshot without the memories that are not valid and the items that have expired at `now`."""

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 
 from graphmem.context import cues
 from graphmem.context.models import (
-    REQUEST_CONFIDENCE,
     FeedbackResult,
     FeedbackVerdict,
     LearnedPreference,
@@ -21,6 +20,7 @@ from graphmem.context.models import (
     RatedInteraction,
     verdict_for_score,
 )
+from graphmem.context.stated_wishes import find_stated_wishes
 from graphmem.conversations.session import Message
 
 OLD_WEIGHT = 0.7
@@ -47,8 +47,18 @@ STALE_DAYS = 90
 MAX_TOPICS = 50
 """Topics of a user that pruning keeps at most."""
 
+WITHDRAWN_CONFIDENCE = 0.3
+"""Confidence at most of a preference whose opposite the user stated; below what is used."""
+
 LANGUAGE_KEY = "language"
 """Key of the preferred language, which is stored beside the style of communication."""
+
+AVOID = "avoid"
+"""Field of a preference against something, which has a key of its own (`avoid_key`)."""
+
+_STYLES = ("formal", "casual", "simple", "technical")
+_LEVELS = ("brief", "detailed")
+_FORMATS = ("chart", "table", "list")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +76,22 @@ class PreferenceSignal:
         return PreferenceKey(self.type, self.key or self.type.value)
 
     @property
-    def is_request(self) -> bool:
-        """Whether it was asked of one answer, not of all to come."""
-        return self.confidence <= REQUEST_CONFIDENCE
+    def contrary(self) -> PreferenceKey:
+        """The identity of the preference that says the opposite, if there is one."""
+        if (avoided := self.value.get(AVOID)) is None:
+            return PreferenceKey(self.type, avoid_key(next(iter(self.value.values()))))
+        return _wish_key(avoided)
+
+    def contradicts(self, preference: LearnedPreference) -> bool:
+        """Return whether a preference says the opposite, for or against the same thing."""
+        return preference.type_and_key == self.contrary and set(self.value.values()) == set(
+            preference.preference_value.values()
+        )
+
+
+def avoid_key(value: str) -> str:
+    """Return the key of the preference against something, such as "avoid chart"."""
+    return f"{AVOID} {value}"
 
 
 def blend_confidence(old: float, new: float) -> float:
@@ -84,14 +107,18 @@ def detect_communication_style(question: str, technical_cues: Sequence[str]) -> 
 def signals_from_interaction(
     question: Message | None, reply: Message | None, technical_cues: Sequence[str]
 ) -> list[PreferenceSignal]:
-    """Return the preferences shown by a well-rated interaction: style, format, level of detail and topics."""
+    """Return the preferences shown by a well-rated interaction: style, format, level of detail and topics.
+
+    What a question names that denies something may be what it does not want, so its format and level are not read.
+    """
     text = question.content if question else ""
+    requested = "" if cues.NEGATION.search(text) else text
     signals = []
     if style := detect_communication_style(text, technical_cues):
         signals.append(PreferenceSignal(PreferenceType.COMMUNICATION, {"style": style}, CUE_CONFIDENCE))
-    if shown := _requested_format(text, reply):
+    if shown := _requested_format(requested, reply):
         signals.append(PreferenceSignal(PreferenceType.VISUALIZATION, {"format": shown}, CUE_CONFIDENCE))
-    if level := _best_matching_cue(text, cues.LEVEL):
+    if level := _best_matching_cue(requested, cues.LEVEL):
         signals.append(PreferenceSignal(PreferenceType.DETAIL_LEVEL, {"level": level}, CUE_CONFIDENCE))
     signals += [
         PreferenceSignal(PreferenceType.TOPICS, {"topic": topic}, CUE_CONFIDENCE, key=topic)
@@ -100,24 +127,40 @@ def signals_from_interaction(
     return signals
 
 
-def extract_stated_preferences(text: str) -> list[PreferenceSignal]:
-    """Return how a user asks to be answered; of two contrary requests the later one counts.
+def extract_stated_preferences(text: str, *, is_comment: bool = False) -> list[PreferenceSignal]:
+    """Return how a user asks to be answered and not to be answered; of two contrary wishes the later one counts.
 
-    What is asked of one answer only, as in "Show me a chart of my rent", has the confidence of a single request.
+    Only what is said unmistakably counts. With `is_comment` the text comments on a reply.
     """
-    matches = [
-        (match.start(), request) for request in cues.STATED_PREFERENCES for match in request.pattern.finditer(text)
-    ]
-    signals = [
-        PreferenceSignal(
-            request.type,
-            request.value,
-            STATED_CONFIDENCE if _is_lasting(_sentence_at(text, start)) else REQUEST_CONFIDENCE,
-            LANGUAGE_KEY if LANGUAGE_KEY in request.value else None,
+    signals: dict[PreferenceKey, PreferenceSignal] = {}
+    for value, is_denied in find_stated_wishes(text, is_comment=is_comment):
+        kind, key, field = _wish_kind(value)
+        signal = (
+            PreferenceSignal(kind, {AVOID: value}, STATED_CONFIDENCE, avoid_key(value))
+            if is_denied
+            else PreferenceSignal(kind, {field: value}, STATED_CONFIDENCE, key)
         )
-        for start, request in sorted(matches, key=lambda match: match[0])
-    ]
-    return list({signal.type_and_key: signal for signal in signals}.values())
+        if (contrary := signals.get(signal.contrary)) and set(contrary.value.values()) == {value}:
+            del signals[signal.contrary]
+        signals.pop(signal.type_and_key, None)
+        signals[signal.type_and_key] = signal
+    return list(signals.values())
+
+
+def _wish_kind(value: str) -> tuple[PreferenceType, str, str]:
+    """Return the type of a wish, its key and the field of its value; what is no manner or format is a language."""
+    if value in _STYLES:
+        return PreferenceType.COMMUNICATION, PreferenceType.COMMUNICATION.value, "style"
+    if value in _LEVELS:
+        return PreferenceType.DETAIL_LEVEL, PreferenceType.DETAIL_LEVEL.value, "level"
+    if value in _FORMATS:
+        return PreferenceType.VISUALIZATION, PreferenceType.VISUALIZATION.value, "format"
+    return PreferenceType.COMMUNICATION, LANGUAGE_KEY, "language"
+
+
+def _wish_key(value: str) -> PreferenceKey:
+    kind, key, _ = _wish_kind(value)
+    return PreferenceKey(kind, key)
 
 
 def apply_signals(
@@ -129,16 +172,18 @@ def apply_signals(
 ) -> list[LearnedPreference]:
     """Return the preferences that signals create or change.
 
-    A preference observed again gets the new value, a blended confidence and one more in its frequency. A single request
-    becomes a preference when it is repeated, and does not change one that says otherwise.
+    A preference observed again gets the new value, a blended confidence and one more in its frequency; one that says
+    the opposite is used no longer.
     """
     known = {preference.type_and_key: preference for preference in current}
     changed: dict[PreferenceKey, LearnedPreference] = {}
     for signal in signals:
         before = changed.get(signal.type_and_key) or known.get(signal.type_and_key)
         after = _observe_again(before, signal, message_id, now) if before else _create(signal, user_id, message_id, now)
-        if after is not before:
-            changed[signal.type_and_key] = after
+        changed[signal.type_and_key] = after
+        contrary = changed.get(signal.contrary) or known.get(signal.contrary)
+        if contrary and signal.contradicts(contrary):
+            changed[signal.contrary] = _withdraw(contrary, now)
     return list(changed.values())
 
 
@@ -177,6 +222,8 @@ def preference_instruction(preference: LearnedPreference) -> str | None:
     if preference.confidence_score < MIN_USED_CONFIDENCE:
         return None
     value = preference.preference_value
+    if (avoided := value.get(AVOID)) is not None:
+        return _AVOID_INSTRUCTIONS.get(avoided, f"Do not answer in {avoided}.")
     match preference.preference_type:
         case PreferenceType.COMMUNICATION if "language" in value:
             return f"Answer in {value['language']}."
@@ -214,6 +261,17 @@ _FORMAT_INSTRUCTIONS = {
     "list": "Use bullet points where that helps.",
     "text": "Answer in words, without charts.",
 }
+_AVOID_INSTRUCTIONS = {
+    "formal": "Do not use a formal tone.",
+    "casual": "Do not use a casual tone.",
+    "technical": "Avoid the technical terms of the field.",
+    "simple": "Do not simplify.",
+    "brief": "Do not keep answers short.",
+    "detailed": "Do not answer at length.",
+    "chart": "Do not show charts.",
+    "table": "Do not use tables.",
+    "list": "Do not use bullet points.",
+}
 
 
 def _create(signal: PreferenceSignal, user_id: str, message_id: str, now: datetime) -> LearnedPreference:
@@ -232,33 +290,25 @@ def _create(signal: PreferenceSignal, user_id: str, message_id: str, now: dateti
     )
 
 
-def _is_lasting(sentence: str) -> bool:
-    return cues.TASK.search(sentence) is None or cues.LASTING.search(sentence) is not None
-
-
-def _sentence_at(text: str, position: int) -> str:
-    start = max(text.rfind(end, 0, position) for end in ".!?\n") + 1
-    match = re.compile(r"[^.!?\n]*").match(text, max(start, 0))
-    return match[0] if match else ""
+def _withdraw(preference: LearnedPreference, now: datetime) -> LearnedPreference:
+    confidence = min(WITHDRAWN_CONFIDENCE, blend_confidence(preference.confidence_score, 0.0))
+    return preference.model_copy(update={"confidence_score": confidence, "updated_at": now})
 
 
 def _observe_again(
     before: LearnedPreference, signal: PreferenceSignal, message_id: str, now: datetime
 ) -> LearnedPreference:
-    says_same = before.preference_value == dict(signal.value)
-    if signal.is_request and not says_same and not before.is_tentative:
-        return before
-    is_first = signal.is_request and not says_same
-    observed = CUE_CONFIDENCE if signal.is_request and says_same else signal.confidence
+    """Return a preference with one more observation; one that is not used any more starts again with its confidence."""
     message_ids = [*before.learned_from.message_ids, message_id][-MAX_SOURCES:]
+    is_withdrawn = before.confidence_score <= WITHDRAWN_CONFIDENCE
     return before.model_copy(
         update={
             "preference_value": dict(signal.value),
-            "confidence_score": observed
-            if before.is_tentative
-            else blend_confidence(before.confidence_score, observed),
+            "confidence_score": signal.confidence
+            if is_withdrawn
+            else blend_confidence(before.confidence_score, signal.confidence),
             "learned_from": PreferenceSource(message_id=message_id, message_ids=message_ids),
-            "frequency": before.frequency if is_first else before.frequency + 1,
+            "frequency": before.frequency + 1,
             "last_observed": now,
             "updated_at": now,
         }
@@ -341,22 +391,18 @@ def evaluate_feedback(
     )
     if verdict is FeedbackVerdict.NEUTRAL or Lesson(verdict, text) in interaction.lessons:
         return result
+    stated = extract_stated_preferences(text, is_comment=True)
+    issues = detect_issues(text) if verdict is FeedbackVerdict.NEGATIVE else []
     if any(lesson.verdict is verdict for lesson in interaction.lessons):
-        issues = detect_issues(text) if verdict is FeedbackVerdict.NEGATIVE else []
-        said = _apply(interaction, extract_stated_preferences(text), now)
-        return result.model_copy(update={"issues": issues, "preferences": said})
-    stated = extract_stated_preferences(text)
+        return result.model_copy(update={"issues": issues, "preferences": _apply(interaction, stated, now)})
     if verdict is FeedbackVerdict.POSITIVE:
+        contrary = {signal.contrary for signal in stated}
         shown = signals_from_interaction(interaction.question, interaction.reply, technical_cues)
-        issues = []
-        preferences = _apply(interaction, [*shown, *stated], now)
-    else:
-        issues = detect_issues(text)
-        doubted = {_DOUBTED_PREFERENCES[issue] for issue in issues if issue in _DOUBTED_PREFERENCES}
-        restated = {signal.type_and_key for signal in stated}
-        preferences = _apply(interaction, stated, now) + weaken_preferences(
-            interaction.preferences, doubted - restated, now
-        )
+        stated = [*(signal for signal in shown if signal.type_and_key not in contrary), *stated]
+    preferences = _apply(interaction, stated, now)
+    doubted = {_DOUBTED_PREFERENCES[issue] for issue in issues if issue in _DOUBTED_PREFERENCES}
+    changed = {preference.type_and_key for preference in preferences}
+    preferences += weaken_preferences(interaction.preferences, doubted - changed, now)
     return result.model_copy(
         update={
             "intent": interaction.intent,

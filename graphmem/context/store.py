@@ -21,11 +21,11 @@ from graphmem.context.mapping import (
     pattern_to_row,
     preference_from_columns,
     preference_to_row,
-    settled_preferences,
     snapshot_from_columns,
     stated_item_to_row,
 )
 from graphmem.context.models import (
+    MAX_NEGATIVE_SCORE,
     BehaviorPattern,
     ContextItem,
     ContextItemIn,
@@ -315,7 +315,7 @@ class ContextStore:
     async def list_preferences(self, owner: Owner) -> list[LearnedPreference]:
         """Return the learned preferences, the most confident first, without what was asked for once."""
         (row,) = await self._graph.fetch("context.list_preferences", group_id=owner.group_id)
-        return settled_preferences(row["preferences"])
+        return [preference_from_columns(columns) for columns in row["preferences"]]
 
     async def list_patterns(self, owner: Owner) -> list[BehaviorPattern]:
         """Return the patterns that a user shows now, the most confident first."""
@@ -323,9 +323,16 @@ class ContextStore:
         return [pattern_from_columns(columns) for columns in row["patterns"]]
 
     async def list_user_messages(self, owner: Owner, since: datetime, zone: str | None) -> list[UserTurn]:
-        """Return the messages of a user since a time; local times are in `zone`, else in each message's own offset."""
+        """Return the messages of a user since a time, without those whose reply was rated badly.
+
+        Local times are in `zone`, else in each message's own offset.
+        """
         rows = await self._graph.fetch(
-            "context.list_user_messages", group_id=owner.group_id, since=since, limit=MAX_PATTERN_MESSAGES
+            "context.list_user_messages",
+            group_id=owner.group_id,
+            since=since,
+            limit=MAX_PATTERN_MESSAGES,
+            worst_score=MAX_NEGATIVE_SCORE,
         )
         return [
             UserTurn(

@@ -156,14 +156,17 @@ class MemoryTools:
         Use it whenever the answer may depend on the user, their people, plans, preferences or earlier conversations.
         Look here first, in other sources only when nothing fits.
         """
+        from graphmem.search.models import FIT_SCORE
+
         memory = self._get_memory(call)
         given: Any = {**filters, "limit": limit, "cut": cut, "min_score": min_score, "include_messages": True}
         response = await memory.client.search(memory.user_id, query, **given)
         found = [_describe(hit.memory, score=round(hit.score, 2)) for hit in response.results]
-        if found:
-            return {"memories": found}
         messages = [_describe_message(hit) for hit in response.messages[:limit]]
-        return {"messages": messages, "hint": ONLY_MESSAGES if messages else NOTHING_FOUND}
+        if any(hit.score >= FIT_SCORE for hit in response.results) or (found and not messages):
+            return {"memories": found}
+        nearest = {"memories": found} if found else {}
+        return nearest | {"messages": messages, "hint": ONLY_MESSAGES if messages else NOTHING_FOUND}
 
     @answers
     async def lookup_entity(
@@ -384,7 +387,7 @@ def _describe(memory: Memory, *, score: float | None = None) -> dict[str, Any]:
     return _given(
         id=memory.id,
         content=_cut(memory.content),
-        type=memory.type.value,
+        type=memory.subtype or memory.type.value,
         status=None if memory.status == "active" else memory.status.value,
         tags=memory.tags,
         domain=memory.domain,

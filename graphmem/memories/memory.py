@@ -217,12 +217,22 @@ class _WithoutProfile:
 StatedType = Annotated[MemoryTypeInput, _WithoutProfile]
 """A memory type that a model chooses: its schema does not offer `profile`."""
 
+KINDS_OF_FACTS = frozenset({"persona", "personal_info"})
+"""Names of types that say more than the type they are read as, by which memories are found alone."""
+
+
+def parse_type_filter(value: object) -> object:
+    """Return the name of a memory type to filter by; one of a kind of facts means these alone, not all facts."""
+    word = normalise_type_name(value) if isinstance(value, str) else value
+    return word if word in KINDS_OF_FACTS else parse_memory_type(value)
+
+
 MemoryTypeWord = Annotated[
     Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")],
-    BeforeValidator(parse_memory_type),
+    BeforeValidator(parse_type_filter),
     Field(description=f"One of {', '.join(MemoryType)}, an alias or a declared type."),
 ]
-"""A memory type to filter by, read as `MemoryTypeInput` is; it may be one that the tenant declared."""
+"""A memory type to filter by; it may be one that the tenant declared."""
 
 Subtype = Annotated[NonBlankText, Field(max_length=64)]
 """The type of a memory as its writer named it."""
@@ -375,6 +385,9 @@ class MemoryIn(_GivenMemory):
         if self.single_valued and self.predicate is None:
             raise ValueError("single_valued needs a predicate: it says which relation has one value at a time")
         given = set(self.model_fields_set)
+        if self.metadata.get("immutable") is True and "immutable" not in given:
+            self.immutable = True
+            given.add("immutable")
         if self.domain is None:
             self.domain = tagged_domain(self.tags)
         if self.space is not None and self.scope is Scope.GLOBAL:
@@ -497,13 +510,15 @@ class SaveAction(StrEnum):
     SUPERSEDE = "supersede"
     SKIP = "skip"
     CONTEST = "contest"
+    QUARANTINE = "quarantine"
 
 
 class SaveResult(BaseModel):
     """The result of saving a statement: its memory, and the ids of the memories it superseded.
 
     `related` are current memories of the same subject that it may contradict or repeat, the most similar first.
-    `ignored` names the fields of a repetition that its memory did not take over.
+    `ignored` names the fields of a repetition that its memory did not take over. A statement of a tool, a document or a
+    web page that may not inform is no memory but in quarantine, under `quarantine_id`.
     """
 
     action: SaveAction
@@ -516,6 +531,11 @@ class SaveResult(BaseModel):
     ignored: list[str] = Field(
         default_factory=list,
         description="What a repetition gave and the memory has otherwise: change the memory to correct it.",
+    )
+    quarantine_id: str | None = Field(
+        None,
+        exclude_if=lambda id: id is None,
+        description="Id in the quarantine, where an admin releases or drops it.",
     )
 
 

@@ -456,8 +456,15 @@ class HybridSearch:
         messages = describe_messages(search.text, contents, cosines)
         rank = partial(rank_messages, search.text, languages=self._languages, is_overview=search.is_overview)
         found_messages = [message for message in messages if message.message_id in found_ids]
-        best = rank([], found_messages)[:limit]
-        by_id = await search.source.load_messages([hit.message_id for hit in best])
+        best, supporting = rank([], found_messages), rank(facts, messages) if answers is not None else []
+        trusted = search.filters.trust_kinds
+        if trusted is None:
+            best = best[:limit]
+        by_id = await search.source.load_messages([hit.message_id for hit in (best if trusted is None else messages)])
+        if trusted is not None:
+            passing = {key for key, message in by_id.items() if {*message.stated_by} <= {*trusted}}
+            best = [hit for hit in best if hit.message_id in passing][:limit]
+            supporting = [hit for hit in supporting if hit.message_id in passing]
         hits = [
             MessageHit(
                 message=by_id[hit.message_id],
@@ -467,7 +474,7 @@ class HybridSearch:
             for hit in best
             if hit.message_id in by_id
         ]
-        return hits, rank(facts, messages) if answers is not None else []
+        return hits, supporting
 
 
 def _by_message_id(evidence: Evidence) -> Evidence:

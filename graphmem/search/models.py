@@ -187,6 +187,12 @@ class MessageHit(BaseModel):
         """The text of the message."""
         return self.message.content
 
+    def with_text_of(self, max_characters: int) -> MessageHit:
+        """Return this hit with the beginning of the message."""
+        return self.model_copy(
+            update={"message": self.message.model_copy(update={"content": self.content[:max_characters]})}
+        )
+
     @property
     def cosine(self) -> float:
         """The cosine similarity of the vectors, from which `similarity_score` was computed and rounded."""

@@ -36,6 +36,9 @@ from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import Reader, scope_of
 from graphmem.tenants.users import PersonaStore
 
+MAX_FOUND_CHARACTERS = 500
+"""Characters of a message that a search in messages returns at most; its session has all of it."""
+
 
 class RetrievalService:
     """Validates and measures what callers ask of search and lookup, and closes both."""
@@ -78,9 +81,13 @@ class RetrievalService:
         return persona
 
     async def search_messages(self, reader: Reader, query: MessageSearchQuery) -> MessageSearchResponse:
-        """Return the messages that answer a query, best first; raise InvalidInput for an empty query."""
+        """Return the messages that answer a query, best first, with their first 500 characters.
+
+        Raises InvalidInput for an empty query.
+        """
         with SEMANTIC_SEARCH_LATENCY.time():
-            return await self._search.search_messages(reader, query)
+            found = await self._search.search_messages(reader, query)
+        return MessageSearchResponse(results=[hit.with_text_of(MAX_FOUND_CHARACTERS) for hit in found.results])
 
     async def lookup(
         self,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from calendar import monthrange
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -51,6 +52,10 @@ class TimePhrases:
     units: Mapping[str, str]
     numbers: Mapping[str, str]
     relative: Sequence[tuple[re.Pattern[str], str]]
+    deadline: re.Pattern[str] | None = None
+    """Finds, at the end of a text, a word after which a time is ahead, such as "by"."""
+    between: re.Pattern[str] | None = None
+    """Finds a range of dates by its groups `first` and `last`, as in "from March to May 2026"."""
 
     def find(self, text: str) -> Iterator[RelativeTime]:
         """Yield the relative times in a text, those that begin first and of these the longest."""
@@ -65,7 +70,8 @@ class TimePhrases:
         groups = match.groupdict()
         number = (groups.get("number") or "").casefold()
         unit = self.units.get((groups.get("unit") or "").casefold(), "")
-        return english.format(unit=unit, number=self.numbers.get(number, number))
+        year = groups.get("year") or ""
+        return english.format(unit=unit, number=self.numbers.get(number, number), year=year).strip()
 
 
 @cache
@@ -82,6 +88,7 @@ def load_time_phrases(language: str) -> TimePhrases:
     named = {
         "unit": rf"(?P<unit>{_any_of({**units, **weekdays})})",
         "number": rf"(?P<number>\d{{1,3}}|{_any_of(numbers)})",
+        "year": r"(?: (?:\w{1,3} )?(?P<year>(?:19|20)\d\d))?",
     }
     return TimePhrases(
         frequent=frozenset(data["frequent"].split()),
@@ -92,6 +99,22 @@ def load_time_phrases(language: str) -> TimePhrases:
             for english, patterns in data["relative"].items()
             for pattern in patterns
         ],
+        deadline=re.compile(rf"\b(?:{data['deadline']})\s+(?:\w{{2,3}}\s+)?$", re.IGNORECASE)
+        if "deadline" in data
+        else None,
+        between=_compile_between(words, data["between"]) if "between" in data else None,
+    )
+
+
+def _compile_between(words: WordLists, joints: Mapping[str, str]) -> re.Pattern[str]:
+    month_or_day = (
+        rf"(?:\d{{1,2}}\S{{0,2}}\s+(?:\w{{2}}\s+)?)?(?:{_any_of(words.months)})\b\.?(?:\s+(?:\w{{2}}\s+)?\d{{4}})?"
+    )
+    date = rf"(?:{month_or_day}|\d{{4}}-\d\d-\d\d|\d{{1,2}}\.\d{{1,2}}\.(?:\d{{4}})?)"
+    first = rf"(?P<first>{date}|\d{{1,2}}\.?)"
+    return re.compile(
+        rf"\b(?:{joints['openers']})\s+{first}\s*(?:\b(?:{joints['connectors']})\b|[-–—])\s*(?P<last>{date})",
+        re.IGNORECASE,
     )
 
 
@@ -118,7 +141,7 @@ def likely_languages(text: str, preferred: Sequence[str]) -> dict[str, bool]:
     return {language: is_clear and counts.get(language) == best for language in ordered}
 
 
-def _any_of(words: Mapping[str, str]) -> str:
+def _any_of(words: Iterable[str]) -> str:
     return "|".join(map(re.escape, sorted(words, key=lambda word: (-len(word), word))))
 
 
@@ -157,12 +180,14 @@ _WORD = re.compile(r"[^\W\d_]+")
 class TimeExpression:
     """A time that a text names: its words, the time meant without a zone, and its precision.
 
-    The precision is `time`, `day`, `week`, `month` or `year`.
+    The precision is `time`, `day`, `week`, `month` or `year`; that of a range, which ends before `until`, is `weekend`,
+    `quarter` or `range`.
     """
 
     text: str
     at: datetime
     precision: str
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +242,14 @@ def _is_year(text: str, match: re.Match[str]) -> bool:
 
 def _read(text: str, base: datetime, language: str, *, prefer_past: bool, min_length: int) -> list[TimeExpression]:
     """Return the times that a text of a language names, in their order."""
-    placed, rest = _read_relative_times(text, base, language)
+    placed, rest = _read_relative_times(text, base, language, prefer_past=prefer_past)
     settings = {"RELATIVE_BASE": base, **({"PREFER_DATES_FROM": "past"} if prefer_past else {})}
     parser = DateDataParser(languages=[language], settings={**settings, "RETURN_TIME_AS_PERIOD": True})
-    words = load_words(language)
+    ahead = DateDataParser(
+        languages=[language],
+        settings={"RELATIVE_BASE": base, "PREFER_DATES_FROM": "future", "RETURN_TIME_AS_PERIOD": True},
+    )
+    words, deadline = load_words(language), load_time_phrases(language).deadline
     position = 0
     for phrase, at in search_dates(rest, languages=[language], settings=settings) or []:
         position = max(position, rest.find(phrase, position))
@@ -228,22 +257,106 @@ def _read(text: str, base: datetime, language: str, *, prefer_past: bool, min_le
         start = position + phrase.find(core)
         before, after = rest[:start], rest[start + len(core) :]
         if core and _means_time(core, before, after, words, min_length=min_length):
-            parsed = parser.get_date_data(core)
+            is_ahead = not prefer_past and deadline is not None and deadline.search(before) is not None
+            parsed = (ahead if is_ahead else parser).get_date_data(core)
             precision = parsed.period if parsed and parsed.date_obj else "day"
+            if is_ahead and parsed.date_obj:
+                at = parsed.date_obj
             placed.append((position, TimeExpression(core, at.replace(tzinfo=None), precision)))
     return [expression for _, expression in sorted(placed, key=lambda pair: pair[0])]
 
 
-def _read_relative_times(text: str, base: datetime, language: str) -> tuple[list[tuple[int, TimeExpression]], str]:
-    """Return the relative times in a text with their places, and the text with blanks in place of them."""
+def _read_relative_times(
+    text: str, base: datetime, language: str, *, prefer_past: bool
+) -> tuple[list[tuple[int, TimeExpression]], str]:
+    """Return the relative times and ranges in a text with their places, and the text with blanks in place of them."""
     parser = DateDataParser(languages=["en"], settings={"RELATIVE_BASE": base, "RETURN_TIME_AS_PERIOD": True})
+    phrases = load_time_phrases(language)
     placed, rest = [], text
-    for found in load_time_phrases(language).find(text):
-        parsed = parser.get_date_data(found.english)
-        if parsed.date_obj:
-            placed.append((found.start, TimeExpression(found.text, parsed.date_obj, parsed.period)))
-            rest = rest[: found.start] + ";".ljust(found.end - found.start) + rest[found.end :]
+    for match in phrases.between.finditer(text) if phrases.between else ():
+        if expression := _read_between(match, base, language):
+            placed.append((match.start(), expression))
+            rest = _blank(rest, match.start(), match.end())
+    for found in phrases.find(rest):
+        expression = _to_named_range(found, base, prefer_past=prefer_past)
+        if expression is None and (parsed := parser.get_date_data(found.english)).date_obj:
+            expression = TimeExpression(found.text, parsed.date_obj, parsed.period)
+        if expression:
+            placed.append((found.start, expression))
+            rest = _blank(rest, found.start, found.end)
     return placed, rest
+
+
+def _blank(text: str, start: int, end: int) -> str:
+    return text[:start] + ";".ljust(end - start) + text[end:]
+
+
+def _read_between(match: re.Match[str], base: datetime, language: str) -> TimeExpression | None:
+    """Return the range of a match; the first date takes the month and year that only the last one has."""
+    parser = DateDataParser(languages=[language], settings={"RELATIVE_BASE": base, "PREFER_DAY_OF_MONTH": "first"})
+    first, last = match["first"], match["last"]
+    if _BARE_NUMBER.match(first) and not _DATE_SHAPE.search(first):
+        first = re.sub(r"^\d+\.?", first, last)
+    year = _YEAR.search(last)
+    if year and not _YEAR.search(first):
+        first = f"{first} {year[0]}"
+    begin, end = parser.get_date_data(first), parser.get_date_data(last)
+    if not begin.date_obj or not end.date_obj:
+        return None
+    start = _bounds(TimeExpression(first, begin.date_obj, begin.period))[0]
+    until = _bounds(TimeExpression(last, end.date_obj, end.period))[1]
+    if until <= start:
+        start = start.replace(year=start.year - 1)
+    return TimeExpression(match[0], start, "range", until) if start < until else None
+
+
+def _to_named_range(found: RelativeTime, base: datetime, *, prefer_past: bool) -> TimeExpression | None:
+    """Return the range that the English phrase of a relative time means; None if it means no range."""
+    match found.english.split():
+        case [("last" | "this" | "next") as side, "weekend"]:
+            start = _midnight(base) - timedelta(days=base.weekday() - 5) + timedelta(weeks=_SIDES[side])
+            return TimeExpression(found.text, start, "weekend", start + timedelta(days=2))
+        case [("last" | "this" | "next") as side, "quarter"]:
+            return _quarter(found.text, base.year, (base.month - 1) // 3 + _SIDES[side])
+        case ["quarter", number, *year]:
+            quarter = _quarter(found.text, int(year[0]) if year else base.year, int(number) - 1)
+            is_ahead = prefer_past and not year and quarter.at > base
+            return _quarter(found.text, base.year - 1, int(number) - 1) if is_ahead else quarter
+        case ["end", "of", ("month" | "year") as unit]:
+            until = _bounds(TimeExpression(found.text, base, unit))[1]
+            return TimeExpression(found.text, until - timedelta(days=1), "day")
+        case [("month" | "year") as unit, "to", "date"]:
+            start = _bounds(TimeExpression(found.text, base, unit))[0]
+            return TimeExpression(found.text, start, "range", _midnight(base) + timedelta(days=1))
+        case [("past" | "coming") as side, number, unit]:
+            today, count = _midnight(base), int(number)
+            start, until = (
+                (_shift(today, -count, unit), today) if side == "past" else (today, _shift(today, count, unit))
+            )
+            return TimeExpression(found.text, start, "range", until + timedelta(days=1))
+    return None
+
+
+_SIDES = {"last": -1, "this": 0, "next": 1}
+
+
+def _quarter(text: str, year: int, number: int) -> TimeExpression:
+    """Return a quarter by its number in a year, counted from 0; it may be of another year."""
+    start = _shift(datetime(year, 1, 1), 3 * number, "month")
+    return TimeExpression(text, start, "quarter", _shift(start, 3, "month"))
+
+
+def _shift(time: datetime, count: int, unit: str) -> datetime:
+    """Return a time some days, weeks, months or years later; the last day of a shorter month."""
+    if unit.startswith(("day", "week")):
+        return time + timedelta(days=count * (7 if unit.startswith("week") else 1))
+    months = time.month - 1 + count * (12 if unit.startswith("year") else 1)
+    year, month = time.year + months // 12, months % 12 + 1
+    return time.replace(year=year, month=month, day=min(time.day, monthrange(year, month)[1]))
+
+
+def _midnight(time: datetime) -> datetime:
+    return time.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _understood_letters(expressions: Sequence[TimeExpression]) -> int:
@@ -299,8 +412,15 @@ def _may_precede_year(before: str) -> bool:
 
 
 def _to_range(expression: TimeExpression) -> TimeRange:
-    start = expression.at.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=UTC)
+    return TimeRange(*(int(time.replace(tzinfo=UTC).timestamp() * 1000) for time in _bounds(expression)))
+
+
+def _bounds(expression: TimeExpression) -> tuple[datetime, datetime]:
+    """Return when the day, week, month, year or range of an expression starts and ends."""
+    start = _midnight(expression.at)
     match expression.precision:
+        case _ if expression.until is not None:
+            end = expression.until
         case "week":
             start -= timedelta(days=start.weekday())
             end = start + timedelta(weeks=1)
@@ -312,4 +432,4 @@ def _to_range(expression: TimeExpression) -> TimeRange:
             end = start.replace(year=start.year + 1)
         case _:
             end = start + timedelta(days=1)
-    return TimeRange(int(start.timestamp() * 1000), int(end.timestamp() * 1000))
+    return start, end

@@ -83,6 +83,9 @@ class WordLists:
     ambiguous_numbers: Mapping[str, str] = field(default_factory=dict)
     """Words that mean a number in some sentences only, such as "one", "second" and "both"."""
 
+    money_words: frozenset[str] = frozenset()
+    """Words for sums of money, with which a number without a currency is an amount, as in "rent is 1200"."""
+
     titles: frozenset[str] = frozenset()
 
     legal_forms: frozenset[str] = frozenset()

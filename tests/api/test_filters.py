@@ -73,13 +73,16 @@ async def test_memories_are_found_by_the_type_that_their_writer_gave(agent: http
         items = (await agent.get(f"{USER}/memories", params=query)).json()["items"]
         return {item["subtype"] for item in items}
 
-    assert await listed(type=given) == {"fact", "persona", "personal_info"}
+    assert await listed(type=given) == {"persona"}
+    assert await listed(type="personal-info") == {"personal_info"}
+    assert await listed(type="fact") == {"fact", "persona", "personal_info"}
     assert await listed(subtype=given) == {"persona"}
     assert await listed(subtype="personal-info") == {"personal_info"}
     assert await listed(subtype="fact") == {"fact"}
     assert await listed(subtype="gossip") == set()
-    found = (await agent.post(f"{USER}/search", json={"query": "Nora", "subtype": given})).json()["results"]
-    assert [hit["memory"]["content"] for hit in found] == ["Nora speaks plainly"]
+    for query in ({"subtype": given}, {"types": [given]}):
+        found = (await agent.post(f"{USER}/search", json={"query": "Nora", **query})).json()["results"]
+        assert [hit["memory"]["content"] for hit in found] == ["Nora speaks plainly"]
     looked_up = (await agent.get(f"{USER}/entities/lookup", params={"q": "Nora", "subtype": given})).json()
     assert [memory["subtype"] for memory in looked_up["entities"][0]["memories"]] == ["persona"]
 
@@ -113,3 +116,17 @@ async def test_entities_without_a_type_get_the_one_that_is_known_or_that_the_pre
         "The Anchor": "Pub", "Acme": "Organization", "Bob": "Person", "Ida": "Person", "Lund": "Place", "Rex": "Thing",
         "Tivoli": "Park", "chess": "Thing",
     }  # fmt: skip
+
+
+@pytest.mark.req("QUINN-22")
+@pytest.mark.parametrize("form", [{"metadata": "file=plan.md"}, {"metadata.file": "plan.md"}])
+async def test_a_list_is_filtered_by_metadata_in_both_forms_of_a_query_string(
+    agent: httpx.AsyncClient, form: dict[str, str]
+) -> None:
+    memories = [{"content": "The plan is old", "metadata": {"file": "plan.md"}}, {"content": "The sky is wide"}]
+    await agent.post(f"{USER}/memories", json={"memories": memories})
+    listed = (await agent.get(f"{USER}/memories", params=form)).json()["items"]
+    assert [memory["content"] for memory in listed] == ["The plan is old"]
+    refused = await agent.get(f"{USER}/memories", params={"metadata": "plan.md"})
+    assert refused.status_code == 422
+    assert "KEY=VALUE" in refused.text

@@ -15,7 +15,7 @@ def test_every_file_of_cues_belongs_to_a_language_that_is_read() -> None:
         for entry in (files("graphmem.context") / "cues").iterdir()
         if entry.name.endswith(".toml")
     }
-    assert names == {*cues.LANGUAGES, "language_names"}
+    assert names == {*cues.LANGUAGES}
 
 
 def test_cues_of_all_languages_are_merged_into_one_pattern() -> None:

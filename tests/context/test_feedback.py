@@ -188,3 +188,19 @@ async def test_an_unknown_message_cannot_be_rated(harness: ContextHarness) -> No
 )
 def test_a_complaint_is_classified_by_its_issues(text: str, found: list[str]) -> None:
     assert detect_issues(text) == found
+
+
+@pytest.mark.req("TRUE-22", "QUINN-42")
+@pytest.mark.parametrize("comment", ["I do not want charts", "no charts please", "I didn't want charts here"])
+@pytest.mark.parametrize("score", [1, 5])
+async def test_a_comment_against_charts_never_raises_the_preference_for_them(
+    harness: ContextHarness, comment: str, score: int
+) -> None:
+    first = await store_question_and_reply(harness)
+    await harness.learner.learn_from_feedback(harness.owner, first.id, 5)
+    reply = (await harness.add_messages("t", "And last month?", "Here."))[1]
+    await harness.learner.learn_from_feedback(harness.owner, reply.id, score, comment)
+    stored = {one.preference_key: one for one in await harness.contexts.list_preferences(harness.owner)}
+    charts = stored["visualization"]
+    assert charts.preference_value == {"format": "chart"}
+    assert charts.confidence_score <= (0.49 if score == 1 else 0.7)

@@ -32,6 +32,12 @@ def test_times_are_resolved_relative_to_the_message_time(text: str, found: list[
     assert [(time.type, time.text, time.at) for time in extract_times(text, NOON)] == found
 
 
+@pytest.mark.req("TRUE-08")
+def test_a_range_of_times_has_an_end() -> None:
+    (time,) = extract_times("My spending between March and May 2026", NOON)
+    assert (time.type, time.at, time.until) == ("range", "2026-03-01T00:00:00+00:00", "2026-06-01T00:00:00+00:00")
+
+
 def test_a_time_has_the_offset_of_the_speaker() -> None:
     evening = NOON.astimezone(timezone(timedelta(hours=9)))
     assert [time.at for time in extract_times("Wake me at 7am", evening)] == ["2026-06-01T07:00:00+09:00"]
@@ -46,6 +52,11 @@ def test_a_time_has_the_offset_of_the_speaker() -> None:
         ("I paid 20 dollars. Rent costs $900.", [(20.0, "dollars", "spending"), (900.0, "$", "price")]),
         ("It is $5", [(5.0, "$", "general")]),
         ("I have 3 dogs and 2024 reasons", []),
+        ("My rent is 1200 and I have 50k debt", [(1200.0, "", "bill"), (50000.0, "", "debt")]),
+        ("Salary: 4.5k. Meine Miete ist 900", [(4500.0, "", "income"), (900.0, "", "bill")]),
+        ("I owe two hundred and fifty euros", [(250.0, "euros", "debt")]),
+        ("It is fifty thousand dollars", [(50000.0, "dollars", "general")]),
+        ("The rent is due in 5 days, the loan of 2019 in room 1200", []),
     ],
 )
 @pytest.mark.req("TRUE-08")

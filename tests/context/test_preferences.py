@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,57 +96,88 @@ def test_a_new_preference_uses_its_type_as_key_and_names_its_source() -> None:
     assert made.learned_from == PreferenceSource(message_id="m1", message_ids=["m1"])
 
 
+WISHES = tomllib.loads((Path(__file__).parent / "stated_wishes.toml").read_text(encoding="utf-8"))
+
+
+def wishes_of(kind: str) -> list[tuple[str, list[str]]]:
+    return [(text, values) for by_text in WISHES[kind].values() for text, values in by_text.items()]
+
+
+def learned_values(text: str) -> list[dict[str, str]]:
+    return [dict(signal.value) for signal in extract_stated_preferences(text)]
+
+
+@pytest.mark.req("QUINN-42", "TRUE-16")
+@pytest.mark.parametrize(("text", "values"), wishes_of("asked"))
+def test_what_a_user_asks_for_is_learned_in_each_language(text: str, values: list[str]) -> None:
+    assert [next(iter(value.values())) for value in learned_values(text)] == values
+    assert not any("avoid" in value for value in learned_values(text))
+
+
+@pytest.mark.req("QUINN-42", "TRUE-16")
+@pytest.mark.parametrize(("text", "values"), wishes_of("denied"))
+def test_what_a_user_does_not_want_is_never_learned_as_wanted(text: str, values: list[str]) -> None:
+    assert learned_values(text) == [{"avoid": value} for value in values]
+
+
+@pytest.mark.req("QUINN-42", "TRUE-16")
+@pytest.mark.parametrize("kind", ["unclear", "others"])
+def test_nothing_is_learned_from_what_is_not_clearly_a_lasting_wish_of_the_user(kind: str) -> None:
+    learned = {text: learned_values(text) for texts in WISHES[kind].values() for text in texts}
+    assert {text: values for text, values in learned.items() if values} == {}
+
+
 @pytest.mark.req("QUINN-42")
 @pytest.mark.parametrize(
     ("text", "values"),
     [
-        ("You're giving me too much information. Please be more concise.", [{"level": "brief"}]),
-        ("I prefer a formal tone, and please respond in Spanish.", [{"style": "formal"}, {"language": "Spanish"}]),
-        ("Actually, you can use a casual tone with me", [{"style": "casual"}]),
-        ("Antworte bitte auf Deutsch", [{"language": "German"}]),
-        ("Réponds en français, plus court", [{"language": "French"}, {"level": "brief"}]),
-        ("Rispondi in italiano", [{"language": "Italian"}]),
-        ("Responde en inglés con un tono formal", [{"language": "English"}, {"style": "formal"}]),
-        ("I'd like more charts and more details", [{"format": "chart"}, {"level": "detailed"}]),
         ("Be formal. No, wait, be casual.", [{"style": "casual"}]),
-        ("I ate Spanish food in a formal dress", []),
+        ("Don't be formal, be casual", [{"avoid": "formal"}, {"style": "casual"}]),
+        ("Use charts. Don't use charts.", [{"avoid": "chart"}]),
+        ("Don't be formal and answer in Spanish", []),
+        ("Responde en inglés con un tono formal", [{"language": "English"}, {"style": "formal"}]),
+        ("Always write in French", [{"language": "French"}]),
+        ("Write the email in French", []),
+        ("He wrote: be brief. Use tables.", []),
+        ("My commute is too long", []),
+        ("I need more information about the flight", []),
         ("What is a short sale?", []),
     ],
 )
-def test_stated_preferences_are_extracted(text: str, values: list[dict[str, str]]) -> None:
-    assert [signal.value for signal in extract_stated_preferences(text)] == values
+def test_a_sentence_counts_only_if_all_of_it_is_understood(text: str, values: list[dict[str, str]]) -> None:
+    assert learned_values(text) == values
 
 
+@pytest.mark.req("QUINN-42", "TRUE-16")
 @pytest.mark.parametrize(
-    ("text", "values"),
+    ("asked", "denied", "instruction"),
     [
-        ("Show me a chart of my July rent", []),
-        ("Write the email in French", []),
-        ("Give me a short answer", []),
-        ("My commute is too long", []),
-        ("I speak Spanish with my wife", []),
-        ("I need more information about the flight", []),
-        ("The meeting will be short", []),
-        ("Always show me charts", [{"format": "chart"}]),
-        ("From now on show me a table", [{"format": "table"}]),
-        ("Your answer was too long", [{"level": "brief"}]),
-        ("Always write in French", [{"language": "French"}]),
+        ("Use a formal tone", "Never use a formal tone", "Do not use a formal tone."),
+        ("Always answer in Spanish", "Don't answer in Spanish", "Do not answer in Spanish."),
+        ("I prefer charts", "No more charts", "Do not show charts."),
     ],
 )
-def test_what_is_asked_of_one_answer_is_no_preference_until_it_is_repeated(
-    text: str, values: list[dict[str, str]]
-) -> None:
-    signals = extract_stated_preferences(text)
-    first = apply_signals([], signals, "mara", "m1", NOON)
-    assert [one.preference_value for one in first if not one.is_tentative] == values
-    second = apply_signals(first, signals, "mara", "m2", NOON)
-    assert [one.preference_value for one in second if not one.is_tentative] == [signal.value for signal in signals]
+def test_a_denial_ends_the_preference_and_a_new_wish_ends_the_denial(asked: str, denied: str, instruction: str) -> None:
+    def learn(current: list[LearnedPreference], text: str) -> list[LearnedPreference]:
+        changed = apply_signals(current, extract_stated_preferences(text), "mara", text, NOON)
+        return list({one.type_and_key: one for one in [*current, *changed]}.values())
+
+    def instructions(current: list[LearnedPreference]) -> list[str]:
+        return [text for one in current if (text := preference_instruction(one))]
+
+    wanted = learn([], asked)
+    unwanted = learn(wanted, denied)
+    assert instructions(unwanted) == [instruction]
+    assert instructions(learn(unwanted, asked)) == instructions(wanted)
 
 
-@pytest.mark.req("QUINN-42")
-def test_one_request_does_not_change_a_lasting_preference() -> None:
-    lasting = apply_signals([], extract_stated_preferences("Always answer in Spanish"), "mara", "m1", NOON)
-    assert apply_signals(lasting, extract_stated_preferences("Write the email in French"), "mara", "m2", NOON) == []
+@pytest.mark.req("TRUE-16")
+@pytest.mark.parametrize(
+    "question", ["Show it without charts, please", "No need to explain it in detail", "Keine charts"]
+)
+def test_a_question_that_denies_something_shows_no_format_and_no_level(question: str) -> None:
+    shown = signals_from_interaction(message(question), None, [])
+    assert {signal.type for signal in shown} <= {PreferenceType.COMMUNICATION}
 
 
 @pytest.mark.req("QUINN-42")

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from graphmem.context.hints import add_continuity, apply_style, enhance_reply, predict_followups
-from graphmem.context.models import BehaviorPattern, ContextSnapshot, LearnedPreference, PastSession
+from graphmem.context.models import BehaviorPattern, ContextSnapshot, EnhanceIn, LearnedPreference, PastSession
 from graphmem.conversations.session import Message
 from graphmem.tenants.profiles import load_profile
-from tests.context.conftest import message
+from tests.context.conftest import ContextHarness, message
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 GENERAL, FINANCE = load_profile("general"), load_profile("finance")
@@ -133,3 +133,11 @@ def test_followups_are_the_most_frequent_next_intents() -> None:
     sessions = [["a", "b", "a", "b", "a", "c"], ["a", "a", "d"]]
     assert predict_followups(sessions, "a") == ["b", "c", "d"]
     assert predict_followups(sessions, None) == predict_followups(sessions, "d") == []
+
+
+@pytest.mark.req("QUINN-39")
+async def test_a_memory_without_messages_is_a_source_with_its_date(harness: ContextHarness) -> None:
+    await harness.add_messages("s", "Where do I live?", "In Turin.")
+    (saved,) = await harness.save_memories("Mara lives in Turin")
+    reply = await harness.contexts.enhance(harness.owner, "s", EnhanceIn(reply="In Turin.", sources=[saved.id]))
+    assert f"{saved.created_at:%Y-%m-%d}" in reply.text

@@ -394,3 +394,14 @@ async def test_what_is_saved_in_a_space_is_shared_with_the_members_alone(service
         assert "no such memory" in await call_tool_error(client, "memory_history", memory_id=memory["id"])
     async with in_process_client(services, dora) as client:
         assert (await call_tool(client, "search_memory", query="When is the launch?")).get("memories", []) == []
+
+
+@pytest.mark.req("QUINN-13")
+async def test_a_kind_of_facts_that_a_model_names_is_stored_and_found_alone(services: Services, owner: Owner) -> None:
+    async with in_process_client(services, owner) as client:
+        await call_tool(client, "save_memory", content="Mara was born in Lund", type="personal_info")
+        await call_tool(client, "save_memory", content="Mara rows on Sundays")
+        found = await call_tool(client, "search_memory", query="What about Mara?", filters={"types": ["personal_info"]})
+    assert [(memory["content"], memory["type"]) for memory in found["memories"]] == [
+        ("Mara was born in Lund", "personal_info")
+    ]

@@ -148,3 +148,11 @@ async def test_a_read_finds_nothing_of_a_user_who_is_being_erased(graph: Graph, 
         assert [(group_id, len(found[1])) for group_id, found in changes] == [("", 0), (other, 1)]
 
     await graph.read(read)
+
+
+@pytest.mark.req("QUINN-39")
+def test_no_index_is_searched_for_a_list_that_a_node_may_lack() -> None:
+    """A search of a composite index for what is in null fails, where a filter only finds nothing: the plan decides."""
+    searched = re.compile(r"\b[a-z]+\.[a-z_]+ IN (?!statement\.)[a-z]+\.[a-z_]+")
+    found = {query.name: match[0] for query in load_queries().values() if (match := searched.search(query.text))}
+    assert found == {}

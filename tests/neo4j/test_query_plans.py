@@ -7,11 +7,14 @@ plans. A plan is that of EXPLAIN without parameters, for which Neo4j assumes lis
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from neo4j.exceptions import Neo4jError
 
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.queries import Query, load_queries
@@ -74,6 +77,43 @@ CREATE (s)-[:REFERS_TO {group_id: s.group_id, memory_id: r.memory_id}]->(o)
 EMPTY = "UNWIND $labels AS label MATCH (n:$(label)) WHERE n.statistics = $tenant DETACH DELETE n"
 
 
+NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)
+
+TIMES = ["now", "at", "max_time", "valid_until", "said_until", "stored_until", "updated_until", "changed_after"]
+WORDS = ["words", "type", "text", "prefix", "key", "id", "name", "route", "intent"]
+WORDS += ["item_key", "version", "needle", "topic", "member"]
+REQUIRED: dict[str, Any] = {
+    **dict.fromkeys(TIMES, NOW),
+    **dict.fromkeys(WORDS, "x"),
+    **dict.fromkeys(("preceding", "sample", "seconds", "min_facts", "min_new", "idle_seconds"), 60),
+    **{name: [1_781_000_000, 0] for name in ("valid_at", "valid_after", "known_at")},
+    **{name: {} for name in ("filters", "created", "changed", "fields", "attributes", "weights")},
+    "properties": {"id": "x"},
+    "worst_score": 2,
+}
+"""Values of the parameters without which no query is sent, by name; numbers of rows are required too."""
+
+LISTS_OF_IDS = frozenset({"ids", "memory_ids", "message_ids", "session_ids", "uuids", "entity_ids"})
+
+
+def absent_parameters(query: Query, group_id: str, id: str) -> dict[str, Any]:
+    """Return the parameters of a query, all that may be left out as null or as an empty list."""
+    values: dict[str, Any] = {}
+    for name in query.parameters:
+        if name in ("group_id", "group_ids", "owner_group", "owner_groups"):
+            values[name] = [group_id] if name.endswith("s") else group_id
+        elif name.endswith("limit") or name.startswith("max_"):
+            values[name] = 3
+        elif name in LISTS_OF_IDS:
+            values[name] = [id]
+        elif name.endswith("_id") or name == "tenant":
+            values[name] = id
+        else:
+            is_list = re.search(rf"(UNWIND|IN|size\() ?\${name}\b", query.text) is not None
+            values[name] = [] if is_list and name != "filters" else REQUIRED.get(name)
+    return values
+
+
 @pytest.fixture(scope="module")
 async def filled_graph(graph: Graph) -> AsyncIterator[Graph]:
     """The database with data of every label, so that the planner knows what a scan costs."""
@@ -121,6 +161,27 @@ async def explain(graph: Graph, query: Query) -> list[str]:
 async def test_every_query_starts_at_an_index(filled_graph: Graph) -> None:
     scans = {query.name: await explain(filled_graph, query) for query in load_queries().values()}
     assert {name: found for name, found in scans.items() if bool(found) != (name in EXCEPTIONS)} == {}
+
+
+@pytest.mark.req("QUINN-39")
+async def test_no_query_fails_on_what_is_absent(filled_graph: Graph) -> None:
+    """Each query runs on facts and nodes without their optional properties, with nulls and empty lists."""
+    failed = {}
+    async with filled_graph._driver.session() as session:
+        record = await (
+            await session.run("MATCH (:Entity)-[r:RELATES_TO]->() WHERE r.message_ids IS NULL RETURN r LIMIT 1")
+        ).single()
+        assert record
+        group_id, memory_id = record["r"]["group_id"], record["r"]["memory_id"]
+        for query in load_queries().values():
+            transaction = await session.begin_transaction()
+            try:
+                await (await transaction.run(query.text, absent_parameters(query, group_id, memory_id))).consume()
+            except Neo4jError as error:
+                failed[query.name] = (error.message or "").partition("\n")[0]
+            finally:
+                await transaction.close()
+    assert not failed, "\n".join(f"{name}: {message}" for name, message in failed.items())
 
 
 @pytest.mark.parametrize(

@@ -305,7 +305,7 @@ async def test_a_thousand_nearer_messages_of_others_do_not_hide_the_users_own(me
     own = {"role": "user", "content": "I pay the landlord on the first of the month. " + "x" * 600}
     await memory.messages.add(owner, MessagesIn.model_validate({"messages": [own], "extract": False}))
     found = (await memory.retrieval.search_messages(owner, MessageSearchQuery(query=query))).results
-    assert [hit.message.content for hit in found] == [own["content"]]
+    assert [hit.message.content for hit in found] == [own["content"][:500]]
     assert 0 < found[0].similarity_score < 1
 
 

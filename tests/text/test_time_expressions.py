@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -233,3 +235,28 @@ def test_a_month_without_a_year_is_past_only_if_asked() -> None:
 def test_a_range_contains_its_start_and_not_its_end() -> None:
     time_range = TimeRange(10, 20)
     assert [time_range.contains(time) for time in (9, 10, 19, 20)] == [False, True, True, False]
+
+
+RANGES = tomllib.loads((Path(__file__).parent / "time_cases.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.req("TRUE-08")
+@pytest.mark.parametrize(
+    ("text", "days"), [case for language, cases in RANGES.items() if language != "none" for case in cases.items()]
+)
+def test_a_range_of_days_is_read_with_its_start_and_end(text: str, days: str) -> None:
+    start, end = (datetime.fromisoformat(day) for day in days.split())
+    (expression,) = find_time_expressions(text, datetime(2026, 6, 10, 12), LANGUAGES)
+    if expression.until is not None:
+        assert (expression.at, expression.until) == (start, end)
+    else:
+        assert TimeRange(at(start.year, start.month, start.day), at(end.year, end.month, end.day)).contains(
+            int(expression.at.replace(tzinfo=UTC).timestamp() * 1000)
+        )
+        assert expression.precision in ("day", "week", "month")
+
+
+@pytest.mark.req("TRUE-08")
+@pytest.mark.parametrize("text", RANGES["none"]["en"])
+def test_words_of_ranges_that_mean_something_else_are_no_times(text: str) -> None:
+    assert find_time_expressions(text, datetime(2026, 6, 10, 12), LANGUAGES) == []
