@@ -166,22 +166,22 @@ bench-consolidation: $(VENV)/.installed-dev ## Measure a night over ten thousand
 	$(BIN)/python -m benches.bench_consolidation
 
 eval-extraction: $(VENV)/.installed-dev ## Measure what is extracted from conversations
-	$(BIN)/python -m evaluation.extraction
+	$(BIN)/python -m quality.extraction
 
 eval-consolidation: $(VENV)/.installed-dev ## Measure what a night merges and links, and what it must not
-	$(BIN)/python -m evaluation.consolidation
+	$(BIN)/python -m quality.consolidation
 
 eval-verification: $(VENV)/.installed-dev ## Measure which wrong merges and links are executed, and which right ones are refused
-	$(BIN)/python -m evaluation.verification --details
+	$(BIN)/python -m quality.verification --details
 
 eval-poison: $(VENV)/.installed-dev ## Measure which poisoned texts become memories, and which harmless ones are kept back
-	$(BIN)/python -m evaluation.poison --details
+	$(BIN)/python -m quality.poison --details
 
 eval-precision: $(VENV)/.installed-dev ## Measure whether search returns what fits a question and nothing else
-	$(BIN)/python -m evaluation.precision --details
+	$(BIN)/python -m quality.precision --details
 
 eval-secrets: $(VENV)/.installed-dev ## Measure which secrets are found, and what is taken for one
-	$(BIN)/python -m evaluation.secret_detection --details
+	$(BIN)/python -m quality.secret_detection --details
 
 torture: PARTS ?=
 torture: OPTIONS ?=

@@ -34,8 +34,8 @@ from graphmem.runtime import process
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import utc_now
 from graphmem.secrets.values import SecretPolicy
-from graphmem.tenants.instruction_store import InstructionStore
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.tenant_settings import InstructionStore
 from graphmem.user_data.forget import ForgetStore
 
 TEXTS = ["User keeps a note about thing {}", "User filed paper {} upstairs"]

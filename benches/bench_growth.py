@@ -24,7 +24,7 @@ from benches.metrics import quantile
 from benches.server_process import running_neo4j
 from benches.synthetic_data import SyntheticData, users
 from graphmem.app.bootstrap import Services
-from graphmem.app.consolidation import ConsolidationComponents
+from graphmem.app.components import ConsolidationComponents
 from graphmem.consolidation.models import RunListQuery, RunPhase, RunTrigger, parse_proposals
 from graphmem.context.models import ContextRequest
 from graphmem.conversations.session import MessageIn, MessageRole, MessagesIn, SessionListQuery

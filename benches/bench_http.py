@@ -38,7 +38,7 @@ from benches.previous import read_previous
 from benches.server_process import ServerProcess, clean_environment, running_neo4j
 from benches.synthetic_data import SyntheticData, users
 from graphmem.app.components import Components, open_components
-from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
+from graphmem.evaluation.graphiti_system import GraphitiBaseline, open_graphiti_baseline
 from graphmem.runtime import process
 from graphmem.tenants.owners import Owner
 

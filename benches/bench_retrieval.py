@@ -29,7 +29,7 @@ from graphmem.app.components import (
     open_components,
     running_database,
 )
-from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
+from graphmem.evaluation.graphiti_system import GraphitiBaseline, open_graphiti_baseline
 from graphmem.runtime import process
 from graphmem.runtime.settings import Settings
 from graphmem.search.fit import bm25_scores

@@ -29,7 +29,7 @@ from benches.metrics import quantile
 from benches.server_process import find_neo4j, running_neo4j
 from benches.synthetic_data import SyntheticData, users
 from graphmem.app.components import Components, RetrievalComponents, open_components
-from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
+from graphmem.evaluation.graphiti_system import GraphitiBaseline, open_graphiti_baseline
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.listing import SortOrder
 from graphmem.models.embedder import Embedder

@@ -63,7 +63,7 @@ r.type <> 'profile'
   AND ($filters.speaker IS NULL OR r.speaker = $filters.speaker)
   AND ($filters.agent IS NULL OR r.actor = $filters.agent)
   AND ($filters.session_id IS NULL OR r.session_id = $filters.session_id)
-  AND all(texts IN $filters.metadata WHERE any(text IN texts WHERE r.metadata CONTAINS text))
+  AND all(pattern IN $filters.metadata WHERE r.metadata =~ pattern)
 
 // fragment: relation_of_person
 // The fact that says best who or what `e` is: one that names a relationship, then one with the user, then the oldest.
@@ -125,7 +125,7 @@ RETURN collect([p {.*, first_detected: null, last_detected: null},
 // fragment: fact_version
 // A version `r` with all its properties but the vector and the shadow bounds.
 r {.*, fact_embedding: null, next_vector: null, revision: null, valid_from: null, valid_to: null, known_from: null, known_to: null,
-   profile_of: null, created_at: null, first_created_at: null, updated_at: null, last_accessed_at: null, valid_at: null, invalid_at: null,
+   profile_of: null, folded_text: null, created_at: null, first_created_at: null, updated_at: null, last_accessed_at: null, valid_at: null, invalid_at: null,
    claimed_invalid_at: null, expired_at: null, expires_at: null} AS fact,
 {{fact_times}} AS times, startNode(r).uuid AS subject_id, endNode(r).uuid AS object_id
 
@@ -233,12 +233,20 @@ e {.*, name_embedding: null, next_vector: null, revision: null}
 
 // fragment: entity_names
 // The names, the type and the attributes of an entity `e`.
-e {.uuid, .name, .name_key, .type, .aliases, .alias_keys, .attributes, .is_user}
+e {.uuid, .name, .name_key, .type, .aliases, .alias_keys, .attributes, .detail_sources, .is_user}
 
 // fragment: memory_count
-// How many facts at the edges of the entity `e` are believed and valid now.
-COUNT { (e)-[r:RELATES_TO]-() WHERE r.expired_at IS NULL AND r.valid_from <= datetime() AND r.valid_to > datetime()
-  AND {{is_statement}} }
+// How many facts at the edges of the entity `e`, or that refer to it, are believed and valid now.
+COUNT {
+  MATCH (e)-[r:RELATES_TO]-()
+  WHERE r.known_to > datetime() AND r.valid_from <= datetime() AND r.valid_to > datetime() AND {{is_statement}}
+  RETURN r
+  UNION
+  MATCH (e)<-[reference:REFERS_TO]-()
+  MATCH ()-[r:RELATES_TO {group_id: reference.group_id, memory_id: reference.memory_id}]->()
+  WHERE r.known_to > datetime() AND r.valid_from <= datetime() AND r.valid_to > datetime() AND {{is_statement}}
+  RETURN r
+}
 
 // fragment: entity_properties
 // An entity `e` and its times.
@@ -251,7 +259,7 @@ e {.*, name_embedding: null, next_vector: null, revision: null, created_at: null
 
 // fragment: message_columns
 // What callers see of a message `m`, and its times.
-[m {.*, content_embedding: null, next_vector: null, revision: null, redacted: null, entity_edges: null, valid_at: null, created_at: null, extracted_at: null},
+[m {.*, content_embedding: null, next_vector: null, revision: null, redacted: null, folded_text: null, entity_edges: null, valid_at: null, created_at: null, extracted_at: null},
  [at IN [m.valid_at, m.created_at, m.extracted_at] | at.epochSeconds * 1000000 + at.microsecond]]
 
 // fragment: resident_fact

@@ -45,7 +45,7 @@ PROGRAM = """\
 from openai import OpenAI
 from graphmem.integrations import wrap_openai
 
-client = wrap_openai(OpenAI(), user="mara")
+client = wrap_openai(OpenAI(), user="demo")
 
 said = {"role": "user", "content": "What could I bake for my birthday?"}
 answer = client.chat.completions.create(model="gpt-4.1-mini", messages=[said])
@@ -57,9 +57,9 @@ READ = 'graphmem quickstart | grep -A 3 "sister Elin live"'
 """What is typed first: it reads the sample conversation, before a server runs."""
 
 COMMANDS = (
-    'graphmem search -u mara "Where does Mara live?" --valid-as-of 2025-06-01 --limit 1',
-    'graphmem search -u mara "Where does Mara live?" --limit 1',
-    'graphmem ask -u mara "Does she eat hazelnut cake?" --valid-as-of 2026-06-01',
+    'graphmem search -u demo "Where does Mara live?" --valid-as-of 2025-06-01 --limit 1',
+    'graphmem search -u demo "Where does Mara live?" --limit 1',
+    'graphmem ask -u demo "Does she eat hazelnut cake?" --valid-as-of 2026-06-01',
     "cat chat.py",
     "python chat.py",
 )
@@ -97,7 +97,7 @@ def record(
     steps = [run(READ, environment)]
     of_model = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "recorded"}
     with serving(folder, {**environment, **of_model, "GRAPHMEM_EXTRACTION": "manual"}) as url:
-        created = json.loads(run("graphmem keys create chat --role agent --user mara --json", environment).output)
+        created = json.loads(run("graphmem keys create chat --role agent --user demo --json", environment).output)
         program = {**environment, **of_model, "GRAPHMEM_URL": url, "GRAPHMEM_API_KEY": created["key"]}
         steps += [run(command, program) for command in COMMANDS]
     return steps

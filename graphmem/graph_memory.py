@@ -50,8 +50,7 @@ class GraphMemory(AsyncClient):
 
     async def _send(self, call: ApiCall[T]) -> T:
         if self._connection is None:
-            from graphmem_api.app import create_in_process_app
-            from graphmem_api.in_process import InProcessApp
+            from graphmem_api.app import InProcessApp, create_in_process_app
 
             if self.services not in _APPS:
                 _APPS[self.services] = create_in_process_app(self.services, self.services.settings)

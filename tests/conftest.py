@@ -304,5 +304,5 @@ def clock() -> FakeClock:
 @pytest.fixture(scope="session")
 async def memory(database: Settings, embedder: Embedder, graph: Graph) -> AsyncIterator[Services]:
     """The wired service on the database of the run, by the real clock; it runs no jobs."""
-    async with Services.open(database, worker=False) as memory:
+    async with Services.open(database, worker=False, embedder=embedder) as memory:
         yield memory

@@ -55,6 +55,7 @@ from torture.load import run_load
 from torture.model import EveryVerb, run_model
 from torture.space_isolation import probe_space_isolation
 from torture.throughput import measure_throughput
+from torture.trust import probe_trust
 
 KEY = "torture-" + uuid.uuid4().hex
 
@@ -175,10 +176,13 @@ async def isolation(sizes: Sizes, findings: Findings) -> list[Figure]:
         foreign = findings.cases
         seconds = min(MAX_SPACE_SECONDS, sizes.cases * SPACE_SECONDS_PER_CASE)
         await probe_space_isolation(server.services, server.address, seconds, findings, sizes.seed)
+        in_spaces = findings.cases - foreign
+        tried = await probe_trust(server.services, "trust", max(1, sizes.cases // 50), findings)
         broken = await count_violations(server.services, findings)
     return [
         Figure.count("isolation", "requests with another user's ids, or with injections", foreign),
-        Figure.count("isolation", "requests to a space whose members change", findings.cases - foreign),
+        Figure.count("isolation", "requests to a space whose members change", in_spaces),
+        Figure.count("isolation", "writes by less trusted sources beside the user's", tried),
         Figure.count("isolation", "violations of invariants", broken, most=0),
         Figure.count("isolation", "responses with data of others, changes of theirs, 5xx", findings.total, most=0),
     ]

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from graphmem.app.bootstrap import Services
-from graphmem.app.consolidation import ConsolidationComponents
+from graphmem.app.components import ConsolidationComponents
 from graphmem.consolidation.models import ProposalVerdict, RunPhase, RunTrigger, parse_proposals
 from graphmem.conversations.session import MessagesIn
 from graphmem.jobs.job import Job, JobStatus

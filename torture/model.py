@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from graphmem.app.bootstrap import Services
-from graphmem.app.consolidation import ConsolidationComponents
+from graphmem.app.components import ConsolidationComponents
 from graphmem.consolidation.models import (
     ProposalVerdict,
     RunPhase,

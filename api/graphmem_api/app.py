@@ -1,13 +1,16 @@
-"""The HTTP application of the API; the services are opened and closed by the caller."""
+"""The HTTP application of the API, and the one for callers in the same process; services belong to the caller."""
 
 from __future__ import annotations
 
 from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from graphmem.app.bootstrap import Services
 from graphmem.runtime.settings import Settings
-from graphmem_api.openapi import install_openapi
-from graphmem_api.openapi_texts import SERVERS, TAGS, make_description, make_operation_id
+from graphmem.tenants.access import ApiKey
+from graphmem_api.auth import IN_PROCESS_CALLER
+from graphmem_api.openapi import SERVERS, TAGS, install_openapi, make_description, make_operation_id
+from graphmem_api.path_encoding import keep_path_encoded
 from graphmem_api.routers import ROUTERS
 from graphmem_api.server import API_VERSION, NO_TELEMETRY, add_protected_routes, add_routes
 
@@ -39,3 +42,16 @@ def create_in_process_app(services: Services, settings: Settings) -> FastAPI:
     )
     add_routes(app, services, settings, ROUTERS)
     return app
+
+
+class InProcessApp:
+    """An ASGI application whose requests are all from one caller, who needs no key and has no limits."""
+
+    def __init__(self, app: ASGIApp, caller: ApiKey) -> None:
+        self._app = app
+        self._caller = caller
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        keep_path_encoded(scope)
+        await self._app({**scope, IN_PROCESS_CALLER: self._caller}, receive, send)

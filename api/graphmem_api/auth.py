@@ -1,9 +1,10 @@
-"""Authentication and authorisation: who calls, and what the key permits."""
+"""Authentication and authorisation: who calls, a key or this machine, and what the key permits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from ipaddress import ip_address
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -12,8 +13,29 @@ from graphmem.neo4j.tenant_context import set_tenant
 from graphmem.runtime.errors import Forbidden
 from graphmem.tenants.access import ApiKey, KeyRole
 from graphmem.tenants.owners import Owner, make_owner
-from graphmem.tenants.tokens import parse_bearer_token
-from graphmem_api.local_access import authenticate_local
+from graphmem.tenants.tokens import authenticate_local_token, parse_bearer_token
+from graphmem.tenants.trust import TEXT_OF_OTHERS
+
+FORWARDED_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+"""Headers of a proxy: its own address says nothing about where the request is from."""
+
+
+def authenticate_local(request: Request, token: str) -> ApiKey | None:
+    """Return the key of a command on this machine; None for any other token, and for one from another machine."""
+    secret: str | None = request.app.state.local_secret
+    if secret is None or not _is_from_this_machine(request):
+        return None
+    return authenticate_local_token(token, secret)
+
+
+def _is_from_this_machine(request: Request) -> bool:
+    if request.client is None or any(header in request.headers for header in FORWARDED_HEADERS):
+        return False
+    try:
+        return ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False
+
 
 IN_PROCESS_CALLER = "graphmem.caller"
 """The key in the scope of a request from this process: who calls. No request from the network can set it."""
@@ -77,6 +99,15 @@ def require_admin(caller: ApiKey, action: str) -> None:
     """Raise Forbidden when a key is not an admin's; `action` is the subject of the sentence."""
     if not caller.is_admin:
         raise Forbidden(f"{action} requires a key of role admin.")
+
+
+def require_own_word(caller: ApiKey, action: str) -> None:
+    """Raise Forbidden when a key sends what strangers may have written; `action` is the subject of the sentence."""
+    if caller.source_kind in TEXT_OF_OTHERS:
+        raise Forbidden(
+            f"{action} is for the user to say, and this key speaks as {caller.source_kind}: use a key of the kind user "
+            "or assistant."
+        )
 
 
 # FastAPI calls what is not a coroutine in a thread, which costs more than these do.

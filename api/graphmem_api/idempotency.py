@@ -1,27 +1,35 @@
-"""Idempotency keys: a write that is sent again happens once and gets the first response again."""
+"""Idempotency keys: the first response to a request is stored, encrypted where it holds a secret, and replayed.
+
+What is of a space is repeated only to those who may still write there.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
+import hmac
 import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 from fastapi import Request
 from fastapi.responses import Response
 
+from graphmem.app.bootstrap import Services
 from graphmem.neo4j.availability import limit_database_time
 from graphmem.runtime.errors import (
     Gone,
     GraphmemError,
     IdempotencyConflict,
     InvalidInput,
+    NotFound,
     Unavailable,
 )
+from graphmem.tenants.access import ApiKey
 from graphmem.tenants.idempotency import (
     LEASE_DURATION,
     IdempotencyClaim,
@@ -29,10 +37,82 @@ from graphmem.tenants.idempotency import (
     IdempotentRequest,
     StoredResponse,
 )
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.spaces import SpaceRole, require_role
 from graphmem_api import headers
 
-if TYPE_CHECKING:
-    from graphmem_api.response_cipher import ResponseCipher
+
+async def require_rights_to_replay(request: Request, caller: ApiKey, owner: Owner, body: Any, answer: str) -> None:
+    """Raise NotFound and Forbidden as the same request would without an idempotency key.
+
+    `owner` is the user whom the request is about, with an empty id where it is about none, `body` its JSON value, and
+    `answer` the body of the first response. An erasure stays answered: what it says is that nothing is left.
+    """
+    services: Services = request.app.state.services
+    managed = request.path_params.get("space_id")
+    if managed is not None and request.method != "DELETE":
+        await services.spaces.get(caller, managed)
+    spaces = {*_spaces_of_request(request, body), *_spaces_of_answer(answer)}
+    if owner.user_id:
+        await services.rights.find_places(owner, caller, spaces, SpaceRole.WRITER)
+        return
+    for space in sorted(spaces):
+        role = await services.spaces.find_role(caller, space)
+        if role is None:
+            raise NotFound("There is no such space.")
+        require_role(role, SpaceRole.WRITER)
+
+
+def _spaces_of_request(request: Request, body: Any) -> Iterator[str]:
+    """Yield the spaces that the address and the body of a request name."""
+    yield from request.query_params.getlist("space")
+    if isinstance(body, dict):
+        memories = body.get("memories")
+        for value in (body, *(memories if isinstance(memories, list) else ())):
+            yield from _space_of(value)
+
+
+def _spaces_of_answer(answer: str) -> Iterator[str]:
+    """Yield the spaces that a response is from: that of a memory, a job or a session, or of memories in results."""
+    try:
+        found = json.loads(answer)
+    except ValueError:  # not every route answers JSON
+        return
+    if isinstance(found, dict):
+        results = found.get("results")
+        for value in (found, *(results if isinstance(results, list) else ())):
+            yield from _space_of(value)
+            if isinstance(value, dict):
+                yield from _space_of(value.get("memory"))
+
+
+def _space_of(value: Any) -> Iterator[str]:
+    if isinstance(value, dict) and isinstance(space := value.get("space"), str):
+        yield space
+
+
+class ResponseCipher:
+    """Encrypts and decrypts with a key that is derived from the caller's."""
+
+    def __init__(self, secret: str) -> None:
+        # Imported here: cryptography takes 7 MB, and few servers are asked to store a secret.
+        from cryptography.fernet import Fernet, InvalidToken
+
+        digest = hmac.digest(secret.encode(), b"graphmem idempotent answer", "sha256")
+        self._invalid = InvalidToken
+        self._fernet = Fernet(base64.urlsafe_b64encode(digest))
+
+    def encrypt(self, body: bytes) -> str:
+        """Return an encrypted body."""
+        return self._fernet.encrypt(body).decode()
+
+    def decrypt(self, text: str) -> bytes | None:
+        """Return a body again, None for one of another caller."""
+        try:
+            return self._fernet.decrypt(text)
+        except self._invalid:
+            return None
+
 
 log = logging.getLogger(__name__)
 

@@ -1,18 +1,228 @@
-"""The OpenAPI document: problems and headers that all authenticated routes share."""
+"""The OpenAPI document: what all routes share, a schema for each problem, what fields mean, and examples.
+
+The texts are data in `documentation/`: `fields.toml` describes fields by name, `examples.json` holds an example of the
+request and of the response of each operation.
+"""
 
 from __future__ import annotations
 
+import json
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 
-from graphmem.runtime.validation import PROBLEM_MEDIA_TYPE
+from graphmem.runtime.errors import GraphmemError
+from graphmem.runtime.validation import PROBLEM_MEDIA_TYPE, FieldProblem, Problem, problem_type
 from graphmem.tenants.owners import MAX_USER_ID_LENGTH
 from graphmem_api import headers
-from graphmem_api.openapi_schemas import add_problem_schemas, problem_schema, require_sent_fields
-from graphmem_api.openapi_texts import add_texts
 from graphmem_api.problems import protocol_prefix
+
+_SCHEMAS = "#/components/schemas/"
+_SOMETIMES_SENT = {
+    ("SearchHit", "explain"),
+    ("MemorySource", "speaker"),
+    ("MemorySource", "trusted_as"),
+    ("Message", "sent_as"),
+    ("MessagesAccepted", "skipped"),
+    ("Memory", "derived_from"),
+    ("MemoryVersion", "derived_from"),
+    ("ContextResponse", "profiles"),
+    ("ApiKey", "spaces"),
+    ("ApiKey", "source_kind"),
+    ("CreatedApiKey", "spaces"),
+    ("CreatedApiKey", "source_kind"),
+    ("Citation", "space"),
+    ("SpaceMember", "user"),
+    ("SpaceMember", "key"),
+}
+"""Fields, by schema, that responses leave out where there is nothing to say."""
+
+
+def titled_errors() -> Iterator[type[GraphmemError]]:
+    """Yield the errors with a title of their own, by status: each is one type of problem."""
+    errors = [error for error in _subclasses(GraphmemError) if "title" in vars(error)]
+    yield from sorted(errors, key=lambda error: error.status)
+
+
+def problem_schema(status: int) -> dict[str, Any]:
+    """Return the schema of the problems with a status."""
+    return _any_of([error for error in titled_errors() if error.status == status])
+
+
+def add_problem_schemas(schemas: dict[str, Any]) -> None:
+    """Add `Problem`, any problem, and a schema for each type, by which `type` tells them apart."""
+    every: list[type[GraphmemError]] = [*titled_errors(), GraphmemError]
+    base = Problem.model_json_schema(ref_template=_SCHEMAS + "{model}")
+    schemas["FieldProblem"] = FieldProblem.model_json_schema()
+    schemas["Problem"] = {"title": "Problem", "description": base["description"], **_any_of(every)}
+    for error in every:
+        told_apart = {"type": problem_type(error.title), "title": error.title, "status": error.status}
+        properties = {
+            name: {**field, "const": told_apart[name]} if name in told_apart else field
+            for name, field in base["properties"].items()
+        }
+        schemas[_schema_name(error)] = {
+            "title": _schema_name(error),
+            "description": (error.__doc__ or "").strip().splitlines()[0],
+            "type": "object",
+            "properties": properties,
+            "required": base["required"],
+        }
+
+
+def require_sent_fields(document: dict[str, Any]) -> None:
+    """Mark every field of the models that only successful responses hold as required: they are sent with all fields."""
+    schemas = document["components"]["schemas"]
+    operations = [operation for methods in document["paths"].values() for operation in methods.values()]
+    received = _schemas_in([[o.get("requestBody"), o.get("parameters")] for o in operations], schemas)
+    answers = [answer for o in operations for status, answer in o["responses"].items() if status.startswith("2")]
+    for name in _schemas_in(answers, schemas) - received:
+        if fields := [field for field in schemas[name].get("properties", {}) if (name, field) not in _SOMETIMES_SENT]:
+            schemas[name]["required"] = fields
+
+
+def _any_of(errors: list[type[GraphmemError]]) -> dict[str, Any]:
+    if len(errors) == 1:
+        return {"$ref": _SCHEMAS + _schema_name(errors[0])}
+    references = {problem_type(error.title): _SCHEMAS + _schema_name(error) for error in errors}
+    return {
+        "oneOf": [{"$ref": reference} for reference in references.values()],
+        "discriminator": {"propertyName": "type", "mapping": references},
+    }
+
+
+def _schema_name(error: type[GraphmemError]) -> str:
+    return ("InternalError" if error is GraphmemError else error.__name__) + "Problem"
+
+
+def _schemas_in(part: Any, schemas: dict[str, Any]) -> set[str]:
+    """Return the names of the schemas that a part of the document refers to, directly or through others."""
+    found: set[str] = set()
+    parts = [part]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, list):
+            parts += part
+        elif isinstance(part, dict):
+            name = str(part.get("$ref", "")).removeprefix(_SCHEMAS)
+            if name in schemas and name not in found:
+                found.add(name)
+                parts.append(schemas[name])
+            parts += part.values()
+    return found
+
+
+def _subclasses(error: type[GraphmemError]) -> Iterator[type[GraphmemError]]:
+    for child in error.__subclasses__():
+        yield child
+        yield from _subclasses(child)
+
+
+DOCUMENTATION_FOLDER = Path(__file__).parent / "documentation"
+
+TAGS = [
+    {"name": "memories", "description": "Statements and their versions: save, list, correct, end, revert."},
+    {"name": "search", "description": "Find memories and messages by meaning, keywords and graph."},
+    {"name": "entities", "description": "People, places and things: look up names, walk the graph."},
+    {"name": "messages", "description": "Conversations, from which memories are extracted, and their sessions."},
+    {"name": "context", "description": "The text for the model's prompt, and what was learned about the user."},
+    {"name": "chats", "description": "Calls of models in the protocols of their providers, passed on with memory."},
+    {"name": "jobs", "description": "Background work: extraction, summaries, imports."},
+    {"name": "user data", "description": "Everything of a user: export, import, erase."},
+    {"name": "spaces", "description": "Memories that users and keys of the tenant share, and their members."},
+    {"name": "consolidation", "description": "Nightly and curated runs, their rollback, and maintenance (admin)."},
+    {"name": "keys", "description": "API keys of the tenant (admin)."},
+    {"name": "admin", "description": "Settings of the tenant (admin)."},
+    {"name": "health", "description": "Liveness, readiness and metrics."},
+]
+"""The tags of operations, in the order in which `/docs` shows them."""
+
+SERVERS = [{"url": "/", "description": "The server of this document."}]
+
+_INTRODUCTION = """\
+Bi-temporal memories in a graph: save, extract, search, look back in time, undo.
+
+Send `Authorization: Bearer <key>`. A write with an `Idempotency-Key` can be repeated safely. Times are RFC 3339 with an
+offset; null bounds are open. **Valid time** says when a statement holds in the world, **known time** when graphmem
+believed it.
+
+Errors are problem documents (RFC 9457):
+
+| type | status | means |
+|---|---|---|
+"""
+
+
+def make_description() -> str:
+    """Return the description of the API, with the list of problem types."""
+    rows = [f"| `{problem_type(error.title)}` | {error.status} | {_first_line(error)} |" for error in titled_errors()]
+    return _INTRODUCTION + "\n".join(rows)
+
+
+def make_operation_id(route: APIRoute) -> str:
+    """Return the stable id of an operation without one of its own: its tag and the name of its function."""
+    tag = str(route.tags[0]).replace(" ", "_") if route.tags else ""
+    name = {"page": "list"}.get(route.name, route.name).strip("_")
+    return f"{tag}_{name}" if tag else name
+
+
+def add_texts(document: dict[str, Any]) -> None:
+    """Describe the fields and parameters that have no description, and add the examples of operations."""
+    texts = _read_field_texts()
+    for schema, model in document["components"]["schemas"].items():
+        for name, field in model.get("properties", {}).items():
+            _describe(field, texts, schema, name)
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for parameter in operation.get("parameters", []):
+                _describe(parameter, texts, "", parameter["name"])
+            _add_examples(operation)
+
+
+def _describe(field: dict[str, Any], texts: dict[str, dict[str, str]], schema: str, name: str) -> None:
+    text = texts.get(schema, {}).get(name) or texts["any"].get(name)
+    if text and not field.get("description"):
+        field["description"] = text
+
+
+def _add_examples(operation: dict[str, Any]) -> None:
+    example = _read_examples().get(operation["operationId"], {})
+    if "request" in example and "requestBody" in operation:
+        _json_content(operation["requestBody"])["example"] = example["request"]
+    if "response" in example:
+        responses = operation["responses"]
+        status = example.get("status") or next(status for status in responses if status.startswith("2"))
+        _json_content(responses[str(status)])["example"] = example["response"]
+    for parameter in operation.get("parameters", []):
+        if parameter["name"] in example.get("parameters", {}):
+            parameter["example"] = example["parameters"][parameter["name"]]
+
+
+def _json_content(body: dict[str, Any]) -> dict[str, Any]:
+    content: dict[str, Any] = body["content"]
+    return next(iter(content.values())) if "application/json" not in content else content["application/json"]
+
+
+@cache
+def _read_field_texts() -> dict[str, dict[str, str]]:
+    return tomllib.loads((DOCUMENTATION_FOLDER / "fields.toml").read_text("utf-8"))
+
+
+@cache
+def _read_examples() -> dict[str, dict[str, Any]]:
+    examples: dict[str, dict[str, Any]] = json.loads((DOCUMENTATION_FOLDER / "examples.json").read_text("utf-8"))
+    return examples
+
+
+def _first_line(error: type[GraphmemError]) -> str:
+    return (error.__doc__ or "").strip().splitlines()[0]
+
 
 Responses = dict[int | str, dict[str, Any]]
 """Responses of a route by status, as FastAPI takes them."""

@@ -95,8 +95,12 @@ class StrictRequest(Request):
 def parse_json(body: bytes, *, max_fields: int = sys.maxsize, allow_unstorable_text: bool = False) -> Any:
     """Return the value of a JSON text; raise InvalidInput when it is not strict JSON."""
     try:
+        text = body.decode("utf-8-sig")  # programs on Windows put a mark before it
         value = json.loads(
-            body.decode("utf-8"), parse_constant=_reject_constant, parse_int=_parse_integer, parse_float=_parse_float
+            text,
+            parse_constant=_reject_constant,
+            parse_int=_parse_integer,
+            parse_float=_parse_float,
         )
     except UnicodeDecodeError as error:
         raise _invalid_json(error.start, "is not UTF-8") from error

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from fastapi import Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
+from graphmem.jobs.runner import pause_while_waiting
 from graphmem.neo4j.availability import limit_database_time
 from graphmem.runtime.errors import InvalidInput, OutcomeUnknown
 from graphmem.runtime.settings import Settings
@@ -21,14 +22,17 @@ from graphmem_api import headers
 from graphmem_api.admission import Admission
 from graphmem_api.auth import IN_PROCESS_CALLER, Permission, authorize, read_bearer_token
 from graphmem_api.dependencies import set_idempotent_request
-from graphmem_api.idempotency import IdempotentResponder, fingerprint, read_idempotency_key
+from graphmem_api.idempotency import (
+    IdempotentResponder,
+    ResponseCipher,
+    fingerprint,
+    read_idempotency_key,
+    require_rights_to_replay,
+)
 from graphmem_api.openapi import add_common_docs
 from graphmem_api.problems import respond_to_error
-from graphmem_api.replay_rights import require_rights_to_replay
 from graphmem_api.request_body import StrictRequest
-
-if TYPE_CHECKING:
-    from graphmem_api.response_cipher import ResponseCipher
+from graphmem_api.streamed_response import StreamedResponse
 
 LONG_DATABASE_SECONDS = 1800.0
 """Seconds of database work of a request over all data of a user, or of a tenant."""
@@ -78,15 +82,18 @@ class AuthenticatedRoute(APIRoute):
             with limit_database_time(self.database_seconds), ExitStack() as counted:
                 caller = await authorize(request, self.permission, self.read_token, outage_seconds=self.outage_seconds)
                 admission = self._admission_of(request)
-                if admission:
-                    counted.enter_context(admission.accepted(caller.id))
+                place = counted.enter_context(admission.accepted(caller.id)) if admission else None
                 body = await self._read_body(request)
-                if admission:
-                    counted.enter_context(admission.worked_on())
+                if place:
+                    counted.enter_context(place.worked_on())
+                    pause_while_waiting(place.paused)
                 key = read_idempotency_key(request) if self.is_write else None
-                if key is None:
-                    return await handle(request)
-                return await self._run_idempotently(request, caller, key, body, handle)
+                if key is not None:
+                    return await self._run_idempotently(request, caller, key, body, handle)
+                response = await handle(request)
+                if isinstance(response, StreamedResponse):
+                    response.hold(counted.pop_all())
+                return response
 
         return handle_authorized
 
@@ -133,7 +140,7 @@ class AuthenticatedRoute(APIRoute):
             contains_user_text=not self.is_tenant_wide,
         )
         set_idempotent_request(request, record)
-        cipher = _make_cipher(request) if self.encrypted else None
+        cipher = ResponseCipher(request.headers["authorization"]) if self.encrypted else None
         responder = IdempotentResponder(request.app.state.services.idempotency, cipher)
 
         async def require_rights(answer: str) -> None:
@@ -143,16 +150,9 @@ class AuthenticatedRoute(APIRoute):
 
 
 def _describe_rights(caller: ApiKey) -> str:
-    """Return what a key permits, as the fingerprints of its requests contain it."""
+    """Return what a key permits and whose word it is, as the fingerprints of its requests contain it."""
     bound = "" if caller.spaces is None else f" {caller.spaces}"
-    return f"{caller.role.value} {caller.users}{bound}"
-
-
-def _make_cipher(request: Request) -> ResponseCipher:
-    # Imported here: cryptography takes 7 MB, and few servers are asked to store a secret.
-    from graphmem_api.response_cipher import ResponseCipher
-
-    return ResponseCipher(request.headers["authorization"])
+    return f"{caller.role.value} {caller.users}{bound} as {caller.source_kind}"
 
 
 async def _response_or_problem(request: Request, handle: Handler) -> Response:

@@ -46,7 +46,7 @@ def add_protected_routes(
     app.state.local_secret = local_secret
     rate = parse(settings.rate_limit) if settings.rate_limit else None
     app.state.rate_limit = RateLimit(rate, f"The limit of this key is {rate}", settings.cache_url)
-    app.state.admission = Admission(settings.max_requests, lambda: services.waiting.count)
+    app.state.admission = Admission(settings.max_requests)
     app.add_middleware(BodyDeadlineMiddleware, seconds=settings.body_timeout)
     app.add_middleware(RequestMiddleware)
     add_routes(app, services, settings, routers)

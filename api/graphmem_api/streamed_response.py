@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import ExitStack
 
 import anyio
 from fastapi.responses import StreamingResponse
@@ -26,13 +27,18 @@ class StreamedResponse(StreamingResponse):
         super().__init__(chunks, status_code, media_type=media_type)
         self._chunks = chunks
         self._release = release
+        self._held = ExitStack()
+
+    def hold(self, held: ExitStack) -> None:
+        """Close something when the response has ended, such as the place of its request."""
+        self._held = held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response, and close what it has open."""
         try:
             await super().__call__(scope, receive, send)
         finally:
-            with anyio.CancelScope(shield=True):
+            with anyio.CancelScope(shield=True), self._held:
                 try:
                     await self._chunks.aclose()
                 finally:

@@ -141,9 +141,10 @@ CREATE CONSTRAINT graphmem_write_barrier IF NOT EXISTS FOR (b:WriteBarrier) REQU
 
 // Full text. Eventually consistent indexes are updated right after a write, so that no write waits for them; a query waits
 // instead. The graphmem_* indexes stem words, so that "camped" finds "camping", and include the speaker of a message.
-CREATE FULLTEXT INDEX graphmem_fact_words IF NOT EXISTS FOR ()-[e:RELATES_TO]-() ON EACH [e.fact, e.search_text, e.group_key]
+// folded_text: words without accents, in one Unicode form, and by pairs of letters in scripts without spaces.
+CREATE FULLTEXT INDEX graphmem_fact_words IF NOT EXISTS FOR ()-[e:RELATES_TO]-() ON EACH [e.fact, e.search_text, e.folded_text, e.group_key]
 OPTIONS {indexConfig: {`fulltext.analyzer`: 'english', `fulltext.eventually_consistent`: true}};
-CREATE FULLTEXT INDEX graphmem_message_words IF NOT EXISTS FOR (e:Episodic) ON EACH [e.content, e.speaker, e.group_key]
+CREATE FULLTEXT INDEX graphmem_message_words IF NOT EXISTS FOR (e:Episodic) ON EACH [e.content, e.speaker, e.folded_text, e.group_key]
 OPTIONS {indexConfig: {`fulltext.analyzer`: 'english', `fulltext.eventually_consistent`: true}};
 // Graphiti searches these three by name; graphmem searches entity names in the last one.
 CREATE FULLTEXT INDEX edge_name_and_fact IF NOT EXISTS FOR ()-[e:RELATES_TO]-() ON EACH [e.name, e.fact, e.group_id, e.group_key, e.search_text]

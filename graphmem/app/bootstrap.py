@@ -7,12 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from graphmem.app.components import Components, RetrievalComponents, open_components
-from graphmem.app.consolidation import ConsolidationComponents
+from graphmem.app.components import Components, ConsolidationComponents, RetrievalComponents, open_components
 from graphmem.app.health import ReadinessCheck, StorageMeter, Sweep, attempt
 from graphmem.app.warm_up import WarmUp
 from graphmem.ask.service import AskService
-from graphmem.changes.feed import ChangeService, ChangeStore
+from graphmem.changes.feed import ChangeStore
 from graphmem.changes.sender import WebhookSender
 from graphmem.changes.webhooks import WATCH_SECONDS, WebhookDelivery, WebhookService, WebhookStore
 from graphmem.chats.service import ChatService
@@ -48,10 +47,9 @@ from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import Clock, utc_now
 from graphmem.search.entity_graph import EntityGraphStore
 from graphmem.search.service import EntityService, RetrievalService
-from graphmem.tenants.instruction_store import InstructionService, InstructionStore
-from graphmem.tenants.keys import KeyService, KeyStore
+from graphmem.tenants.keys import KeyService
 from graphmem.tenants.space_store import SpaceService, SpaceStore
-from graphmem.tenants.trust_store import TrustService, TrustStore
+from graphmem.tenants.tenant_settings import InstructionService, InstructionStore, TrustService
 from graphmem.tenants.users import PersonaStore, UserService, UserStore
 from graphmem.user_data.export import ExportService, ExportStore
 from graphmem.user_data.export_import import ExportImporter
@@ -115,20 +113,19 @@ class Services:
 
     def _wire_changes(self) -> None:
         graph, clock, settings = self.components.graph, self.components.clock, self.settings
-        changes = ChangeStore(graph, self.components.entities, clock)
-        self.changes = ChangeService(changes, clock)
+        self.changes = ChangeStore(graph, self.components.entities, clock)
         webhooks = WebhookStore(graph)
         self.webhooks = WebhookService(webhooks, self.jobs, clock, allow_private=settings.webhook_allow_private)
         self.webhook_sender = WebhookSender(allow_private=settings.webhook_allow_private)
         self.webhook_delivery = WebhookDelivery(
-            webhooks, changes, self.jobs, self.webhook_sender, clock, settings.webhook_failing_days
+            webhooks, self.changes, self.jobs, self.webhook_sender, clock, settings.webhook_failing_days
         )
 
     def _wire_memories(self) -> None:
         components, clock = self.components, self.components.clock
         graph, facts, entities = components.graph, components.facts, components.entities
         self.declared_types = DeclaredTypeService(DeclaredTypeStore(graph), components.policy, clock)
-        self.trust = TrustService(TrustStore(graph), clock)
+        self.trust = TrustService(graph, clock)
         self.memories = MemoryService(
             components.memory_writer,
             InferredSave(
@@ -213,7 +210,8 @@ class Services:
     ) -> None:
         graph, clock = self.components.graph, self.components.clock
         self.keys = KeyService(
-            KeyStore(self.components.home, graph),
+            self.components.home,
+            graph,
             clock,
             self.settings.admin_key,
             max_failures_per_minute=self.settings.max_unknown_keys,

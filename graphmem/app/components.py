@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
+from graphmem.consolidation.batch_planning import ColdMemoryPolicy
+from graphmem.consolidation.discovery import Discovery
+from graphmem.consolidation.guards import LossLimits
+from graphmem.consolidation.run_executor import RunExecutor
+from graphmem.consolidation.run_store import RunStore
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
@@ -182,7 +187,7 @@ async def open_components(
             idempotency=IdempotencyStore(graph, clock, settings.idempotency_days),
             policy=policy,
             profiles=profiles,
-            memory_writer=MemoryWriter(facts, embedder, policy, profiles),
+            memory_writer=MemoryWriter(facts, embedder, policy, profiles, settings.quarantine),
         )
 
 
@@ -294,3 +299,39 @@ class RetrievalComponents:
         )
         lookup = EntityLookup(sources, components.entities, names, reinforcement, clock, settings.cache_url)
         return cls(sources, rights, vectors, reinforcement, search, lookup)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationComponents:
+    """The components of consolidation that its jobs and its service share."""
+
+    runs: RunStore
+    discovery: Discovery
+    executor: RunExecutor
+
+    @classmethod
+    def build(cls, components: Components) -> ConsolidationComponents:
+        """Build them from the shared components."""
+        settings, graph = components.settings, components.graph
+        runs = RunStore(graph)
+        executor = RunExecutor(
+            graph,
+            components.facts,
+            components.entities,
+            runs,
+            components.embedder,
+            components.policy,
+            LossLimits(
+                settings.consolidation_max_ended, settings.consolidation_min_text, settings.consolidation_free_ended
+            ),
+        )
+        discovery = Discovery(
+            graph,
+            batch_size=settings.consolidation_batch,
+            max_batches=settings.consolidation_max_batches,
+            cold_policy=ColdMemoryPolicy(
+                timedelta(days=settings.consolidation_old_days), settings.consolidation_seldom
+            ),
+            max_profiles=settings.consolidation_max_profiles if components.model else 0,
+        )
+        return cls(runs, discovery, executor)

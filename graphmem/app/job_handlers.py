@@ -6,8 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from graphmem.app.components import Components
-from graphmem.app.consolidation import ConsolidationComponents
+from graphmem.app.components import Components, ConsolidationComponents
 from graphmem.changes.webhooks import WEBHOOK_JOB
 from graphmem.consolidation.analysis import ProposalAnalyser
 from graphmem.consolidation.consolidation_job import ConsolidationJob
@@ -35,8 +34,8 @@ from graphmem.memories.vectors import VectorStore
 from graphmem.models.embedder import RecordedEmbedder
 from graphmem.models.prompts import load_prompts
 from graphmem.placement.move import MOVE_JOB, MoveJob
-from graphmem.tenants.instruction_store import InstructionStore
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.tenant_settings import InstructionStore
 from graphmem.tenants.users import UserStore
 from graphmem.user_data.forget import ERASURE_JOB
 

@@ -7,8 +7,7 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.context.models import DEFAULT_TOKEN_BUDGET, MAX_QUESTION_LENGTH, ContextRequest
-from graphmem.models.lenient_answer import LenientAnswer
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import LenientAnswer, Receipt
 from graphmem.runtime.field_types import NonBlankText, SessionId
 from graphmem.runtime.times import Instant
 from graphmem.tenants.spaces import SPACES_FIELD, SpaceId, SpaceSelection

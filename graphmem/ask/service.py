@@ -16,9 +16,8 @@ from graphmem.context.service import ContextService
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import Message
 from graphmem.ingestion.transcript import is_dialogue
-from graphmem.models.language_model import LanguageModel
+from graphmem.models.language_model import LanguageModel, Receipt
 from graphmem.models.prompts import Prompt, load_prompts
-from graphmem.models.receipt import Receipt
 from graphmem.runtime.errors import NotConfigured
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner

@@ -70,6 +70,22 @@ class ChangeStore:
 
         return await self._graph.read(work)
 
+    async def page(self, owner: Owner, query: ChangesQuery) -> Page[MemoryChange]:
+        """Return one page of changes, oldest first.
+
+        A change that is known twice, as the end of one memory and the start of another, is two changes. Raises
+        InvalidInput when `until` is before `since` and for a cursor of another list.
+        """
+        since = query.since or MIN_TIME
+        until = query.until or max(since, self._clock())  # the clock of a caller may be ahead
+        if until < since:
+            raise InvalidInput("until is before since.", errors=[{"loc": ["until"], "msg": "must not be before since"}])
+        after_key = None
+        if query.cursor:
+            since, after_key = TIME_CURSOR.decode(query.cursor)
+        changes, position = await self.list_page(owner, since, until, after_key, query.limit)
+        return Page(items=changes, next_cursor=TIME_CURSOR.encode(position) if position else None)
+
     async def _to_changes(
         self, transaction: Transaction, owner: Owner, rows: list[dict[str, Any]]
     ) -> list[_ChangedFact]:
@@ -156,27 +172,3 @@ def _change(
 
 def _outranks(one: tuple[ChangeKind, Fact], other: tuple[ChangeKind, Fact]) -> bool:
     return (one[0] is ChangeKind.RESTORED, one[1].version) > (other[0] is ChangeKind.RESTORED, other[1].version)
-
-
-class ChangeService:
-    """Lists the changes of one user."""
-
-    def __init__(self, changes: ChangeStore, clock: Clock) -> None:
-        self._changes = changes
-        self._clock = clock
-
-    async def page(self, owner: Owner, query: ChangesQuery) -> Page[MemoryChange]:
-        """Return one page of changes, oldest first.
-
-        A change that is known twice, as the end of one memory and the start of another, is two changes. Raises
-        InvalidInput when `until` is before `since` and for a cursor of another list.
-        """
-        since = query.since or MIN_TIME
-        until = query.until or max(since, self._clock())  # the clock of a caller may be ahead
-        if until < since:
-            raise InvalidInput("until is before since.", errors=[{"loc": ["until"], "msg": "must not be before since"}])
-        after_key = None
-        if query.cursor:
-            since, after_key = TIME_CURSOR.decode(query.cursor)
-        changes, position = await self._changes.list_page(owner, since, until, after_key, query.limit)
-        return Page(items=changes, next_cursor=TIME_CURSOR.encode(position) if position else None)

@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -251,6 +251,21 @@ def webhook_partition(webhook_id: str) -> str:
     return f"{SYSTEM_PARTITION}webhook:{webhook_id}"
 
 
+@dataclass(slots=True)
+class _Pass:
+    """One pass of a job over users with changes, which ends at `deadline`."""
+
+    webhook: StoredWebhook
+    deadline: float
+    failures: list[DeliveryFailed] = field(default_factory=list)
+    is_interrupted: bool = False
+
+    def is_out_of_time(self) -> bool:
+        """Return whether the deadline has passed, and note it."""
+        self.is_interrupted = self.is_interrupted or time.monotonic() > self.deadline
+        return self.is_interrupted
+
+
 class WebhookDelivery:
     """Finds webhooks with something to deliver, and handles their jobs.
 
@@ -293,17 +308,72 @@ class WebhookDelivery:
                 return JobOutcome(status=JobStatus.SKIPPED, reason="the webhook is disabled or removed")
             started = self._clock()
             users = await self._store.list_behind(webhook, webhook.checked_at - LATE_COMMITS, USERS_PER_PASS)
-            delivery_pass = _Pass(self._store, self._changes, self._sender, self._clock, webhook, deadline)
-            await delivery_pass.deliver(users)
-            if delivery_pass.failures:
-                await self._settle_failures(webhook, delivery_pass.failures)
-            if delivery_pass.is_interrupted:
+            going = _Pass(webhook, deadline)
+            await self._deliver(going, users)
+            if going.failures:
+                await self._record_failures(webhook, going.failures)
+            if going.is_interrupted:
                 return JobOutcome()
             if len(users) < USERS_PER_PASS:
                 await self._store.record_complete(webhook.id, started)
                 return JobOutcome()
 
-    async def _settle_failures(self, webhook: StoredWebhook, failures: list[DeliveryFailed]) -> None:
+    async def _deliver(self, going: _Pass, users: list[PendingUser]) -> None:
+        """Deliver the changes of users, some users side by side."""
+        waiting = iter(users)
+
+        async def work() -> None:
+            for user in waiting:
+                if len(going.failures) >= MAX_FAILED_USERS or going.is_out_of_time():
+                    return
+                try:
+                    await self._deliver_user(going, user)
+                except DeliveryFailed as failure:
+                    going.failures.append(failure)
+
+        # Not a group of tasks, which would wrap the error of an unavailable database.
+        ended = await asyncio.gather(*(work() for _ in range(USERS_AT_ONCE)), return_exceptions=True)
+        for error in ended:
+            if error is not None:
+                raise error
+
+    async def _deliver_user(self, going: _Pass, user: PendingUser) -> None:
+        """Deliver the changes of a user, oldest first, until none is left, one fails or the time is up."""
+        since, after_key = user.at or going.webhook.view.since, user.key
+        # Of a write that is being applied some changes can be read and others not: they would be passed over.
+        await self._store.wait_for_writer(user.owner)
+        until = user.last_write_at + MICROSECOND
+        while True:
+            changes, position = await self._changes.list_page(
+                user.owner, since, until, after_key, PAGE_SIZE, with_global=False
+            )
+            for change in changes:
+                if going.is_out_of_time() or not await self._deliver_change(going.webhook, user, change):
+                    return
+                since, after_key = change.at, change.id
+            if position is None:
+                complete = WebhookPosition(since, after_key, user.last_write_at)
+                await self._store.advance(going.webhook.id, user, complete)
+                return
+            since, after_key = position
+
+    async def _deliver_change(self, webhook: StoredWebhook, user: PendingUser, change: MemoryChange) -> bool:
+        """Deliver one change if the webhook wants it; return False when the user or the webhook is gone."""
+        now, status = None, None
+        if is_wanted(change, webhook.view.kinds):
+            now = self._clock()
+            body = make_event(user.owner, change).model_dump_json().encode()
+            delivery = Delivery(webhook.view.url, webhook.secret, change.id, int(now.timestamp()), body)
+            try:
+                status = await self._sender.send(delivery)
+            except DeliveryImpossible as error:
+                _log.warning("a change is not delivered", webhook_id=webhook.id, change_id=change.id)
+                await self._store.record_skipped(webhook.id, f"{change.id!r}: {error}")
+                now = None
+        position = WebhookPosition(change.at, change.id, delivered_at=now, status=status)
+        return await self._store.advance(webhook.id, user, position)
+
+    async def _record_failures(self, webhook: StoredWebhook, failures: list[DeliveryFailed]) -> None:
         """Store the failures of a pass, and let the job wait, or disable the webhook."""
         now = self._clock()
         last = failures[-1]
@@ -319,87 +389,6 @@ class WebhookDelivery:
     async def _disable(self, webhook: StoredWebhook, reason: str) -> None:
         _log.warning("a webhook is disabled", webhook_id=webhook.id, reason=reason)
         await self._store.disable(webhook.id, reason, self._clock())
-
-
-class _Pass:
-    """One pass of a job over users with changes."""
-
-    def __init__(
-        self,
-        store: WebhookStore,
-        changes: ChangeStore,
-        sender: WebhookSender,
-        clock: Clock,
-        webhook: StoredWebhook,
-        deadline: float,
-    ) -> None:
-        self._store = store
-        self._changes = changes
-        self._sender = sender
-        self._clock = clock
-        self._webhook = webhook
-        self._deadline = deadline
-        self.failures: list[DeliveryFailed] = []
-        self.is_interrupted = False
-
-    async def deliver(self, users: list[PendingUser]) -> None:
-        """Deliver the changes of users, some users side by side."""
-        waiting = iter(users)
-
-        async def work() -> None:
-            for user in waiting:
-                if len(self.failures) >= MAX_FAILED_USERS or self._is_out_of_time():
-                    return
-                try:
-                    await self._deliver_user(user)
-                except DeliveryFailed as failure:
-                    self.failures.append(failure)
-
-        # Not a group of tasks, which would wrap the error of an unavailable database.
-        ended = await asyncio.gather(*(work() for _ in range(USERS_AT_ONCE)), return_exceptions=True)
-        for error in ended:
-            if error is not None:
-                raise error
-
-    def _is_out_of_time(self) -> bool:
-        self.is_interrupted = self.is_interrupted or time.monotonic() > self._deadline
-        return self.is_interrupted
-
-    async def _deliver_user(self, user: PendingUser) -> None:
-        """Deliver the changes of a user, oldest first, until none is left, one fails or the time is up."""
-        since, after_key = user.at or self._webhook.view.since, user.key
-        # Of a write that is being applied some changes can be read and others not: they would be passed over.
-        await self._store.wait_for_writer(user.owner)
-        until = user.last_write_at + MICROSECOND
-        while True:
-            changes, position = await self._changes.list_page(
-                user.owner, since, until, after_key, PAGE_SIZE, with_global=False
-            )
-            for change in changes:
-                if self._is_out_of_time() or not await self._deliver_change(user, change):
-                    return
-                since, after_key = change.at, change.id
-            if position is None:
-                complete = WebhookPosition(since, after_key, user.last_write_at)
-                await self._store.advance(self._webhook.id, user, complete)
-                return
-            since, after_key = position
-
-    async def _deliver_change(self, user: PendingUser, change: MemoryChange) -> bool:
-        """Deliver one change if the webhook wants it; return False when the user or the webhook is gone."""
-        now, status = None, None
-        if is_wanted(change, self._webhook.view.kinds):
-            now = self._clock()
-            body = make_event(user.owner, change).model_dump_json().encode()
-            delivery = Delivery(self._webhook.view.url, self._webhook.secret, change.id, int(now.timestamp()), body)
-            try:
-                status = await self._sender.send(delivery)
-            except DeliveryImpossible as error:
-                _log.warning("a change is not delivered", webhook_id=self._webhook.id, change_id=change.id)
-                await self._store.record_skipped(self._webhook.id, f"{change.id!r}: {error}")
-                now = None
-        position = WebhookPosition(change.at, change.id, delivered_at=now, status=status)
-        return await self._store.advance(self._webhook.id, user, position)
 
 
 WATCH_SECONDS = 2.0

@@ -302,7 +302,7 @@ async def _check_model(settings: Settings, part: str, name: str) -> Check:
         return _check_provider(part, provider, model)
     from openai import APIStatusError, OpenAIError
 
-    from graphmem.models.openai_client import DEFAULT_BASE_URL, api_key_of, create_client
+    from graphmem.models.openai_api import DEFAULT_BASE_URL, api_key_of, create_client
 
     base_url = settings.openai_base_url or DEFAULT_BASE_URL
     try:

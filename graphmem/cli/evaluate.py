@@ -181,7 +181,7 @@ def _check_choices(
 def _read_data(
     benchmark: Benchmark, path: Path, conversations: Sequence[str] | int | None, limit: int | None
 ) -> BenchmarkData:
-    from graphmem.evaluation.formats import read_benchmark
+    from graphmem.evaluation.benchmark import read_benchmark
 
     read = read_benchmark(benchmark, path)
     asked = read.limit(conversations, limit)
@@ -227,9 +227,8 @@ def answering_model(settings: Settings, folder: RunFolder, replay: Path | None) 
     """
     from pydantic import SecretStr
 
-    from graphmem.models.openai_client import DEFAULT_BASE_URL, api_key_of
-    from graphmem.models.recording import RecordingServer
-    from graphmem.models.replay import CompletionServer, ReplayServer
+    from graphmem.models.openai_api import DEFAULT_BASE_URL, api_key_of
+    from graphmem.models.replay import CompletionServer, RecordingServer, ReplayServer
     from graphmem.runtime.settings import OPENAI_COMPATIBLE, split_model_name
 
     server: CompletionServer
@@ -328,7 +327,7 @@ def _write_report(output: Output, data: BenchmarkData, folder: RunFolder, report
     if missing_modules("evaluate"):
         output.note("graphmem: no pictures are drawn; they need `pip install 'graphmem[evaluate]'`.")
     else:
-        from graphmem.evaluation.plots import draw_plots
+        from graphmem.evaluation.report import draw_plots
 
         plots = draw_plots(report, folder.path)
     (folder.path / "report.md").write_text(render_report(report, plots), "utf-8")

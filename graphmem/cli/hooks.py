@@ -100,7 +100,7 @@ def run(
 ) -> None:
     """Run one hook: what an agent calls with JSON on standard input."""
     from graphmem.hooks.installation import AGENTS, HookStep
-    from graphmem.hooks.runner import run_hook
+    from graphmem.hooks.session import run_hook
 
     # An unknown word does nothing either: an agent takes other exit codes for a refusal of the prompt.
     if step in set(HookStep) and agent in AGENTS:

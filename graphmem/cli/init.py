@@ -150,15 +150,16 @@ def _commands(
     from graphmem.cli.starters import MemoryPlace, run_command
     from graphmem.client.async_client import DEFAULT_SERVER_URL
 
-    missing = [package.distributions[0] for package in starter.packages if not _is_installed(package.module)]
+    needed = starter.packages if starter.imports_packages else ()
+    missing = [package.distributions[0] for package in needed if not _is_installed(package.module)]
     commands = [f"pip install {' '.join(missing)}"] if missing else []
     if place is MemoryPlace.LOCAL:
         bound = f" --user {shlex.quote(user)}" if user else ""
         create_key = f"graphmem keys create my-program --role agent{bound} --only-key"
         commands += ["graphmem serve    # in a terminal of its own"]
         settings = {**settings, "GRAPHMEM_API_KEY": f"$({create_key})"}
-    needed = {name: value for name, value in settings.items() if value != DEFAULT_SERVER_URL and name not in os.environ}
-    return [*commands, *(f"export {name}={value}" for name, value in needed.items()), run_command(starter, user, file)]
+    unset = {name: value for name, value in settings.items() if value != DEFAULT_SERVER_URL and name not in os.environ}
+    return [*commands, *(f"export {name}={value}" for name, value in unset.items()), run_command(starter, user, file)]
 
 
 def _is_installed(module: str) -> bool:

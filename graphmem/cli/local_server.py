@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -63,20 +64,19 @@ def record_server(settings: Settings, url: str, secret: str) -> Iterator[None]:
 
 
 def _claim(path: Path, draft: Path) -> None:
-    """Put a record in place, unless the one there is of a server that runs."""
-    while True:
-        try:
-            os.link(draft, path)  # fails where there is one, so that one of two servers that start together is first
-        except FileExistsError:
-            found = _read_record(path)
-            if found is not None and _is_running(found):
-                raise ConfigurationError(
-                    f"The data folder {path.parent} is served already, at {found.url} (process {found.pid}): use that "
-                    "server, end it, or choose another folder with GRAPHMEM_DATA_DIR."
-                ) from None
-            path.unlink(missing_ok=True)  # left by a process that was killed
-        else:
-            return
+    """Put a record in place, unless the one there is of a server that runs; one claim at a time."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)  # else two that find the record of a killed process would both replace it
+        found = _read_record(path)
+        if found is not None and _is_running(found):
+            raise ConfigurationError(
+                f"The data folder {path.parent} is served already, at {found.url} (process {found.pid}): use that "
+                "server, end it, or choose another folder with GRAPHMEM_DATA_DIR."
+            )
+        draft.replace(path)
+    finally:
+        os.close(folder)
 
 
 def new_secret() -> str:
@@ -90,6 +90,17 @@ def find_local_server(settings: Settings) -> LocalServer | None:
     if record is None or record.database != _describe_database(settings) or not _is_running(record):
         return None
     return record if _is_on_loopback(record.url) and _is_healthy(record.url) else None
+
+
+def refuse_other_database(settings: Settings) -> None:
+    """Raise ConfigurationError when the server that runs on the data folder has another database than the settings."""
+    record = _read_record(settings.data_dir / RECORD_FILE)
+    if record is not None and record.database != _describe_database(settings) and _is_running(record):
+        raise ConfigurationError(
+            f"The server at {record.url} serves the data folder {settings.data_dir} with another database than these "
+            "settings name: set GRAPHMEM_NEO4J_URI and GRAPHMEM_JOBS_URL as for that server, or give --no-server to "
+            "work on the database of these settings."
+        )
 
 
 def _is_on_loopback(url: str) -> bool:

@@ -28,10 +28,8 @@ from graphmem.cli.startup import complete_memory_id
 from graphmem.runtime.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
-    from graphmem.cli.tables import Renderable
     from graphmem.client import AsyncClient
     from graphmem.memories.memory import Memory
-    from graphmem.search.models import SearchResponse
 
 
 app = typer.Typer()
@@ -101,13 +99,10 @@ async def add(
     fail_unless_saved(results)
 
 
-def _hits(response: SearchResponse) -> list[Renderable]:
-    return [*views.HITS(response.results), *(views.MESSAGE_HITS(response.messages) if response.messages else ())]
-
-
-@command(app, "search", _hits)
+@command(app, "search")
 async def search(
     client: AsyncClient,
+    output: Output,
     text: Annotated[str, typer.Argument(help="What to look for.")],
     user: User,
     limit: Annotated[int, typer.Option(help="How many, 1 to 100.")] = 10,
@@ -117,15 +112,22 @@ async def search(
     cut: Annotated[
         Literal["none", "auto"], typer.Option(help="auto: only what fits, possibly nothing; none: up to the limit.")
     ] = "none",
-    messages: Annotated[bool, typer.Option("--messages", help="Also search the messages themselves.")] = False,
+    messages: Annotated[
+        bool, typer.Option("--messages", help="Also show messages where memories fit; without it, where none does.")
+    ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show the ranks and factors behind each score.")] = False,
     spaces: Spaces = None,
-) -> object:
-    """Search memories by meaning, keywords and graph."""
+) -> None:
+    """Search memories by meaning, keywords and graph; where none fits, also what was said."""
+    from graphmem.search.models import FIT_SCORE
+
     options: dict[str, Any] = {**filters.as_fields(), **given_spaces(spaces)}
-    return await client.search(
-        user, text, limit=limit, min_score=min_score, cut=cut, include_messages=messages, explain=explain, **options
+    response = await client.search(
+        user, text, limit=limit, min_score=min_score, cut=cut, include_messages=True, explain=explain, **options
     )
+    if not messages and any(hit.score >= FIT_SCORE for hit in response.results):
+        response = response.model_copy(update={"messages": [], "evidence": []})
+    output.show(response, *views.search_response(response, limit))
 
 
 @command(app, "entity", views.lookup_response)
@@ -161,9 +163,10 @@ async def sessions(
     return await client.sessions(user, limit=limit, cursor=cursor, space=space)
 
 
-@command(app, "memories", views.MEMORIES)
+@command(app, "memories")
 async def memories(
     client: AsyncClient,
+    output: Output,
     user: User,
     *,
     filters: Filters,
@@ -175,10 +178,16 @@ async def memories(
     limit: PageSize = 50,
     cursor: Cursor = None,
     spaces: Spaces = None,
-) -> object:
+) -> None:
     """List a user's memories by attributes, the latest first; `search` finds them by meaning."""
     options: dict[str, Any] = {**filters.as_query(), **given_spaces(spaces)}
-    return await client.memories(user, keyword=keyword, sort=sort, limit=limit, cursor=cursor, **options)
+    page = await client.memories(user, keyword=keyword, sort=sort, limit=limit, cursor=cursor, **options)
+    if page.items or keyword or cursor or filters.given or spaces or output.flags.json:
+        output.show(page, *views.MEMORIES(page))
+        return
+    latest = (await client.sessions(user, limit=1)).items
+    said = (await client.session_messages(user, latest[0].session_id, limit=limit)).items if latest else []
+    output.show(page, *views.only_messages(latest[0].session_id, said) if said else views.MEMORIES(page))
 
 
 @command(app, "get", views.memory_details)

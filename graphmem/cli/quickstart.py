@@ -70,7 +70,7 @@ def completion_source(settings: Settings) -> Iterator[tuple[Settings, str]]:
     from pydantic import SecretStr
 
     from graphmem.models.language_model import DEFAULT_MODEL
-    from graphmem.models.openai_client import DEFAULT_BASE_URL
+    from graphmem.models.openai_api import DEFAULT_BASE_URL
     from graphmem.models.replay import ReplayServer
     from graphmem.sample import SAMPLE_FOLDER
 
@@ -102,11 +102,11 @@ async def _wait_for_remaining_jobs(services: Services, owner: Owner) -> None:
 async def _raise_for_failed_jobs(services: Services, owner: Owner) -> None:
     """Raise ModelUnavailable when extraction failed for a part of the conversation."""
     from graphmem.cli.quickstart_demo import extraction_jobs
-    from graphmem.client.waiting import failed_jobs
+    from graphmem.client.job_results import failed_jobs
     from graphmem.runtime.errors import ModelUnavailable
 
     if failed := failed_jobs(await extraction_jobs(services, owner)):
         raise ModelUnavailable(
-            f"Extraction failed for {len(failed)} sessions ({failed[0].error}). Run this again; if the memories "
-            f"were changed by hand, first erase them with `graphmem forget --user {owner.user_id} --yes`."
+            f"Extraction failed for {len(failed)} sessions ({failed[0].error}). Run this again; if its memories were "
+            "changed by hand, run it for another tenant, such as `graphmem quickstart --tenant sample2`."
         )

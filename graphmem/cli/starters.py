@@ -36,6 +36,7 @@ class Starter:
 
     `example` is its file among the examples; `example_in_process` the one for a memory in its process, where that is
     another. `model_key` is the variable with the key of the model's provider. `advice` says where its parts go.
+    A program that does not import the packages runs without them.
     """
 
     framework: str
@@ -46,6 +47,7 @@ class Starter:
     example_in_process: str | None = None
     model_key: str | None = None
     runs_in_process: bool = True
+    imports_packages: bool = True
 
     def find_in(self, project: ProjectPackages) -> str | None:
         """Return the file of a project that uses the framework; None where it does not."""
@@ -120,6 +122,7 @@ STARTERS: Sequence[Starter] = (
         (_MEM0,),
         "mem0_memory.py",
         "Import from `graphmem.compat.mem0` wherever your program imports from `mem0`.",
+        imports_packages=False,
     ),
     Starter(
         "fastapi",

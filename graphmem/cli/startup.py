@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import typer
 
 from graphmem.cli.command import Flags, Output, exit_with_error, named_as_options, read_settings
-from graphmem.cli.local_server import find_local_server
+from graphmem.cli.local_server import find_local_server, refuse_other_database
 from graphmem.runtime.errors import ConfigurationError, Forbidden, InvalidInput
 from graphmem.runtime.short_ids import FULL_ID_CHARS
 
@@ -74,6 +74,7 @@ def find_target(flags: Flags, settings: Settings, tenant: str = DEFAULT_TENANT) 
 
         found = find_local_server(settings)
         if found is None:
+            refuse_other_database(settings)
             return here
         return Target(f"the server at {found.url}", tenant, found.url, make_local_token(found.secret, tenant))
     return _find_remote(settings, key, tenant)
@@ -148,10 +149,16 @@ async def complete_run_id(operations: AsyncClient, given: str) -> str:
 
 
 async def describe_target(client: AsyncClient, output: Output) -> str:
-    """Return the tenant and the server, or the folder, that a command works on; a key is asked for its tenant."""
+    """Return the tenant and the server, or the folder, that a command works on.
+
+    A key is asked for its tenant, which only an admin's is told.
+    """
     target = output.target
     assert target is not None
-    tenant = target.tenant or (await client.placements()).tenants[0].tenant
+    try:
+        tenant = target.tenant or (await client.placements()).tenants[0].tenant
+    except Forbidden:
+        return f"at {target.place}"
     return (
         f"of tenant {tenant!r} in {target.place}"
         if target.server is None

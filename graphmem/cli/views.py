@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from graphmem.memories.memory import Memory, MemoryVersion, SaveResult
     from graphmem.memories.snapshot import ElementChange, ElementImage
     from graphmem.placement.models import PlacementList
-    from graphmem.search.models import LookupResponse, MessageHit, Persona, SearchHit, UserProfile
+    from graphmem.search.models import LookupResponse, MessageHit, Persona, SearchHit, SearchResponse, UserProfile
     from graphmem.tenants.access import ApiKey
     from graphmem.tenants.instructions import Instructions
     from graphmem.tenants.spaces import Space, SpaceMember
@@ -208,7 +208,10 @@ def _format_reference(entity: EntityRef | None) -> str:
 def lookup_response(response: LookupResponse) -> list[Renderable]:
     """Return what is known about each entity found: its profile, and a table of memories."""
     if not response.entities:
-        return ["No matching entity."]
+        return [
+            "No matching entity: no memory is about a person, place or thing of this name. `graphmem search` finds "
+            "statements that mention it, and messages; `graphmem add --subject NAME` says whom a statement is about."
+        ]
     shown: list[Renderable] = []
     for match in response.entities:
         profile = [match.profile.content] if match.profile else []
@@ -246,6 +249,26 @@ MESSAGE_HITS = Columns(
     who=lambda hit: _sender(hit.message),
     message="message.content",
 )
+
+
+def search_response(response: SearchResponse, limit: int) -> list[Renderable]:
+    """Return what a search found: memories, and messages under a heading that says what they are."""
+    shown: list[Renderable] = [*HITS(response.results)] if response.results or not response.messages else []
+    if response.messages:
+        found = "Messages, as they were said:" if response.results else "No memory was found, but these messages:"
+        shown += [found, *MESSAGE_HITS(response.messages[:limit])]
+    return shown
+
+
+def only_messages(session_id: str, messages: Sequence[Message]) -> list[Renderable]:
+    """Return the messages of a user without memories, and where the others are."""
+    return [
+        f"There are no memories yet, only messages. Those of the latest session, {session_id}:",
+        *MESSAGES(messages),
+        "`graphmem sessions` lists the others. A language model extracts memories from them: `graphmem doctor` says "
+        "whether one is configured.",
+    ]
+
 
 SESSIONS = Columns(
     "There are no sessions.",

@@ -1,4 +1,8 @@
-"""HTTP requests of the API as values: the request to send and the parser of its response."""
+"""HTTP requests of the API as values: the request to send and the parser of its response.
+
+The functions take what the response becomes first, a model or a function that reads the response, then the path, and
+the ids in the places of its `{}`.
+"""
 
 from __future__ import annotations
 
@@ -37,26 +41,27 @@ class ApiCall(Generic[T]):
     waits_for_completion: bool = False
 
 
-def make_path(template: str, *ids: str) -> str:
-    """Return a path with ids in the places of `{}`; raise InvalidInput for an id that no path can hold."""
-    return template.format(*map(_escape_id, ids))
-
-
-def get(path: str, parse: ResponseParser[T], query: BaseModel | None = None, *, waits: bool = False) -> ApiCall[T]:
+def get(
+    answer: Callable[..., T], path: str, *ids: str, query: BaseModel | None = None, waits: bool = False
+) -> ApiCall[T]:
     """Return a read: the parameters that were given become the query string."""
-    return ApiCall("GET", path, parse, params=_to_query(query), waits_for_completion=waits)
+    return ApiCall(
+        "GET", _make_path(path, ids), _to_parser(answer), params=_to_query(query), waits_for_completion=waits
+    )
 
 
-def ask(path: str, parse: ResponseParser[T], body: BaseModel, *, waits: bool = False) -> ApiCall[T]:
+def ask(answer: Callable[..., T], path: str, *ids: str, body: BaseModel, waits: bool = False) -> ApiCall[T]:
     """Return a read by POST: the parameters that were given become the body."""
-    return ApiCall("POST", path, parse, content=_to_body(body), waits_for_completion=waits)
+    return ApiCall(
+        "POST", _make_path(path, ids), _to_parser(answer), content=_to_body(body), waits_for_completion=waits
+    )
 
 
 def post(
+    answer: Callable[..., T],
     path: str,
-    parse: ResponseParser[T],
+    *ids: str,
     body: BaseModel | None = None,
-    *,
     query: BaseModel | None = None,
     waits: bool = False,
     method: str = "POST",
@@ -64,8 +69,8 @@ def post(
     """Return a write; with the parameter `wait` it waits for completion too."""
     return ApiCall(
         method,
-        path,
-        parse,
+        _make_path(path, ids),
+        _to_parser(answer),
         params=_to_query(query),
         content=_to_body(body),
         is_write=True,
@@ -73,31 +78,35 @@ def post(
     )
 
 
-def patch(path: str, parse: ResponseParser[T], body: BaseModel, if_version: int | None) -> ApiCall[T]:
+def patch(answer: Callable[..., T], path: str, *ids: str, body: BaseModel, if_version: int | None) -> ApiCall[T]:
     """Return a correction, of one version only where a version is given."""
     headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}
-    return ApiCall("PATCH", path, parse, content=_to_body(body), headers=headers, is_write=True)
+    return ApiCall(
+        "PATCH", _make_path(path, ids), _to_parser(answer), content=_to_body(body), headers=headers, is_write=True
+    )
 
 
-def remove(
+def delete(
+    answer: Callable[..., T],
     path: str,
-    parse: ResponseParser[T],
-    *,
+    *ids: str,
     hard: bool = False,
     query: BaseModel | None = None,
     waits: bool = False,
 ) -> ApiCall[T]:
     """Return a deletion."""
     params = {"hard": "true"} if hard else _to_query(query)
-    return ApiCall("DELETE", path, parse, params=params, is_write=True, waits_for_completion=waits)
+    return ApiCall(
+        "DELETE", _make_path(path, ids), _to_parser(answer), params=params, is_write=True, waits_for_completion=waits
+    )
 
 
-def upload(path: str, parse: ResponseParser[T], document: bytes, query: BaseModel) -> ApiCall[T]:
+def upload(answer: Callable[..., T], path: str, *ids: str, document: bytes, query: BaseModel) -> ApiCall[T]:
     """Return a write whose body is a document, in JSON or in YAML."""
     return ApiCall(
         "POST",
-        path,
-        parse,
+        _make_path(path, ids),
+        _to_parser(answer),
         params=_to_query(query),
         content=document,
         media_type="application/json" if document.lstrip().startswith((b"{", b"[")) else "application/yaml",
@@ -106,28 +115,18 @@ def upload(path: str, parse: ResponseParser[T], document: bytes, query: BaseMode
     )
 
 
-def parse_model(model: type[M]) -> ResponseParser[M]:
-    """Return a parser of a response that is a model."""
-    return lambda response: model.model_validate_json(response.content)
-
-
-def parse_items(model: type[M]) -> ResponseParser[list[M]]:
+def items_of(model: type[M]) -> ResponseParser[list[M]]:
     """Return a parser of the models listed under `items`."""
     return lambda response: [model.model_validate(item) for item in response.json()["items"]]
 
 
-def parse_object(response: httpx.Response) -> dict[str, Any]:
-    """Return a response that is a JSON object."""
-    return dict(response.json())
-
-
-def parse_bytes(response: httpx.Response) -> bytes:
-    """Return the bytes of a response."""
-    return response.content
-
-
-def parse_nothing(_: httpx.Response) -> None:
+def nothing(_: httpx.Response) -> None:
     """Return None: the response has no content."""
+
+
+def _to_parser(answer: Callable[..., T]) -> ResponseParser[T]:
+    read_model = getattr(answer, "model_validate_json", None)
+    return answer if read_model is None else lambda response: read_model(response.content)
 
 
 def _to_query(parameters: BaseModel | None) -> dict[str, Any]:
@@ -138,6 +137,11 @@ def _to_query(parameters: BaseModel | None) -> dict[str, Any]:
 
 def _to_body(parameters: BaseModel | None) -> bytes | None:
     return None if parameters is None else parameters.model_dump_json(exclude_unset=True).encode()
+
+
+def _make_path(template: str, ids: tuple[str, ...]) -> str:
+    """Return a path with ids in the places of `{}`; raise InvalidInput for an id that no path can hold."""
+    return template.format(*map(_escape_id, ids))
 
 
 def _escape_id(text: str) -> str:

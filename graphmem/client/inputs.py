@@ -1,20 +1,23 @@
-"""Argument types of the Python API, and their conversion into validated models."""
+"""How arguments of the Python API are given: their types, their conversion into models, the user first or by name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, Literal, TypedDict
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
 
-from graphmem.ask.models import AskRequest
-from graphmem.context.models import ContextRequest
+from pydantic import BaseModel
+
 from graphmem.conversations.session import MessageIn, MessagesIn
 from graphmem.memories.filters import TagFilter
 from graphmem.memories.listing import SortOrder
 from graphmem.memories.memory import MemoryIn, MemoryType, SaveIn, Scope
 from graphmem.runtime.validation import validate_arguments, validate_input
-from graphmem.search.models import Cut, SearchQuery
+from graphmem.search.models import Cut
 from graphmem.tenants.trust import SourceKind, StatedKind
+
+M = TypeVar("M", bound=BaseModel)
 
 MemoryInput = str | MemoryIn | Mapping[str, Any]
 """A statement to save: its text alone, or the fields of `MemoryIn`, with names alone for entities."""
@@ -61,7 +64,7 @@ class SearchOptions(FilterOptions, total=False):
     limit: int
     types: Sequence[MemoryType | str] | None
     tags: TagFilter | Mapping[str, Sequence[str]] | None
-    metadata: Mapping[str, str | float | bool | None]
+    metadata: Mapping[str, str | float | bool | Sequence[str | float | bool | None] | None]
     min_score: float | None
     cut: Cut
     include_messages: bool
@@ -115,7 +118,7 @@ class QueryStringOptions(FilterOptions, total=False):
     type: Sequence[MemoryType | str]
     tag: Sequence[str]
     not_tag: Sequence[str]
-    metadata: Mapping[str, str | float | bool | None]
+    metadata: Mapping[str, str | float | bool | Sequence[str | float | bool | None] | None]
 
 
 class ListMemoriesFilters(QueryStringOptions, total=False):
@@ -176,14 +179,15 @@ def without_none(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def query_spaces(spaces: SpacesInput | None) -> list[str] | None:
-    """Return a selection of spaces as a query string has it; None for the default."""
-    return [spaces] if isinstance(spaces, str) else None if spaces is None else list(spaces)
+def given(model: type[M], /, **values: Any) -> M:
+    """Return the arguments of a call that are not None as a model; raise InvalidInput where they cannot be used."""
+    return validate_arguments(model, without_none(**values))
 
 
-def with_query_spaces(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with their selection of spaces, if they have one, as a query string has it."""
-    return {**options, **without_none(spaces=query_spaces(options.get("spaces")))}
+def with_options(model: type[M], name: str, value: object, options: Mapping[str, Any]) -> M:
+    """Return the field `name` with its options as a model; they override those of a `value` that is one already."""
+    stated = value.model_dump(exclude_unset=True) if isinstance(value, model) else {name: value}
+    return validate_arguments(model, {**stated, **options})
 
 
 def as_dicts(items: Sequence[object]) -> list[object]:
@@ -225,28 +229,32 @@ def parse_messages(messages: Sequence[MessageInput], **options: Any) -> Messages
     return validate_input(MessagesIn, {"messages": as_dicts(messages), **without_none(**options)})
 
 
-def parse_search_query(query: str | SearchQuery, options: SearchOptions) -> SearchQuery:
-    """Return a query with its options, which override those of a `SearchQuery`."""
-    given = query.model_dump(exclude_unset=True) if isinstance(query, SearchQuery) else {"query": query}
-    return validate_arguments(SearchQuery, {**given, **_with_body_spaces(options)})
+P = ParamSpec("P")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
-def parse_context_request(question: str | ContextRequest | None, options: ContextOptions) -> ContextRequest:
-    """Return a context request with its options, which override those of a `ContextRequest`."""
-    given = question.model_dump(exclude_unset=True) if isinstance(question, ContextRequest) else {"question": question}
-    return validate_arguments(ContextRequest, {**given, **_with_body_spaces(options)})
+class UserMethod(Protocol[P, T_co]):
+    """A method whose first argument is the user; with `user_id=` the other arguments keep their order."""
+
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T_co: ...
+
+    @overload
+    def __call__(self, *args: Any, user_id: str, **kwargs: Any) -> T_co: ...
 
 
-def parse_ask_request(question: str | AskRequest, options: AskOptions) -> AskRequest:
-    """Return a question to memory with its options, which override those of an `AskRequest`."""
-    given = question.model_dump(exclude_unset=True) if isinstance(question, AskRequest) else {"question": question}
-    return validate_arguments(AskRequest, {**given, **_with_body_spaces(options)})
+class _UnboundUserMethod(Protocol[P, T_co]):
+    def __get__(self, client: Any, owner: type) -> UserMethod[P, T_co]: ...
 
 
-def body_spaces(spaces: SpacesInput | None) -> str | list[str] | None:
-    """Return a selection of spaces as a body has it; None for the default."""
-    return spaces if spaces is None or isinstance(spaces, str) else list(spaces)
+def about_user(method: Callable[Concatenate[Any, P], T]) -> _UnboundUserMethod[P, T]:
+    """Let the user of a method, its first parameter, be named beside other arguments by position."""
 
+    @functools.wraps(method)
+    def with_user(client: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if args and "user_id" in kwargs:
+            return method(client, kwargs.pop("user_id"), *args, **kwargs)
+        return method(client, *args, **kwargs)
 
-def _with_body_spaces(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {**options, **without_none(spaces=body_spaces(options.get("spaces")))}
+    return cast("_UnboundUserMethod[P, T]", with_user)

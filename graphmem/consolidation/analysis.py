@@ -32,14 +32,12 @@ from graphmem.memories.fact import Fact
 from graphmem.memories.memory import Scope
 from graphmem.memories.names import mentions_name
 from graphmem.memories.saving import FactLoader
-from graphmem.models.language_model import LanguageModel
-from graphmem.models.lenient_answer import LenientAnswer
+from graphmem.models.language_model import LanguageModel, LenientAnswer, Receipt
 from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations
-from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import InvalidInput
-from graphmem.tenants.instruction_store import InstructionStore
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.tenant_settings import InstructionStore
 
 MAX_REASON_LENGTH = 2000
 """Longest reason of a proposal that is stored, in characters; the model's longer ones are cut."""

@@ -77,8 +77,7 @@ class FactChanges:
         self._stored = context.facts
         # What an earlier proposal has changed, the guards see with the next one.
         self._facts = dict(context.facts)
-        self._current = dict(context.current)
-        self._context = replace(context, facts=self._facts, current=self._current)
+        self._context = replace(context, facts=self._facts)
         self._ledger = Ledger(context.facts.values(), context.now, actor, context.order)
         self._merged_into: dict[str, str] = {}
         self._ended: list[Fact] = []
@@ -123,7 +122,6 @@ class FactChanges:
         draft = merge_facts(sources, proposal.content, say_same=say_same)
         merged = self._ledger.merge(draft, proposal.memory_ids, self._run_id)
         self._facts[merged.memory_id] = merged
-        self._current[merged.content_hash, merged.subject_id] = merged.memory_id
         self._merged_into |= dict.fromkeys(proposal.memory_ids, merged.memory_id)
         self._ended += sources
         self._merged.append(merged)

@@ -31,7 +31,7 @@ from graphmem.consolidation.service import CONSOLIDATION_JOB, ConsolidationPaylo
 from graphmem.jobs.job import JobAction, JobOutcome, JobStatus
 from graphmem.jobs.kinds import JobWaits, Steps, WaitCause
 from graphmem.jobs.runner import JobRunner
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.tenant_context import use_tenant
 from graphmem.runtime.errors import GraphmemError, NotFound, UserBeingForgotten

@@ -17,11 +17,10 @@ from graphmem.memories.saving import FactWrite
 from graphmem.memories.snapshot import ElementKind
 from graphmem.memories.snapshot_store import ChangeRecorder
 from graphmem.neo4j.driver import Transaction
-from graphmem.runtime.field_types import deduplicate, name_key
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import deduplicate, name_key, to_json
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.trust_store import find_trust_order
+from graphmem.tenants.tenant_settings import find_trust_order
 
 
 async def retire_duplicates(

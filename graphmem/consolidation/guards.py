@@ -75,7 +75,6 @@ class GuardContext:
     - `facts_by_entity`: for each entity to be linked, the believed facts at its edges and those that mention it
     - `other_relationships`: for each entity to be linked, the types of its other relationships
     - `similarly_named`: for each entity to be linked, the other entities whose names share a word with its name
-    - `current`: memory ids of the current statements by their deduplication key (content and subject)
     - `contradicted`: memory ids of statements that the run reports as contradictory
     - `curated`: whether a person wrote the proposals
     - `order`: how much the tenant trusts each source
@@ -88,7 +87,6 @@ class GuardContext:
     facts_by_entity: Mapping[str, Sequence[Fact]] = field(default_factory=dict)
     similarly_named: Mapping[str, Sequence[Entity]] = field(default_factory=dict)
     other_relationships: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    current: Mapping[tuple[str, str], str] = field(default_factory=dict)
     contradicted: frozenset[str] = frozenset()
     curated: bool = False
     find_secrets: SecretFinder = lambda _: ()
@@ -255,7 +253,7 @@ def _check_merged_text(proposal: Merge, context: GuardContext, verification: Ver
     elif context.curated and proposal.verified:
         reason = None
     else:
-        reason = find_source_not_literal(sources, proposal.content)
+        reason = find_source_not_literal(sources, proposal.content, subject_names)
     reason = (
         reason
         or find_changed_numbers(sources, proposal.content, restated)
@@ -265,9 +263,14 @@ def _check_merged_text(proposal: Merge, context: GuardContext, verification: Ver
         return reason
     if misattributed := find_misattributed_numbers(sources.values(), proposal.content):
         return f"the merged text attributes {', '.join(misattributed[:5])} to something else"
-    other = context.current.get((content_hash(proposal.content), subject))
-    if other is not None and other not in proposal.memory_ids:
-        return f"{other} states the same already: add it to memory_ids"
+    same = (content_hash(proposal.content), subject)
+    same_text = [
+        fact.memory_id
+        for fact in context.facts.values()
+        if (fact.content_hash, fact.subject_id) == same and fact.is_valid_at(context.now)
+    ]
+    if missing := sorted(set(same_text) - set(proposal.memory_ids)):
+        return f"{' and '.join(missing)} states the same already: add it to memory_ids"
     return None
 
 

@@ -23,7 +23,7 @@ from graphmem.memories.entity import EntityType
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import MAX_CONTENT_LENGTH
 from graphmem.memories.snapshot import ElementChange, ElementKind
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from graphmem.runtime.field_types import (
     EntityName,
     Id,

@@ -24,18 +24,16 @@ from graphmem.memories.saving import FactLoader, FactWrite
 from graphmem.memories.snapshot import ElementKind
 from graphmem.memories.snapshot_store import ChangeRecorder
 from graphmem.models.embedder import Embedder
-from graphmem.models.language_model import LanguageModel
-from graphmem.models.lenient_answer import LenientAnswer
+from graphmem.models.language_model import LanguageModel, LenientAnswer, Receipt
 from graphmem.models.prompts import PromptTemplate, indent_continuations
-from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import Conflict, ModelAnswerUnusable, ModelUnavailable
 from graphmem.runtime.field_types import Vector, content_hash
 from graphmem.runtime.times import Clock
 from graphmem.secrets.values import SecretPolicy, make_redactor, render_secret_rule
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import CONSOLIDATION, SourceKind
-from graphmem.tenants.trust_store import find_trust_order
 
 MAX_SHOWN_FACTS = 40
 """Facts that a profile is written from at most, the most important ones."""

@@ -42,7 +42,7 @@ from graphmem.runtime.field_types import Vector, name_key
 from graphmem.runtime.times import MICROSECOND
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.trust_store import find_trust_order
+from graphmem.tenants.tenant_settings import find_trust_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,6 @@ class GuardContextLoader:
             entities=await fetch_entities(self.transaction, self.owner, entity_ids),
             entity_ids_by_name=await self._load_entity_ids_by_name(new_names),
             contradicted=self.contradicted,
-            current={
-                (fact.content_hash, fact.subject_id): fact.memory_id for fact in facts.values() if fact.is_valid_at(now)
-            },
             curated=self.curated,
             find_secrets=self.find_secrets,
             order=await find_trust_order(self.transaction, self.owner.tenant, kinds),

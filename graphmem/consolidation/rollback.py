@@ -1,12 +1,12 @@
 """Rolls back runs; a rollback is recorded as a run, so that it can be rolled back itself.
 
-`RollbackPlan` is pure: it holds the state that each element is restored to, and the later writes that this overwrites.
+`RollbackPlan` holds the state that each element is restored to, and the later writes that this overwrites.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,7 +24,7 @@ from graphmem.consolidation.models import (
 )
 from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.memories import snapshot_store
-from graphmem.memories.fact import Fact, fact_from_row
+from graphmem.memories.fact import fact_from_row
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.ledger import Ledger, describe_rival, find_rival
 from graphmem.memories.memory import MemoryType
@@ -146,7 +146,7 @@ class RunRollback:
 
     async def _read_plan(self, owner: Owner, run_id: str) -> RollbackPlan:
         async def work(transaction: Transaction) -> RollbackPlan:
-            return await load_plan(transaction, owner, run_id)
+            return await RollbackPlan.load(transaction, owner, run_id)
 
         return await self._graph.read(work)
 
@@ -159,7 +159,7 @@ class RunRollback:
             # Another rollback may have ended since the run was looked at.
             run = await self._runs.get(owner.tenant, run_id, with_changes=False, transaction=transaction)
             self._ensure_can_roll_back(run)
-            plan = await load_plan(transaction, owner, run_id)
+            plan = await RollbackPlan.load(transaction, owner, run_id)
             if not force:
                 _raise_conflicts(plan.conflicts)
             await self._runs.create(
@@ -182,7 +182,7 @@ class RunRollback:
                 now = await retire_duplicates(
                     transaction, owner, recorder, ledger, plan.duplicates, RESTORED_TWICE_REASON, now
                 )
-            await apply_plan(transaction, owner.group_id, rollback_id, plan)
+            await plan.apply(rollback_id)
             restored = await recorder.record_after()
             await transaction.run("consolidation.unmark_consolidated", group_id=owner.group_id, run_id=run_id)
             await transaction.run("facts.set_last_write_time", group_id=owner.group_id, at=now + MICROSECOND)
@@ -225,98 +225,6 @@ def _raise_conflicts(conflicts: Iterable[RollbackConflict]) -> None:
         raise Conflict(message, errors=errors)
 
 
-async def load_plan(transaction: Transaction, owner: Owner, run_id: str) -> RollbackPlan:
-    """Return the plan to roll a run back.
-
-    Raises Gone when the changes of the run were deleted, and Conflict when a name to be restored belongs to another
-    entity or when a value to be restored would be valid together with another one of its single-valued predicate.
-    """
-    group_id = owner.group_id
-    changes = await snapshot_store.list_changes(transaction, run_id)
-    if not changes:
-        raise Gone(NO_CHANGES_LEFT)
-    images: dict[ElementKey, ElementImage] = {}
-    for kind in ElementKind:
-        ids = [change.id for change in changes if change.kind is kind]
-        found = await snapshot_store.fetch_images(transaction, group_id, kind, ids)
-        images |= {(kind, id): image for id, image in found.items()}
-    plan = RollbackPlan(changes, images)
-    if names := plan.restored_names():
-        rows = await transaction.run("snapshots.find_name_holders", group_id=group_id, keys=list(names))
-        plan.check_names_are_free({row["key"]: row["id"] for row in rows})
-    if versions := [{"memory_id": key, "version": version} for key, version in plan.last_versions().items()]:
-        rows = await transaction.run("snapshots.find_later_versions", group_id=group_id, rows=versions)
-        plan.add_later_versions(await _fetch_fact_images(transaction, group_id, rows))
-    if profiles := plan.restored_profiles():
-        rows = await transaction.run("profiles.fetch_latest", group_id=group_id, entity_ids=list(profiles))
-        for latest in map(fact_from_row, rows):
-            if latest.expired_at is None and latest.memory_id != profiles[latest.subject_id]:
-                plan.keep_ended(profiles[latest.subject_id])
-    if hashes := plan.restored_hashes():
-        rows = await transaction.run("snapshots.find_active_hash_holders", group_id=group_id, keys=list(hashes))
-        plan.add_duplicates(rows)
-    await _refuse_rivals(transaction, owner, plan)
-    if entity_ids := plan.removed_entity_ids():
-        rows = await transaction.run("snapshots.list_entity_relationships", group_id=group_id, ids=entity_ids)
-        for row in rows:
-            kind = ElementKind.FACT if row["type"] == "RELATES_TO" else ElementKind.MENTION
-            plan.add_relationship(row["id"], kind, row["tie"])
-    if memory_ids := plan.removed_memory_ids():
-        rows = await transaction.run(
-            "snapshots.find_referencing_facts", group_id=group_id, memory_ids=sorted(memory_ids)
-        )
-        plan.remove_references(await _fetch_fact_images(transaction, group_id, rows))
-    return plan
-
-
-async def _refuse_rivals(transaction: Transaction, owner: Owner, plan: RollbackPlan) -> None:
-    restored = [
-        (fact_from_image(target), fact_from_image(current) if current else None)
-        for current, target in plan.restored_facts()
-    ]
-    values = [(fact, before) for fact, before in restored if fact.single_valued and fact.expired_at is None]
-    pairs = [(fact.subject_id, fact.predicate) for fact, _ in values]
-    found = (await FactLoader(transaction, owner).fetch(pairs=pairs)).values()
-    others = [fact for fact in found if not plan.concerns(fact)]
-    for fact, before in values:
-        if rival := find_rival(fact, others, before):
-            raise Conflict(f"{fact.memory_id} would become {describe_rival(fact, rival)}.")
-
-
-async def _fetch_fact_images(
-    transaction: Transaction, group_id: str, rows: Iterable[dict[str, str]]
-) -> dict[str, ElementImage]:
-    return await snapshot_store.fetch_images(transaction, group_id, ElementKind.FACT, [row["id"] for row in rows])
-
-
-async def apply_plan(transaction: Transaction, group_id: str, rollback_id: str, plan: RollbackPlan) -> None:
-    """Carry a plan out: remove elements first, then restore and update them, nodes before relationships."""
-
-    async def run(query: str, **parameters: object) -> None:
-        if parameters.get("ids") or parameters.get("rows") or parameters.get("referring"):
-            await transaction.run(query, **parameters)
-
-    fact_updates = plan.rows_to_update(ElementKind.FACT)
-    restored = {"group_id": group_id, "run_id": rollback_id}
-    await run("snapshots.remove_mentions", ids=plan.ids_to_remove(ElementKind.MENTION), group_id=group_id)
-    await run("snapshots.remove_facts", ids=plan.ids_to_remove(ElementKind.FACT), group_id=group_id)
-    await run("snapshots.remove_entities", ids=plan.ids_to_remove(ElementKind.ENTITY), group_id=group_id)
-    await run("snapshots.restore_entities", rows=plan.rows_to_restore(ElementKind.ENTITY), **restored)
-    await run("snapshots.set_entities", rows=plan.rows_to_update(ElementKind.ENTITY), group_id=group_id)
-    await run("snapshots.set_episodes", rows=plan.rows_to_update(ElementKind.EPISODE), group_id=group_id)
-    # Two facts may not hold one unique hash at any moment: clear the hashes before they are set.
-    released = [{"id": row["id"], "properties": {"active_hash": None}} for row in fact_updates]
-    await run("snapshots.set_facts", rows=released, group_id=group_id)
-    await run("snapshots.restore_facts", rows=plan.rows_to_restore(ElementKind.FACT), **restored)
-    await run("snapshots.set_facts", rows=fact_updates, group_id=group_id)
-    await run("facts.rebuild_references", referring=plan.referring_memory_ids(), group_id=group_id)
-    await run("snapshots.restore_mentions", rows=plan.rows_to_restore(ElementKind.MENTION))
-    await run("snapshots.set_mentions", rows=plan.rows_to_update(ElementKind.MENTION), group_id=group_id)
-
-
-# The plan
-
-
 @dataclass(frozen=True, slots=True)
 class PlannedElement:
     """An element that a rollback concerns: its current state and its target; None where it does not exist."""
@@ -335,19 +243,47 @@ class PlannedElement:
 class RollbackPlan:
     """The elements of one rollback, its conflicts, and the memories that it makes duplicates.
 
-    It starts with the changes of the run and the current images of the changed elements; further methods take what the
-    graph holds around them. `duplicates` maps the id of a memory to that of a restored memory which states the same.
+    `duplicates` maps the id of a memory to that of a restored memory which states the same.
     """
 
-    def __init__(self, changes: Sequence[ElementChange], images: Mapping[ElementKey, ElementImage]) -> None:
+    def __init__(self, transaction: Transaction, owner: Owner, changes: Sequence[ElementChange]) -> None:
         self.conflicts: list[RollbackConflict] = []
         self.duplicates: dict[str, str] = {}
+        self._transaction = transaction
+        self._owner = owner
         self._changes = changes
         self._elements: dict[ElementKey, PlannedElement] = {}
+
+    @classmethod
+    async def load(cls, transaction: Transaction, owner: Owner, run_id: str) -> RollbackPlan:
+        """Return the plan to roll a run back.
+
+        Raises Gone when the changes of the run were deleted, and Conflict when a name to be restored belongs to another
+        entity or when a value to be restored would be valid together with another one of its single-valued predicate.
+        """
+        changes = await snapshot_store.list_changes(transaction, run_id)
+        if not changes:
+            raise Gone(NO_CHANGES_LEFT)
+        plan = cls(transaction, owner, changes)
         for kind in ElementKind:
-            for change in changes:
-                if change.kind is kind:
-                    self._add_change(change, images.get((kind, change.id)))
+            of_kind = [change for change in changes if change.kind is kind]
+            images = await plan._fetch_images(kind, [change.id for change in of_kind])
+            for change in of_kind:
+                plan._add_change(change, images.get(change.id))
+        await plan._check_names_are_free()
+        await plan._remove_later_versions()
+        await plan._keep_newer_profiles()
+        await plan._find_duplicates()
+        await plan._refuse_rivals()
+        await plan._keep_used_entities()
+        await plan._remove_references()
+        return plan
+
+    async def _run(self, query: str, **parameters: object) -> list[Row]:
+        return await self._transaction.run(query, group_id=self._owner.group_id, **parameters)
+
+    async def _fetch_images(self, kind: ElementKind, ids: Sequence[str]) -> dict[str, ElementImage]:
+        return await snapshot_store.fetch_images(self._transaction, self._owner.group_id, kind, ids)
 
     def _add_change(self, change: ElementChange, current: ElementImage | None) -> None:
         restored = restore_element(change, current)
@@ -385,7 +321,7 @@ class RollbackPlan:
     def preview(self, run_id: str) -> RollbackPreview:
         """Return what the plan would do."""
         preview = RollbackPreview(run_id=run_id, conflicts=self.conflicts)
-        removed_ids = self.removed_memory_ids()
+        removed_ids = self._removed_memory_ids()
         by_id: dict[str, list[PlannedElement]] = {}
         for element in self._elements.values():
             by_id.setdefault(_memory_id(element) or element.id, []).append(element)
@@ -400,32 +336,35 @@ class RollbackPlan:
                 preview.comes_back.append(_describe(shown))
         return preview
 
-    # Names of restored entities
-
-    def restored_names(self) -> dict[str, str]:
-        """Return the names of the entities to be restored, by name key."""
-        return {
+    async def _check_names_are_free(self) -> None:
+        """Raise Conflict when an entity that stays has the name of one to be restored; no force overrides that."""
+        names = {
             element.target.properties["name_key"]: element.target.properties["name"]
             for element in self.changed(ElementKind.ENTITY)
             if element.current is None and element.target is not None
         }
-
-    def check_names_are_free(self, holders: Mapping[str, str]) -> None:
-        """Raise Conflict when an entity that stays has a restored name; `holders` are entity ids by name key.
-
-        No force overrides this conflict.
-        """
-        names = self.restored_names()
-        for key, entity_id in holders.items():
-            planned = self._elements.get((ElementKind.ENTITY, entity_id))
+        for holder in await self._run("snapshots.find_name_holders", keys=list(names)) if names else ():
+            planned = self._elements.get((ElementKind.ENTITY, holder["id"]))
             if planned is None or planned.target is not None:
                 raise Conflict(
-                    f"The name {names[key]!r} now belongs to another entity ({entity_id}): link that entity first."
+                    f"The name {names[holder['key']]!r} now belongs to another entity ({holder['id']}): link that "
+                    "entity first."
                 )
 
-    # Versions written after the run
+    async def _remove_later_versions(self) -> None:
+        """Plan to remove the versions that follow those the run wrote; each but those of profiles is a conflict."""
+        versions = [{"memory_id": key, "version": version} for key, version in self._last_versions().items()]
+        rows = await self._run("snapshots.find_later_versions", rows=versions) if versions else []
+        for version_id, image in (await self._fetch_images(ElementKind.FACT, [row["id"] for row in rows])).items():
+            if (ElementKind.FACT, version_id) in self._elements:
+                continue
+            self._set(PlannedElement(ElementKind.FACT, version_id, current=image, target=None))
+            if _is_profile(image):
+                continue
+            detail = f"version {image.properties['version']} was written after the run"
+            self._add_conflict(ElementKind.FACT, version_id, image.properties["memory_id"], detail, [EXISTENCE_FIELD])
 
-    def last_versions(self) -> dict[str, int]:
+    def _last_versions(self) -> dict[str, int]:
         """Return the last version that the run wrote of each memory, by memory id."""
         versions: dict[str, int] = {}
         for change in self._changes:
@@ -436,57 +375,54 @@ class RollbackPlan:
                 versions[change.memory_id] = max(version, versions.get(change.memory_id, 0))
         return versions
 
-    def add_later_versions(self, images: Mapping[str, ElementImage]) -> None:
-        """Plan to remove the versions that follow those the run wrote; each but those of profiles is a conflict."""
-        for version_id, image in images.items():
-            if (ElementKind.FACT, version_id) in self._elements:
-                continue
-            self._set(PlannedElement(ElementKind.FACT, version_id, current=image, target=None))
-            if _is_profile(image):
-                continue
-            detail = f"version {image.properties['version']} was written after the run"
-            self._add_conflict(ElementKind.FACT, version_id, image.properties["memory_id"], detail, [EXISTENCE_FIELD])
-
-    # Profiles
-
-    def restored_profiles(self) -> dict[str, str]:
-        """Return the ids of the profiles that become current again, by the ids of their entities."""
-        return {
+    async def _keep_newer_profiles(self) -> None:
+        """Plan to leave profiles ended whose entities have other ones by now."""
+        restored = {
             target.properties["profile_of"]: target.properties["memory_id"]
-            for _, target in self.restored_facts()
+            for _, target in self._restored_facts()
             if _is_profile(target) and "expired_at" not in target.properties
         }
+        rows = await self._run("profiles.fetch_latest", entity_ids=list(restored)) if restored else []
+        for latest in map(fact_from_row, rows):
+            if latest.expired_at is None and latest.memory_id != restored[latest.subject_id]:
+                for key, element in self._elements.items():
+                    if _memory_id(element) == restored[latest.subject_id]:
+                        self._elements[key] = replace(element, target=element.current)
 
-    def keep_ended(self, memory_id: str) -> None:
-        """Plan to leave a profile as it is, because its entity has another one by now."""
-        for key, element in self._elements.items():
-            if _memory_id(element) == memory_id:
-                self._elements[key] = replace(element, target=element.current)
-
-    # Statements saved again after the run
-
-    def restored_hashes(self) -> dict[str, str]:
-        """Return the ids of the memories that become current, by the unique hash of their statement."""
-        return {
+    async def _find_duplicates(self) -> None:
+        """Note the facts outside the plan that state the same as a restored memory; each is a conflict."""
+        restored = {
             element.target.properties["active_hash"]: element.target.properties["memory_id"]
             for element in self._elements.values()
             if element.kind is ElementKind.FACT and element.target and element.target.properties.get("active_hash")
         }
-
-    def add_duplicates(self, holders: Iterable[Row]) -> None:
-        """Note the facts outside the plan that hold a restored hash (`key`); each is a conflict."""
-        restored_ids = self.restored_hashes()
-        for holder in holders:
+        for holder in await self._run("snapshots.find_active_hash_holders", keys=list(restored)) if restored else ():
             if (ElementKind.FACT, holder["id"]) in self._elements:
                 continue
-            restored_id = restored_ids[holder["key"]]
+            restored_id = restored[holder["key"]]
             self.duplicates[holder["memory_id"]] = restored_id
             detail = f"states the same as {restored_id}, which the rollback restores"
             self._add_conflict(ElementKind.FACT, holder["id"], holder["memory_id"], detail)
 
-    # Single-valued statements
+    async def _refuse_rivals(self) -> None:
+        """Raise Conflict when a restored value would be valid together with one that the rollback does not concern."""
+        restored = [
+            (fact_from_image(target), fact_from_image(current) if current else None)
+            for current, target in self._restored_facts()
+        ]
+        values = [(fact, before) for fact, before in restored if fact.single_valued and fact.expired_at is None]
+        pairs = [(fact.subject_id, fact.predicate) for fact, _ in values]
+        found = (await FactLoader(self._transaction, self._owner).fetch(pairs=pairs)).values()
+        others = [
+            fact
+            for fact in found
+            if (ElementKind.FACT, fact.uuid) not in self._elements and fact.memory_id not in self.duplicates
+        ]
+        for fact, before in values:
+            if rival := find_rival(fact, others, before):
+                raise Conflict(f"{fact.memory_id} would become {describe_rival(fact, rival)}.")
 
-    def restored_facts(self) -> list[tuple[ElementImage | None, ElementImage]]:
+    def _restored_facts(self) -> list[tuple[ElementImage | None, ElementImage]]:
         """Return the current state and the target of every version that the rollback changes or restores."""
         return [
             (element.current, element.target)
@@ -494,31 +430,22 @@ class RollbackPlan:
             if element.target is not None
         ]
 
-    def concerns(self, fact: Fact) -> bool:
-        """Return whether the rollback restores, removes or retires a version."""
-        return (ElementKind.FACT, fact.uuid) in self._elements or fact.memory_id in self.duplicates
-
-    # Entities used after the run
-
-    def removed_entity_ids(self) -> list[str]:
-        """Return the ids of the entities to be removed."""
-        return [
+    async def _keep_used_entities(self) -> None:
+        """Keep the entities that were to be removed and that later writes use; each is a conflict."""
+        ids = [
             element.id
             for element in self._elements.values()
             if element.kind is ElementKind.ENTITY and element.target is None
         ]
+        for row in await self._run("snapshots.list_entity_relationships", ids=ids) if ids else ():
+            kind = ElementKind.FACT if row["type"] == "RELATES_TO" else ElementKind.MENTION
+            entity = self._elements[ElementKind.ENTITY, row["id"]]
+            if (kind, row["tie"]) not in self._elements and entity.target is None:
+                self._set(replace(entity, target=entity.current))
+                detail = "is used by later writes and stays"
+                self._add_conflict(ElementKind.ENTITY, row["id"], None, detail, [EXISTENCE_FIELD])
 
-    def add_relationship(self, entity_id: str, kind: ElementKind, relationship_id: str) -> None:
-        """Keep an entity that was to be removed if a relationship of it is not part of the plan; it is a conflict."""
-        entity = self._elements[ElementKind.ENTITY, entity_id]
-        if (kind, relationship_id) not in self._elements and entity.target is None:
-            self._set(replace(entity, target=entity.current))
-            detail = "is used by later writes and stays"
-            self._add_conflict(ElementKind.ENTITY, entity_id, None, detail, [EXISTENCE_FIELD])
-
-    # References to removed memories
-
-    def removed_memory_ids(self) -> set[str]:
+    def _removed_memory_ids(self) -> set[str]:
         """Return the ids of the memories of which no version remains."""
         facts = [element for element in self._elements.values() if element.kind is ElementKind.FACT]
         staying = {element.target.properties["memory_id"] for element in facts if element.target}
@@ -527,19 +454,45 @@ class RollbackPlan:
         }
         return going - staying
 
-    def remove_references(self, images: Mapping[str, ElementImage]) -> None:
-        """Plan to remove the ids of removed memories from the facts that refer to them; `images` are those facts'."""
-        removed_ids = self.removed_memory_ids()
-        for version_id, image in images.items():
+    async def _remove_references(self) -> None:
+        """Plan to remove the ids of removed memories from the facts that refer to them."""
+        removed_ids = self._removed_memory_ids()
+        if not removed_ids:
+            return
+        rows = await self._run("snapshots.find_referencing_facts", memory_ids=sorted(removed_ids))
+        for version_id, image in (await self._fetch_images(ElementKind.FACT, [row["id"] for row in rows])).items():
             element = self._elements.get((ElementKind.FACT, version_id))
             element = element or PlannedElement(ElementKind.FACT, version_id, current=image, target=image)
             if element.target is not None:
                 element = replace(element, target=_without_references(element.target, removed_ids))
             self._set(element)
 
-    # References of memories to entities
+    async def apply(self, rollback_id: str) -> None:
+        """Carry the plan out: remove elements first, then restore and update them, nodes before relationships."""
+        group = {"group_id": self._owner.group_id}
+        restored = {**group, "run_id": rollback_id}
 
-    def referring_memory_ids(self) -> list[str]:
+        async def run(query: str, rows: Sequence[object], name: str = "rows", **parameters: object) -> None:
+            if rows:
+                await self._transaction.run(query, **{name: rows}, **parameters)
+
+        fact_updates = self._rows_to_update(ElementKind.FACT)
+        await run("snapshots.remove_mentions", self._ids_to_remove(ElementKind.MENTION), "ids", **group)
+        await run("snapshots.remove_facts", self._ids_to_remove(ElementKind.FACT), "ids", **group)
+        await run("snapshots.remove_entities", self._ids_to_remove(ElementKind.ENTITY), "ids", **group)
+        await run("snapshots.restore_entities", self._rows_to_restore(ElementKind.ENTITY), **restored)
+        await run("snapshots.set_entities", self._rows_to_update(ElementKind.ENTITY), **group)
+        await run("snapshots.set_episodes", self._rows_to_update(ElementKind.EPISODE), **group)
+        # Two facts may not hold one unique hash at any moment: clear the hashes before they are set.
+        released = [{"id": row["id"], "properties": {"active_hash": None}} for row in fact_updates]
+        await run("snapshots.set_facts", released, **group)
+        await run("snapshots.restore_facts", self._rows_to_restore(ElementKind.FACT), **restored)
+        await run("snapshots.set_facts", fact_updates, **group)
+        await run("facts.rebuild_references", self._referring_memory_ids(), "referring", **group)
+        await run("snapshots.restore_mentions", self._rows_to_restore(ElementKind.MENTION))
+        await run("snapshots.set_mentions", self._rows_to_update(ElementKind.MENTION), **group)
+
+    def _referring_memory_ids(self) -> list[str]:
         """Return the ids of the memories that mention, now or as restored, entities beside subject and object."""
         facts = self.changed(ElementKind.FACT)
         images = [image for element in facts for image in (element.current, element.target) if image]
@@ -551,9 +504,7 @@ class RollbackPlan:
             }
         )
 
-    # Rows of the queries that carry the plan out
-
-    def ids_to_remove(self, kind: ElementKind) -> list[str]:
+    def _ids_to_remove(self, kind: ElementKind) -> list[str]:
         """Return the ids of the elements to be removed, those to be moved included."""
         return [
             element.id
@@ -561,7 +512,7 @@ class RollbackPlan:
             if element.current is not None and (element.target is None or element.is_moved)
         ]
 
-    def rows_to_restore(self, kind: ElementKind) -> list[Row]:
+    def _rows_to_restore(self, kind: ElementKind) -> list[Row]:
         """Return the rows of the elements to be created, those to be moved included."""
         return [
             {
@@ -575,7 +526,7 @@ class RollbackPlan:
             if element.target is not None and (element.current is None or element.is_moved)
         ]
 
-    def rows_to_update(self, kind: ElementKind) -> list[Row]:
+    def _rows_to_update(self, kind: ElementKind) -> list[Row]:
         """Return the rows of the elements to be changed in place, always with the hash that makes a fact unique."""
         rows = []
         for element in self.changed(kind):

@@ -31,12 +31,11 @@ from graphmem.memories.entity_mapping import entity_from_node
 from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.saving import FactLoader
 from graphmem.memories.snapshot import ElementChange
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import NotFound
-from graphmem.runtime.field_types import content_hash
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import content_hash, to_json
 from graphmem.runtime.short_ids import MAX_MATCHES
 from graphmem.tenants.idempotency import IdempotentRequest, find_result, write_once
 from graphmem.tenants.owners import Owner

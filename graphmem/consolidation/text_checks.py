@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from itertools import product
 
 from graphmem.consolidation.models import Agreement, CarriedPart, StatementCheck, Verification
 from graphmem.memories.names import find_evidence, is_like_any, may_be_same_person, mentions_name
@@ -38,7 +39,7 @@ _YEAR = re.compile(r"\d{4}(?=[./-])|(?<=[./-])\d{4}")
 _SENTENCE_ENDS = frozenset(".!?。！？:：")
 _MARKS = frozenset(",;:.!?、。，；：！？،؛؟।")
 _MEANINGFUL_PUNCTUATION = frozenset("%‰#@&/")
-_MONTHS = frozenset(load_words(*WRITTEN_LANGUAGES).months)
+_MONTHS = load_words(*WRITTEN_LANGUAGES).months
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,8 @@ def _end_of_word(text: str, start: int) -> int:
 
 
 def is_number(key: str) -> bool:
-    """Return whether a token is a number, a date or a time in digits."""
-    return key.lstrip("-")[:1].isdigit()
+    """Return whether a token is a number, a date or a time in digits, or an identifier with digits, such as LH1234."""
+    return any(map(str.isdigit, key))
 
 
 def name_keys(name: str) -> tuple[str, ...]:
@@ -161,10 +162,11 @@ HINT = 'An administrator who has compared them may set "verified": true'
 _FINAL_MARKS = " .!?…。！？"
 
 
-def find_source_not_literal(sources: Mapping[str, str], result: str) -> str | None:
+def find_source_not_literal(sources: Mapping[str, str], result: str, subject_names: Iterable[str] = ()) -> str | None:
     """Return which source, by memory id, does not stand literally in a merged text, or None.
 
-    Case, white space and final punctuation make no difference.
+    Case, white space and final punctuation make no difference. No other words stand in its clause, which might deny or
+    limit it, but those of other sources, `subject_names` and neutral words.
     """
     text = _as_literal(result)
     for key, source in sources.items():
@@ -172,7 +174,46 @@ def find_source_not_literal(sources: Mapping[str, str], result: str) -> str | No
         edge = f"[^\\W{UNSPACED_SCRIPTS}]"
         if not re.search(f"(?<!{edge}){wanted}(?!{edge})", text):
             return f'{key} is not covered: "{source}" does not stand literally in the merged text. {HINT}'
+    names = _words(subject_names)
+    for (key, source), other in product(sources.items(), sources.values()):
+        if added := _find_change_of_sense(source, other, names):
+            return f'{key} is not covered: with "{added}" another source may say the opposite. {HINT}'
+    tokens = split_statement(result)
+    told = {index for source in sources.values() for index in find_quote(source, result) or ()}
+    neutral = neutral_words(known_languages(result)) | names
+    open_to = {index for index, token in enumerate(tokens) if token.key in neutral}
+    for key, source in sources.items():
+        stands = find_quote(source, result) or []
+        if stands and (added := _find_words_beside(stands, tokens, told | open_to)):
+            return f'{key} is not covered: beside it the merged text says "{added}", which no source does. {HINT}'
     return None
+
+
+def _find_change_of_sense(source: str, other: str, names: Collection[str]) -> str | None:
+    """Return the words of another source that may deny the source which stands in it, or None.
+
+    Those before it, as in "no longer likes tea", or function words alone behind it, as in "mag Tee nicht". What else is
+    behind it completes it, as in "keeps bees on the roof".
+    """
+    stands, tokens = find_quote(source, other), split_statement(other)
+    if not stands or len(stands) == len(tokens):
+        return None
+    neutral = neutral_words(known_languages(other)) | set(names)
+    function_words = load_words(*WRITTEN_LANGUAGES).function_words | load_words(*WRITTEN_LANGUAGES).stop_words
+    before = [token.key for token in tokens[: stands[0]] if not token.is_mark and token.key not in neutral]
+    behind = [token.key for token in tokens[stands[-1] + 1 :] if not token.is_mark]
+    if behind and not before and not all(key in function_words for key in behind):
+        return None
+    return " ".join([*before, *behind][:5]) or None
+
+
+def _find_words_beside(stands: Sequence[int], tokens: Sequence[Token], told: Collection[int]) -> str | None:
+    """Return the first words in the clauses of a quote that are not told, or None."""
+    ends = [index for index, token in enumerate(tokens) if token.is_mark]
+    first = max((end for end in ends if end < stands[0]), default=-1) + 1
+    last = min((end for end in ends if end > stands[-1]), default=len(tokens))
+    added = [tokens[index].key for index in range(first, last) if index not in told and not tokens[index].is_mark]
+    return " ".join(added[:5]) or None
 
 
 def is_literally(source: str, result: str) -> bool:
@@ -491,17 +532,28 @@ def _may_be_one_number(words: Sequence[Token], says: Sequence[Token]) -> bool:
 
 
 def _may_be_one_name(words: Sequence[Token], says: Sequence[Token]) -> bool:
-    """Return whether not each side has a name of its own: one in another script or form, or that of a month."""
-    own, others = (
-        {token.key for token in tokens if token.is_name and token.key[0].isalpha()} for tokens in (words, says)
+    """Return whether not each side has a name or a month of its own: one in another script, language or form."""
+    months, other_months = (
+        {_MONTHS[token.key] for token in tokens if token.key in _MONTHS} for tokens in (words, says)
     )
-    if not own or not others or any(is_number(token.key) for token in (*words, *says)):
+    if months and other_months and months != other_months:
+        return False
+    own, others = (
+        {token.key for token in tokens if token.is_name and not is_number(token.key) and token.key not in _MONTHS}
+        for tokens in (words, says)
+    )
+    if not own or not others:
         return True
     text, other = (" ".join(token.key for token in tokens) for tokens in (words, says))
     languages = [set(detect_languages(side)) for side in (text, other)]
-    if text.isascii() != other.isascii() or (all(languages) and languages[0].isdisjoint(languages[1])):
+    if _scripts(text).isdisjoint(_scripts(other)) or (all(languages) and languages[0].isdisjoint(languages[1])):
         return True
     return find_evidence(" ".join(own), " ".join(others), may_be_people=False) is not None
+
+
+def _scripts(text: str) -> set[str]:
+    """Return the scripts of the letters of a text, as the names of the characters begin."""
+    return {unicodedata.name(char, "").split(" ")[0] for char in text if char.isalpha()}
 
 
 def find_quote(quote: str, text: str) -> list[int] | None:

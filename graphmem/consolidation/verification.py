@@ -30,10 +30,8 @@ from graphmem.consolidation.run_store import fetch_entities, fetch_facts_of_enti
 from graphmem.memories.entity import Entity
 from graphmem.memories.fact import Fact
 from graphmem.memories.saving import FactLoader
-from graphmem.models.language_model import LanguageModel
-from graphmem.models.lenient_answer import LenientAnswer
+from graphmem.models.language_model import LanguageModel, LenientAnswer, Receipt
 from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations
-from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import ModelAnswerUnusable
 from graphmem.tenants.owners import Owner

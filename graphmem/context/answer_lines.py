@@ -1,13 +1,15 @@
 """Which facts and messages answer a question, as lines in the order in which they fill a budget. Pure.
 
-Facts come first: those that fit, then a message after every few others, because a message may say what no fact was made
-of. Summaries of conversations come last: they name many topics and state little of any.
+Facts come first: those that fit, with the other members of the slots that several of them share, then a message after
+every few others, because a message may say what no fact was made of. Summaries of conversations come after these: they
+name many topics and state little of any. What is near the question and no likely answer fills what is left.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 
@@ -15,7 +17,7 @@ from graphmem.context import cues
 from graphmem.context.conversation_summary import to_single_line
 from graphmem.context.hints import format_date, last_said_at
 from graphmem.context.preamble import AnswerLine, PreambleLine
-from graphmem.context.relevance import ExcerptWords, content_words
+from graphmem.context.relevance import MIN_STATED_WORDS, ExcerptWords, content_words, states_something
 from graphmem.conversations.session import Message, MessageRole
 from graphmem.memories.entity_profile import EntityProfile
 from graphmem.memories.memory import Memory, MemoryType, Scope
@@ -29,7 +31,7 @@ MIN_FIT = 0.1
 MIN_FACTS, MAX_FACTS = 4, 8
 """Facts before the first message: those that fit, but no fewer and no more than these."""
 
-FACTS_PER_MESSAGE = 2
+FACTS_PER_MESSAGE = 3
 """Facts between two messages."""
 
 MIN_SIMILARITY = 0.25
@@ -44,33 +46,92 @@ MIN_SHARED_WORDS = 0.5
 MAX_REPEATED_WORDS = 0.8
 """Share of the content words of a line that an earlier line has, from which it repeats that one."""
 
+READ_AS_SMALL_TALK = "small_talk"
+"""The intent that extraction gives to a message which only reacts."""
+
+MIN_DETAIL = 0.5
+"""Share of the content words of a message that its facts leave out, from which it is quoted beside them."""
+
+ABOUT_TOPIC = 0.05
+"""How much the score of a fact counts more if it is about the entity that the question is about."""
+
+MAX_TOPIC_FACTS = 10
+"""Facts from which the topic of a question is told; the best ones."""
+
+MAX_SLOT_MEMBERS = 12
+"""Members of a slot that are added to the best ones at most, the nearest to the question."""
+
 _ECHO_WORDS = content_words(" ".join(cues.ECHO))
 
 SUMMARIES = frozenset({MemoryType.CONVERSATION_SUMMARY, MemoryType.CONVERSATION_TOPIC})
 """Types of memories that say what was talked about."""
 
 
-def order_answers(facts: Sequence[SearchHit], messages: Iterable[MessageHit]) -> Iterator[SearchHit | MessageHit]:
-    """Yield the facts that may answer a question, and messages between them; both are given best first."""
-    relevant = [hit for hit in facts if hit.score >= MIN_FIT]
-    stating = [hit for hit in relevant if hit.memory.type not in SUMMARIES]
+@dataclass(frozen=True, slots=True)
+class SlotMembers:
+    """Facts of the same slot, which are shown in one line by their objects."""
+
+    members: Sequence[SearchHit]
+
+
+def order_answers(
+    facts: Sequence[SearchHit],
+    messages: Sequence[MessageHit],
+    words: ExcerptWords,
+    unsure: Sequence[SearchHit] = (),
+) -> Iterator[SearchHit | SlotMembers | MessageHit]:
+    """Yield facts and the messages between them, those that may answer a question before all others.
+
+    Both are given best first; `words` are those of the question, `unsure` facts that come last. Facts that fill the
+    slot of several of the best follow these together: the items of a list.
+    """
+    topics = find_topics(facts, words)
+    near = [hit for hit in facts if hit.score >= MIN_FIT]
+    near.sort(key=lambda hit: -hit.score - (ABOUT_TOPIC if hit.memory.subject.id in topics else 0.0))
+    stating = [hit for hit in near if hit.memory.type not in SUMMARIES]
     fitting = [hit for hit in stating if hit.score >= FIT_SCORE][:MAX_FACTS]
     fitting += _without(stating, fitting)[: max(0, MIN_FACTS - len(fitting))]
-    fitting += _same_relation(fitting, stating)
-    others = _without(stating, fitting)
-    others += [hit for hit in relevant if hit.memory.type in SUMMARIES]
+    lists = find_slots(fitting, facts)
+    listed = [hit for slot in lists for hit in slot.members]
+    others = _without(stating, [*fitting, *listed]) + [hit for hit in near if hit.memory.type in SUMMARIES]
+    telling = [hit for hit in messages if says_something(hit, words)]
+    told = {hit.message.key for hit in telling}
     yield from fitting
-    yield from _interleave(others, messages)
+    yield from lists
+    yield from _interleave(others, telling)
+    yield from _interleave(
+        [*_without(facts, [*near, *listed]), *unsure], [hit for hit in messages if hit.message.key not in told]
+    )
 
 
-def limit_memories(hits: Iterable[SearchHit | MessageHit], limit: int) -> Iterator[SearchHit | MessageHit]:
+def limit_memories(
+    hits: Iterable[SearchHit | SlotMembers | MessageHit], limit: int
+) -> Iterator[SearchHit | SlotMembers | MessageHit]:
     """Yield messages, memories of the profile, and of the other memories so many."""
     for hit in hits:
+        if isinstance(hit, SlotMembers):
+            others = [member for member in hit.members if is_counted(member)][: max(0, limit)]
+            limit -= len(others)
+            yield SlotMembers([member for member in hit.members if not is_counted(member) or member in others])
+            continue
         if is_counted(hit):
             limit -= 1
             if limit < 0:
                 continue
         yield hit
+
+
+def restates(text: str, withdrawn: Sequence[Set[str]]) -> bool:
+    """Return whether a reply says again what no longer holds: all content words of such a text, or few others."""
+    words = content_words(text) - _ECHO_WORDS
+    return any(told and (told <= words or len(words & told) >= MAX_REPEATED_WORDS * len(words)) for told in withdrawn)
+
+
+def adds_detail(text: str, facts: Iterable[str]) -> bool:
+    """Return whether a message says much that the facts which were taken from it leave out."""
+    words = content_words(text)
+    told = frozenset(chain.from_iterable(map(content_words, facts)))
+    return len(words - told) >= max(MIN_STATED_WORDS, MIN_DETAIL * len(words))
 
 
 def is_counted(hit: SearchHit | MessageHit) -> bool:
@@ -81,7 +142,7 @@ def is_counted(hit: SearchHit | MessageHit) -> bool:
 def count_chosen(lines: Sequence[AnswerLine], hits: Sequence[SearchHit]) -> int:
     """Return how many of the lines are memories that count towards the limit of a request."""
     counted = {hit.memory.id for hit in hits if is_counted(hit)}
-    return sum(answer.line.key in counted for answer in lines)
+    return sum(key in counted for answer in lines for key in answer.line.keys)
 
 
 def without_repetitions(texts: Iterable[tuple[str, AnswerLine]]) -> list[AnswerLine]:
@@ -107,6 +168,16 @@ def says_something(hit: MessageHit, words: ExcerptWords) -> bool:
     return shared > 0 and (hit.cosine >= MIN_SIMILARITY or shared >= MIN_SHARED_WORDS * words.count)
 
 
+def is_statement(message: Message) -> bool:
+    """Return whether a message says more than a question, a greeting or thanks.
+
+    What extraction took for small talk does not; of other messages the form tells.
+    """
+    if message.intent == READ_AS_SMALL_TALK and message.extracted_at is not None:
+        return False
+    return states_something(message.content, by_user=message.role is MessageRole.USER)
+
+
 def repeats_question(hit: MessageHit, asked: Set[str]) -> bool:
     """Return whether a message says hardly more than a question with these content words.
 
@@ -118,10 +189,48 @@ def repeats_question(hit: MessageHit, asked: Set[str]) -> bool:
     return len(words & asked) >= MAX_REPEATED_WORDS * len(words)
 
 
-def _same_relation(fitting: Sequence[SearchHit], stating: Sequence[SearchHit]) -> list[SearchHit]:
-    """Return the other facts with a subject and a predicate that several fitting facts share: the items of a list."""
-    keys = Counter((hit.memory.subject.id, hit.memory.predicate) for hit in fitting)
-    return [hit for hit in _without(stating, fitting) if keys[hit.memory.subject.id, hit.memory.predicate] > 1]
+def find_topics(facts: Sequence[SearchHit], words: ExcerptWords) -> frozenset[str]:
+    """Return the ids of the entities that a question is about: of those it names, the one with most of the best facts.
+
+    Whom something was told to is named as well, but the facts that fit best are not about them.
+    """
+    named: Counter[str] = Counter()
+    for hit in facts[:MAX_TOPIC_FACTS]:
+        if words.count_in(hit.memory.subject.name):
+            named[hit.memory.subject.id] += 1
+    most = max(named.values(), default=0)
+    return frozenset(subject for subject, count in named.items() if count > most / 2)
+
+
+def find_slots(best: Sequence[SearchHit], facts: Sequence[SearchHit]) -> list[SlotMembers]:
+    """Return the other facts of each slot that several of the best facts share.
+
+    A slot is a subject with a predicate or, for other subjects, a predicate with the type of the object.
+    """
+    chosen = {hit.memory.id for hit in best}
+    slots: list[SlotMembers] = []
+    for slot_of in (_relation_of, _kind_of):
+        shared = Counter(slot for hit in best if (slot := slot_of(hit.memory)))
+        for slot in [slot for slot, count in shared.items() if count > 1]:
+            members = [
+                hit
+                for hit in facts
+                if hit.memory.object and hit.memory.id not in chosen and slot_of(hit.memory) == slot
+            ][:MAX_SLOT_MEMBERS]
+            if len(members) > 1:
+                slots.append(SlotMembers(members))
+                chosen.update(hit.memory.id for hit in members)
+    return slots
+
+
+def _relation_of(memory: Memory) -> tuple[str, ...] | None:
+    return None if memory.type in SUMMARIES else (memory.subject.id, memory.predicate)
+
+
+def _kind_of(memory: Memory) -> tuple[str, ...] | None:
+    if memory.type in SUMMARIES or memory.object is None:
+        return None
+    return memory.predicate, memory.object.type
 
 
 def _without(hits: Sequence[SearchHit], chosen: Sequence[SearchHit]) -> list[SearchHit]:
@@ -155,6 +264,32 @@ def memory_bullets(
     }
 
 
+def slot_bullet(members: Sequence[SearchHit], titles: Mapping[str, str]) -> PreambleLine | None:
+    """Return facts of one slot as one `- ` bullet: what they share, then each with what tells it from the others.
+
+    They are in the order in which they began. Without members there is none.
+    """
+    memories = sorted((hit.memory for hit in members), key=lambda memory: memory.valid_at or memory.created_at)
+    if not memories:
+        return None
+    first, *others = memories
+    relation = first.predicate.replace("_", " ").lower()
+    subjects = {memory.subject.name for memory in memories}
+    shared = f"{first.subject.name}, also {relation}" if len(subjects) == 1 else f"also {relation}"
+    items = "; ".join(_slot_item(memory, with_subject=len(subjects) > 1) for memory in memories)
+    line = PreambleLine(first.id, f"- {to_single_line(f'{shared}: {items}')}", _origin(first.space, titles))
+    return replace(line, further=tuple(memory.id for memory in others))
+
+
+def _slot_item(memory: Memory, *, with_subject: bool) -> str:
+    assert memory.object
+    name = f"{memory.subject.name} – {memory.object.name}" if with_subject else memory.object.name
+    start = format_date(memory.valid_at) if memory.valid_at else ""
+    end = f"until {format_date(memory.invalid_at)}" if memory.invalid_at else ""
+    times = f"{start} {end}".strip()
+    return f"{name} ({times})" if times else name
+
+
 def profile_bullet(profile: EntityProfile, titles: Mapping[str, str]) -> PreambleLine:
     """Return a profile as one `- ` bullet, whose key is the id of the profile; `titles` are those of spaces, by id."""
     return PreambleLine(profile.id, f"- {to_single_line(profile.content)}", _origin(profile.space, titles))
@@ -162,8 +297,7 @@ def profile_bullet(profile: EntityProfile, titles: Mapping[str, str]) -> Preambl
 
 def quote_line(message: Message, text: str, titles: Mapping[str, str]) -> PreambleLine:
     """Return a part of a message with its day and its speaker; one of a space has the space's title as its origin."""
-    speaker = message.name or f"the {message.role.value}"
-    line = f"{format_date(message.timestamp)}, {to_single_line(speaker)}: {text}"
+    line = f"{format_date(message.timestamp)}, {to_single_line(message.said_by)}: {text}"
     return PreambleLine(message.key, line, _origin(message.space, titles))
 
 

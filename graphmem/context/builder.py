@@ -18,11 +18,15 @@ from graphmem.context.composition import (
     pack_context,
     select_quotes,
 )
+from graphmem.context.hints import is_personal
 from graphmem.context.models import ContextRequest, ContextSnapshot
 from graphmem.context.preamble import ensure_question_fits
 from graphmem.context.relevance import (
+    COMMON_DOMAINS,
     content_word_prefixes,
     find_ticket_ids,
+    is_of_domain,
+    other_domains,
     refers_to_past_session,
     semantic_score,
 )
@@ -107,7 +111,7 @@ class SnapshotCache:
         return sum(key[0] == owner.group_id for key in self._entries)
 
 
-MIN_SEARCH_LIMIT = 30
+MIN_SEARCH_LIMIT = 60
 """Memories searched at least, since not all of them fit the context."""
 
 SEARCH_LIMIT_FACTOR = 3
@@ -139,6 +143,12 @@ MAX_PROFILES = 2
 
 MAX_PROFILED_ENTITIES = 10
 """Named entities whose profiles are looked for at most, the surest ones."""
+
+LEISURE = "free time with people and pets"
+"""What somebody speaks of who may like a personal remark."""
+
+MIN_LEISURE_SIMILARITY = 0.3
+"""Cosine similarity to it from which what is said is about that."""
 
 MIN_MESSAGES = 60
 MAX_MESSAGES = 1_000
@@ -199,7 +209,18 @@ class ContextBuilder:
             valid_as_of=request.valid_as_of,
             known_as_of=request.known_as_of,
         )
-        material = ContextMaterial(snapshot, hits, quotes, surroundings, refers_to_past, scope.titles, profiles, order)
+        material = ContextMaterial(
+            snapshot,
+            hits,
+            quotes,
+            surroundings,
+            refers_to_past,
+            scope.titles,
+            profiles,
+            order,
+            await self._find_other_domains(request, hits),
+            await self._speaks_of_leisure(request, hits),
+        )
         packed = pack_context(request, material, product)
         return await self._complete(source, request, material, packed)
 
@@ -295,6 +316,21 @@ class ContextBuilder:
         added = [hit for response in inside for hit in response.results]
         hits = {hit.memory.id: hit for hit in [*added, *found]}
         return sorted(hits.values(), key=lambda hit: -hit.score)
+
+    async def _find_other_domains(self, request: ContextRequest, hits: Sequence[SearchHit]) -> frozenset[str]:
+        """Return the domains of hits that the question clearly does not belong to; all if it names its own."""
+        domains = {hit.memory.domain for hit in hits if hit.memory.domain and is_of_domain(hit.memory)}
+        if not domains or request.question is None or request.requested_domains:
+            return frozenset(domains)
+        names = list(dict.fromkeys([*domains, *COMMON_DOMAINS]))
+        return other_domains(await self._searcher.text_similarities(request.question, names), domains)
+
+    async def _speaks_of_leisure(self, request: ContextRequest, hits: Sequence[SearchHit]) -> bool:
+        """Return whether what the user says is about free time; asked only where a personal remark is possible."""
+        said = request.question_text
+        if not said or "?" in said or not any(is_personal(hit.memory) for hit in hits):
+            return False
+        return (await self._searcher.text_similarities(said, [LEISURE]))[LEISURE] >= MIN_LEISURE_SIMILARITY
 
     async def _list_domain_memories(self, reader: Reader, request: ContextRequest) -> list[SearchHit]:
         memories = [

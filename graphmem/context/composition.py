@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,14 +12,18 @@ from typing import TypedDict
 
 from graphmem.context import conversation_summary
 from graphmem.context.answer_lines import (
+    SlotMembers,
+    adds_detail,
     count_chosen,
+    is_statement,
     limit_memories,
     memory_bullets,
     order_answers,
     profile_bullet,
     quote_line,
     repeats_question,
-    says_something,
+    restates,
+    slot_bullet,
     without_repetitions,
 )
 from graphmem.context.conversation_summary import to_single_line, truncate_at_word
@@ -52,9 +57,12 @@ from graphmem.context.relevance import (
     ExcerptWords,
     JustSaid,
     content_words,
+    is_changeable,
     is_in_scope,
+    is_of_domain,
     match_domains,
     semantic_score,
+    states_something,
 )
 from graphmem.conversations.session import Message, MessageRole
 from graphmem.memories.entity_profile import EntityProfile
@@ -113,7 +121,8 @@ class ContextMaterial:
     """What a context is composed from; `quotes` are messages that may say something about the question.
 
     `titles` are those of the spaces that are read, by their ids; `profiles` those of entities that the question names;
-    `trust_order` is that of the tenant.
+    `trust_order` is that of the tenant; `other_domains` are those that the question clearly does not belong to;
+    `is_leisure` says that it speaks of free time.
     """
 
     snapshot: ContextSnapshot
@@ -124,6 +133,8 @@ class ContextMaterial:
     titles: Mapping[str, str] = field(default_factory=dict)
     profiles: Sequence[EntityProfile] = ()
     trust_order: TrustOrder = DEFAULT_ORDER
+    other_domains: frozenset[str] = frozenset()
+    is_leisure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,16 +155,16 @@ class PackedContext:
 def select_quotes(
     request: ContextRequest, snapshot: ContextSnapshot, hits: Sequence[MessageHit], profile: ProductProfile
 ) -> list[MessageHit]:
-    """Return the messages found that may say something about the question and that the context has not anyway."""
+    """Return the messages found that state something and that the context has not anyway."""
     if request.question is None or not request.top:
         return []
-    words, asked = ExcerptWords(request.question), content_words(request.question)
+    asked = content_words(request.question)
     present = {(message.space, message.id) for message in snapshot.messages}
     return [
         hit
         for hit in hits
         if (hit.message.space, hit.message.id) not in present
-        and says_something(hit, words)
+        and is_statement(hit.message)
         and not repeats_question(hit, asked)
         and not profile.temporary_states.are_met_by(hit.content)
     ]
@@ -174,15 +185,27 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
         if hit.memory.id not in contradicted_ids
         and is_in_scope(hit.memory, domains, request.session_id, refers_to_past=material.refers_to_past)
     ]
+    asks_or_states = not request.question_text.rstrip().endswith("!") or states_something(request.question_text)
+    unsure = [
+        hit
+        for hit in material.hits
+        if not domains
+        and asks_or_states
+        and hit.memory.id not in contradicted_ids
+        and is_of_domain(hit.memory)
+        and hit.memory.domain not in material.other_domains
+    ]
     profile_memories = [
-        memory for memory in _base_layer(snapshot, request.session_id) if memory.id not in contradicted_ids
+        memory
+        for memory in _base_layer(snapshot, request.session_id)
+        if memory.id not in contradicted_ids and (not is_of_domain(memory) or memory.domain in domains)
     ]
     bullets = memory_bullets(
-        [*(hit.memory for hit in fitting), *profile_memories],
+        [*(hit.memory for hit in (*fitting, *unsure)), *profile_memories],
         surroundings.said_at if request.sources else None,
         material.titles,
     )
-    answers = _answer_lines(request, material, fitting, contradicted, bullets)
+    answers = _answer_lines(request, material, fitting, unsure, contradicted, bullets)
     content = PreambleContent(
         profiles=[
             ProfileLine(profile_bullet(profile, material.titles), profile.memory_ids)
@@ -192,16 +215,16 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
         answers=answers,
         profile=[bullets[memory.id] for memory in profile_memories],
         relevant=[bullets[hit.memory.id] for hit in fitting],
-        top=max(0, request.top - count_chosen(answers, fitting)),
+        top=max(0, request.top - count_chosen(answers, [*fitting, *unsure])),
         style_instructions=_style_lines(request, snapshot, profile),
         data_note=PreambleLine("data", DATA_INSTRUCTION),
-        citation=PreambleLine("citation", CITATION_INSTRUCTION),
+        citation=PreambleLine("citation", CITATION_INSTRUCTION) if request.sources else None,
         past_sessions=map(_past_session_line, surroundings.sessions) if material.refers_to_past else (),
         **_conversation_lines(request, snapshot),
     )
     preamble = pack_preamble(request.question_text, content, request.token_budget)
     included_ids = set(preamble.memory_keys)
-    recalled = [hit for hit in fitting if hit.memory.id in included_ids]
+    recalled = [hit for hit in (*fitting, *unsure) if hit.memory.id in included_ids]
     return PackedContext(
         preamble=preamble,
         memories=[candidates[key] for key in preamble.memory_keys],
@@ -224,6 +247,7 @@ def complete_context(
         packed.left_out,
         material.refers_to_past,
         said_at,
+        material.is_leisure,
     )
     context = ContextResponse(
         context_id=str(uuid.uuid4()),
@@ -293,52 +317,90 @@ def _base_layer(snapshot: ContextSnapshot, session_id: str | None) -> list[Memor
 def _select_contradicted(
     request: ContextRequest, material: ContextMaterial, candidates: Mapping[str, Memory]
 ) -> list[Memory]:
-    scores = {hit.memory.id: semantic_score(hit) for hit in material.hits}
     unread = [
         message.content
         for message in material.snapshot.messages
         if message.role is MessageRole.USER and message.extracted_at is None
     ][-MAX_UNREAD_MESSAGES:]
     said = JustSaid(request.question_text, unread)
-    return [memory for memory in candidates.values() if said.contradicts(memory, scores.get(memory.id, 0.0))]
+    scores = {hit.memory.id: semantic_score(hit) for hit in material.hits if is_changeable(hit.memory)}
+    nearest = max(scores, key=scores.__getitem__, default=None)  # a wish replaces one memory, not all that are near
+    return [
+        memory
+        for memory in candidates.values()
+        if said.contradicts(memory, scores[memory.id] if memory.id == nearest else 0.0)
+    ]
 
 
 def _answer_lines(
     request: ContextRequest,
     material: ContextMaterial,
     fitting: Sequence[SearchHit],
+    unsure: Sequence[SearchHit],
     contradicted: Sequence[Memory],
     bullets: Mapping[str, PreambleLine],
 ) -> list[AnswerLine]:
     """Return the facts and parts of messages that may answer the question, best first, as many as may fit.
 
-    `bullets` are the lines of the memories, by id.
+    `bullets` are the lines of the memories, by id; `unsure` are hits of domains that the question may belong to.
     """
     if request.question is None or not request.top:
         return []
     words = ExcerptWords(request.question)
-    sessions = material.surroundings.sessions if material.refers_to_past else ()
-    summaries = " ".join(session.summary for session in sessions)
-    quotable = material.surroundings.quotable.difference(
-        (memory.space, key) for memory in contradicted for key in memory.source.message_ids
-    )
-    messages = (
-        hit
-        for hit in material.quotes
-        if (hit.message.space, hit.message.id) in quotable and to_single_line(hit.content) not in summaries
-    )
+    messages = _quotable_messages(material, contradicted)
     quote_limit = max(MIN_QUOTE_TOKENS, min(MAX_QUOTE_TOKENS, request.token_budget // QUOTES_PER_BUDGET))
     lines: list[tuple[str, AnswerLine]] = []
-    for hit in limit_memories(order_answers(fitting, messages), request.top):
+    facts_by_message: dict[MessageName, list[str]] = defaultdict(list)
+    detailed: list[MessageHit] = []
+
+    def quote(hit: MessageHit) -> None:
+        line = quote_line(hit.message, words.excerpt(hit.content, quote_limit), material.titles)
+        lines.append((hit.content, AnswerLine(PreambleSection.QUOTES, hit.message.timestamp.timestamp(), line)))
+
+    for hit in limit_memories(order_answers(fitting, messages, words, unsure), request.top):
         if isinstance(hit, SearchHit):
-            line = bullets[hit.memory.id]
-            lines.append((hit.content, AnswerLine(PreambleSection.MEMORIES, len(lines), line)))
+            lines.append((hit.content, AnswerLine(PreambleSection.MEMORIES, len(lines), bullets[hit.memory.id])))
+            for message_id in hit.memory.source.message_ids:
+                facts_by_message[hit.memory.space, message_id].append(hit.content)
+        elif isinstance(hit, SlotMembers):
+            if line := slot_bullet(hit.members, material.titles):
+                for member in hit.members:
+                    for message_id in member.memory.source.message_ids:
+                        facts_by_message[member.memory.space, message_id].append(member.content)
+                lines.append((line.text, AnswerLine(PreambleSection.MEMORIES, len(lines), line)))
+        elif facts := facts_by_message.get((hit.message.space, hit.message.id)):
+            if adds_detail(hit.content, facts):
+                detailed.append(hit)
         else:
-            text = words.excerpt(hit.content, quote_limit)
-            place = hit.message.timestamp.timestamp()
-            line = quote_line(hit.message, text, material.titles)
-            lines.append((text, AnswerLine(PreambleSection.QUOTES, place, line)))
+            quote(hit)
+    for hit in detailed:
+        quote(hit)
     return without_repetitions(lines)
+
+
+def _quotable_messages(material: ContextMaterial, contradicted: Sequence[Memory]) -> list[MessageHit]:
+    """Return the messages that may be quoted, statements of the user before replies of the assistant.
+
+    Neither a message of which a memory is deleted, superseded or contradicted is quoted, nor a reply that restates it,
+    nor what the summaries of earlier sessions say.
+    """
+    withdrawn_ids = {(memory.space, key) for memory in contradicted for key in memory.source.message_ids}
+    quotable = material.surroundings.quotable - withdrawn_ids
+    names = [(hit.message.space, hit.message.id) for hit in material.quotes]
+    withdrawn = [content_words(memory.content) - content_words(memory.subject.name) for memory in contradicted]
+    withdrawn += [
+        content_words(hit.content) for hit, name in zip(material.quotes, names, strict=True) if name not in quotable
+    ]
+    sessions = material.surroundings.sessions if material.refers_to_past else ()
+    summaries = " ".join(session.summary for session in sessions)
+    kept = [
+        hit
+        for hit, name in zip(material.quotes, names, strict=True)
+        if name in quotable
+        and to_single_line(hit.content) not in summaries
+        and not (hit.message.role is MessageRole.ASSISTANT and restates(hit.content, withdrawn))
+    ]
+    return sorted(kept, key=lambda hit: hit.message.role is MessageRole.ASSISTANT)
 
 
 def _style_lines(request: ContextRequest, snapshot: ContextSnapshot, profile: ProductProfile) -> list[PreambleLine]:

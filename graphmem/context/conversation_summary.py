@@ -13,6 +13,7 @@ from graphmem.context.models import (
 )
 from graphmem.context.preamble import PreambleLine
 from graphmem.conversations.session import Message, MessageRole, Session
+from graphmem.text.added_texts import fence_line
 
 MAX_RECENT_MESSAGES = 5
 """Messages in `recent_messages` at most."""
@@ -94,7 +95,7 @@ def build_recent_messages(messages: Sequence[Message]) -> list[RecentMessage]:
 def message_lines(messages: Sequence[Message]) -> list[PreambleLine]:
     """Return messages as lines of the preamble, `[USER]: …`."""
     return [
-        PreambleLine(message.key, f"[{message.role.value.upper()}]: {to_single_line(message.content)}")
+        PreambleLine(message.key, f"[{_speaker_tag(message)}]: {to_single_line(message.content)}")
         for message in messages
     ]
 
@@ -132,9 +133,14 @@ def message_excerpt(message: Message) -> str:
     return f"{message.role.value}: {truncate_at_word(message.content, EXCERPT_CHARACTERS)}"
 
 
+def _speaker_tag(message: Message) -> str:
+    """Return whose text a message is: its role, or where it is from if others wrote it."""
+    return to_single_line(message.said_by) if message.is_of_others else message.role.value.upper()
+
+
 def to_single_line(text: str) -> str:
     """Return a text on one line, so that no part of it can be mistaken for a heading or a bullet."""
-    return " ".join(text.split())
+    return fence_line(text)
 
 
 def truncate_at_word(text: str, max_characters: int) -> str:

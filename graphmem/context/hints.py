@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 from pydantic import JsonValue
 
 from graphmem.context import cues
-from graphmem.context.conversation_summary import truncate_at_word
+from graphmem.context.conversation_summary import to_single_line, truncate_at_word
 from graphmem.context.models import (
     BehaviorPattern,
     ContextRequest,
@@ -28,12 +28,14 @@ from graphmem.context.models import (
     RelatedSession,
 )
 from graphmem.context.preferences import MIN_USED_CONFIDENCE, confident_value, preference_instruction
-from graphmem.context.relevance import CLEAR_MATCH_SCORE, semantic_score
+from graphmem.context.relevance import CLEAR_MATCH_SCORE, semantic_score, states_something
 from graphmem.conversations.session import Message, MessageRole
 from graphmem.memories.memory import Memory, MemoryType
-from graphmem.search.models import SearchHit
+from graphmem.search.models import FIT_SCORE, SearchHit
 from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import ConcernRule, ContinuityPhrase, PatternType, ProductProfile
+from graphmem.tenants.trust import TEXT_OF_OTHERS
+from graphmem.text.added_texts import is_label
 from graphmem.text.normalising import normalise
 from graphmem.text.tokenising import split_words
 
@@ -65,6 +67,9 @@ MAX_PHRASES = 3
 
 PHRASE_CHARACTERS = 200
 """Characters of a memory or summary in a phrase at most."""
+
+MAX_NAME_WORDS = 6
+"""Words of a name by which somebody is greeted, at most."""
 
 TOPIC_CHARACTERS = 80
 """Characters of a topic at most."""
@@ -109,7 +114,7 @@ class NamedMemories:
     """Those that mean the same as the question."""
 
     solutions: Sequence[Memory]
-    """Those of something recommended, and those that are clear and of something tried."""
+    """Those that fit and are of something recommended, and those that are clear and of something tried."""
 
     @classmethod
     def select(cls, hits: Sequence[SearchHit]) -> NamedMemories:
@@ -123,7 +128,7 @@ class NamedMemories:
         solutions = (
             hit.memory
             for hit in hits
-            if hit.memory.type is MemoryType.RECOMMENDATION
+            if (hit.memory.type is MemoryType.RECOMMENDATION and (hit.score >= FIT_SCORE or hit.memory.id in clear_ids))
             or (
                 hit.memory.id in clear_ids
                 and (cues.SOLUTION.search(hit.memory.content) or cues.TRIED.search(hit.memory.content))
@@ -142,7 +147,7 @@ class HintSources:
     """What a context contains beside the snapshot.
 
     `memories` are those in the preamble, `named` those of them that hints name, `left_out` those that the user
-    contradicts; `message_times` are when messages were said.
+    contradicts; `message_times` are when messages were said. `is_leisure` says that the user speaks of free time.
     """
 
     memories: Sequence[Memory]
@@ -151,6 +156,7 @@ class HintSources:
     left_out: Sequence[Memory]
     refers_to_past: bool
     message_times: Mapping[MessageName, datetime]
+    is_leisure: bool = False
 
 
 def last_said_at(memory: Memory, message_times: Mapping[MessageName, datetime]) -> datetime | None:
@@ -177,7 +183,8 @@ def build_hints(request: ContextRequest, snapshot: ContextSnapshot, sources: Hin
         visualization=confident_value(preferences, PreferenceType.VISUALIZATION, "format"),
         topics=_preferred_topics(snapshot),
         goals=collect_goals(request, snapshot),
-        instructions=style_instructions(snapshot) + ([CITATION_INSTRUCTION] if sources.memories else []),
+        instructions=style_instructions(snapshot)
+        + ([CITATION_INSTRUCTION] if request.sources and sources.memories else []),
         continuity=_continuity_phrases(sources),
         personal_touches=_personal_touches(request, sources),
         open_loops=[memory.content for memory in sources.memories if memory.type in open_types][:MAX_PHRASES],
@@ -243,12 +250,12 @@ def _in_words(value: JsonValue) -> str:
 
 def session_topic(session: PastSession) -> str | None:
     """Return what a session was about in a few words: its title, first tag, last intent or first sentence."""
-    if session.title:
-        return truncate_at_word(session.title, TOPIC_CHARACTERS)
+    if session.title and is_label(title := to_single_line(session.title)):
+        return title
     if session.topic_tags:
-        return session.topic_tags[0].replace("_", " ").replace("-", " ").lower()
+        return to_single_line(session.topic_tags[0].replace("_", " ").replace("-", " ").lower())
     if session.intents:
-        return session.intents[-1].replace("_", " ")
+        return to_single_line(session.intents[-1].replace("_", " "))
     if session.summary:
         return truncate_at_word(re.split(r"(?<=[.!?])\s", session.summary)[0], TOPIC_CHARACTERS)
     return None
@@ -265,13 +272,19 @@ def _user_name(request: ContextRequest, snapshot: ContextSnapshot) -> str | None
     if isinstance(given, str) and given.strip():
         return given.strip()
     for memory in snapshot.profile:
-        if memory.subject.name != snapshot.user_entity_name:
+        if memory.subject.name != snapshot.user_entity_name or memory.source.trust_kind in TEXT_OF_OTHERS:
             continue
         if memory.predicate in NAME_PREDICATES and memory.object:
-            return memory.object.name
+            return _as_name(memory.object.name)
         if name := _stated_name(memory.content, memory.subject.name):
-            return name
-    return snapshot.speaker
+            return _as_name(name)
+    return _as_name(snapshot.speaker)
+
+
+def _as_name(text: str | None) -> str | None:
+    """Return a text as a name to greet by; None where it says more than a name."""
+    name = to_single_line(text or "")
+    return name if name and is_label(name) and len(name.split()) <= MAX_NAME_WORDS else None
 
 
 def _stated_name(statement: str, subject: str) -> str | None:
@@ -320,13 +333,21 @@ def _continuity_phrases(sources: HintSources) -> list[str]:
 
 
 def _personal_touches(request: ContextRequest, sources: HintSources) -> list[str]:
-    """Return memories of people and pets for small talk, which has no intent, no domain and no question."""
+    """Return memories of people and pets for small talk and free time, and those that what is said is about.
+
+    Small talk has no intent, no domain, and states nothing; a question is none.
+    """
     if request.intent is not None or request.requested_domains or "?" in request.question_text:
         return []
-    return [memory.content for memory in sources.memories if _is_personal(memory)][:MAX_PHRASES]
+    fitting = {memory.id for memory in sources.named.clear}
+    is_small_talk = sources.is_leisure or not states_something(request.question_text)
+    return [
+        memory.content for memory in sources.memories if memory.id in fitting or (is_small_talk and is_personal(memory))
+    ][:MAX_PHRASES]
 
 
-def _is_personal(memory: Memory) -> bool:
+def is_personal(memory: Memory) -> bool:
+    """Return whether a memory is about a person or a pet beside the user."""
     if memory.subject.type == "Person" and not NAMING_WORDS.isdisjoint(memory.predicate.split("_")):
         return False  # what somebody is called is nothing to talk about
     return memory.subject.type in PERSONAL_TYPES - {"Person"} or any(

@@ -31,7 +31,7 @@ from graphmem.conversations.message_mapping import message_from_columns, message
 from graphmem.conversations.session import Message
 from graphmem.memories.fact import memory_from_columns
 from graphmem.neo4j.driver_values import Row
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import to_json
 from graphmem.runtime.times import from_micros, parse_times
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import PatternType

@@ -590,9 +590,14 @@ class ContextSnapshot:
     speaker: str | None = None
 
     def trusted_as_much_as(self, kind: StatedKind | None, order: TrustOrder) -> ContextSnapshot:
-        """Return the snapshot without the memories of sources that are trusted less than a kind; None: all of it."""
-        trusted = [memory for memory in self.profile if order.passes(memory.source.trust_kind, kind)]
-        return replace(self, profile=trusted)
+        """Return the snapshot without what sources say that are trusted less than a kind; None: all of it."""
+        if kind is None:
+            return self
+        return replace(
+            self,
+            profile=[memory for memory in self.profile if order.passes(memory.source.trust_kind, kind)],
+            messages=[one for one in self.messages if order.passes(order.least_trusted(one.stated_by), kind)],
+        )
 
     def tagged(self, tags: TagFilter | None) -> ContextSnapshot:
         """Return the snapshot without the memories that a filter on tags leaves out."""

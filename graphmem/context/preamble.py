@@ -25,7 +25,7 @@ ANSWER_SHARE = 0.6
 PROFILE_SHARE = 0.5
 """Share of the capacity up to which the profile is added, after answers."""
 
-MIN_PROFILE_SHARE = 0.15
+MIN_PROFILE_SHARE = 0.05
 """Share of the capacity that memories of the profile may have however much answers fill."""
 
 MEMORY_SHARE = 0.75
@@ -65,12 +65,19 @@ class PreambleSection(Enum):
 class PreambleLine:
     """One line of the preamble; `key` identifies what it was made from.
 
-    Lines with an `origin`, the title of a space, are shown together below it.
+    Lines with an `origin`, the title of a space, are shown together below it. `further` are the keys of what else a
+    line was made from.
     """
 
     key: str
     text: str
     origin: str = ""
+    further: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What the line was made from."""
+        return (self.key, *self.further)
 
 
 ANSWER_SECTIONS = (PreambleSection.MEMORIES, PreambleSection.QUOTES)
@@ -270,7 +277,7 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
     while packer.chosen and asked + packer.count(preamble) > budget:
         packer.chosen.pop()
         preamble = packer.render()
-    keys = [line.key for line in packer.lines_in(PreambleSection.MEMORIES)]
+    keys = [key for line in packer.lines_in(PreambleSection.MEMORIES) for key in line.keys]
     return PackedPreamble(
         preamble=preamble,
         token_count=asked + packer.count(preamble),
@@ -319,7 +326,7 @@ def _add_lines(
     limit: int | None = None,
 ) -> int:
     """Add up to `limit` lines that fit and are not in the section yet; return how many were added."""
-    present = {line.key for line in packer.lines_in(section)}
+    present = {key for line in packer.lines_in(section) for key in line.keys}
     added = 0
     for place, line in lines:
         if added == limit:
@@ -335,7 +342,7 @@ def _add_answers(packer: _PreamblePacker, answers: Sequence[AnswerLine], share: 
 
     Into the whole capacity, those after it are added if they fit.
     """
-    present = {line.key for section in ANSWER_SECTIONS for line in packer.lines_in(section)}
+    present = {key for section in ANSWER_SECTIONS for line in packer.lines_in(section) for key in line.keys}
     for answer in answers:
         if answer.line.key in present:
             continue

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from graphmem.context import cues
 from graphmem.memories.memory import Memory, MemoryType, Scope
@@ -32,6 +33,9 @@ MIN_ROOT_LENGTH = 4
 
 MAX_SUFFIX_LENGTH = 4
 """Most letters by which one of them may be longer, as "cooking" is than "cook"."""
+
+_CLAUSE_END = re.compile(r"[,;:]\s")
+_TOKEN = re.compile(r"\w[\w.-]*")
 
 _WORDS = load_words(*WESTERN_LANGUAGES)
 _STOP_WORDS = _WORDS.stop_words | _WORDS.topicless_words
@@ -92,38 +96,133 @@ def is_in_scope(memory: Memory, domains: set[str], session_id: str | None, *, re
 
     An episodic memory covers its own session, and any session if the question refers to a past one.
     """
-    if memory.scope is Scope.DOMAIN:
-        return memory.domain is None or memory.domain in domains
+    if is_of_domain(memory):
+        return memory.domain in domains
     if memory.scope is Scope.EPISODIC:
         return refers_to_past or memory.source.session_id in (None, session_id)
     return True
 
 
+def is_of_domain(memory: Memory) -> bool:
+    """Return whether a memory belongs to questions of its domain only; one of all users may have a domain, too."""
+    return memory.scope in (Scope.DOMAIN, Scope.GLOBAL) and memory.domain is not None
+
+
+COMMON_DOMAINS = ("cooking", "travel", "finance", "health", "gardening", "sports", "music", "fashion", "coding")
+"""Fields that a question may clearly belong to, whatever domains the memories of a user have."""
+
+CLEAR_DOMAIN_SIMILARITY = 0.25
+"""Cosine similarity to the name of a domain from which a question may clearly belong to it."""
+
+CLEAR_DOMAIN_LEAD = 0.15
+"""How much more similar a question is to that name than to the name of a domain that it clearly does not belong to."""
+
+
+def other_domains(similarities: Mapping[str, float], domains: Collection[str]) -> frozenset[str]:
+    """Return those of some domains that a question clearly does not belong to, because it belongs to another.
+
+    `similarities` are the cosines of the question with the names of domains.
+    """
+    nearest = max(similarities, key=similarities.__getitem__, default="")
+    if similarities.get(nearest, 0.0) < CLEAR_DOMAIN_SIMILARITY:
+        return frozenset()
+    return frozenset(domain for domain in domains if similarities[nearest] - similarities[domain] >= CLEAR_DOMAIN_LEAD)
+
+
+MIN_STATED_WORDS = 3
+"""Content words from which a sentence states something whatever its form."""
+
+_SENTENCE = re.compile(r"[^.!?…。！？؟;\n]+[.!?…。！？؟;]*")
+_QUESTION_MARKS = ("?", "？", "؟", ";")
+_EXCLAMATION_MARKS = ("!", "！")
+
+
+def states_something(text: str, *, by_user: bool = True) -> bool:
+    """Return whether a text says more than a question, a greeting or thanks, as far as its form shows.
+
+    A sentence states something if it is no question and has enough content words or, in what a user says, is a sentence
+    with function words that does not merely exclaim.
+    """
+    return any(_states(sentence.strip(), by_user) for sentence in _SENTENCE.findall(text))
+
+
+def _states(sentence: str, by_user: bool) -> bool:
+    if not sentence or sentence.endswith(_QUESTION_MARKS):
+        return False
+    words = content_words(sentence)
+    if len(words) >= MIN_STATED_WORDS:
+        return True
+    is_whole = len(split_words(sentence)) > len(words) and not sentence.endswith(_EXCLAMATION_MARKS)
+    return by_user and bool(words) and is_whole
+
+
+def is_changeable(memory: Memory) -> bool:
+    """Return whether another value may replace that of a memory."""
+    return memory.type is MemoryType.PREFERENCE or memory.single_valued
+
+
 class JustSaid:
-    """What the user says in a question and in recent statements, as far as words show that it contradicts memories."""
+    """What the user says in a question and in recent statements, as far as it shows that it contradicts memories."""
 
     def __init__(self, question: str, recent_statements: Sequence[str] = ()) -> None:
+        texts = (question, *recent_statements)
         self._question_words = content_words(question)
         self._wants_change = cues.CHANGE.search(question) is not None
-        self._abandoned = [words for text in (question, *recent_statements) for words in _extract_abandoned(text)]
+        self._abandoned = [words for text in texts for words in _extract_abandoned(text)]
+        self._clauses = [clause for text in texts for clause in _Clause.of_text(text)]
 
     def contradicts(self, memory: Memory, semantic_score: float) -> bool:
         """Return whether the user has just contradicted a memory; the score is that of the memory for the question.
 
-        Either the question or a statement abandons what the memory is about ("no longer X", "from X to Y", "Y instead
-        of X"). Or the question asks for an alternative ("Y this time"), and the memory is a preference or
-        single-valued, is about the same topic, and names something that the question does not.
+        A statement abandons what the memory is about ("no longer X", "from X to Y", "Y instead of X"), or gives its
+        slot another value. Or the question asks for an alternative ("Y this time"), and the memory is changeable, is
+        about the same topic, and names something that the question does not.
         """
-        is_changeable = memory.type is MemoryType.PREFERENCE or memory.single_valued
-        may_change = self._wants_change and is_changeable and semantic_score >= SAME_TOPIC_SCORE
-        if not self._abandoned and not may_change:
+        may_change = self._wants_change and is_changeable(memory) and semantic_score >= SAME_TOPIC_SCORE
+        if not (self._abandoned or may_change or (self._clauses and memory.single_valued)):
             return False
         content = content_words(memory.content)
         if memory.object:
             content |= content_words(memory.object.name)
         if any(abandoned <= content for abandoned in self._abandoned):
             return True
+        if memory.single_valued and any(clause.gives_other_value(memory) for clause in self._clauses):
+            return True
         return may_change and not content - content_words(memory.subject.name) <= self._question_words
+
+
+class _Clause(NamedTuple):
+    """What a clause of a statement says: its content words, and of these the names and numbers, and the first word."""
+
+    words: frozenset[str]
+    values: frozenset[str]
+    opening: frozenset[str]
+
+    @classmethod
+    def of_text(cls, text: str) -> Iterator[_Clause]:
+        """Yield the clauses of a text that are no questions."""
+        for sentence in _SENTENCE.findall(text):
+            if sentence.strip().endswith(_QUESTION_MARKS):
+                continue
+            for part in _CLAUSE_END.split(sentence):
+                first, *others = _TOKEN.findall(part) or [""]
+                named = " ".join(token for token in others if token[0].isupper() or token[0].isdigit())
+                if named:
+                    yield cls(content_words(part), content_words(named), content_words(first))
+
+    def gives_other_value(self, memory: Memory) -> bool:
+        """Return whether the clause fills the slot of a memory with another value, and says nothing else.
+
+        It shares words of the relation, names the subject unless it speaks of the user, and all that is new in it are
+        names and numbers.
+        """
+        subject, content = content_words(memory.subject.name), content_words(memory.content)
+        value = content_words(memory.object.name) if memory.object else content - self.words - subject
+        relation = (content | content_words(memory.predicate.replace("_", " "))) - subject - value
+        new = self.words - content - relation
+        keeps_value = not value or value <= self.words
+        is_about_other = bool(self.opening & new)
+        return bool(new and new <= self.values and relation & self.words) and not keeps_value and not is_about_other
 
 
 def _find_content_words(text: str) -> dict[str, str]:

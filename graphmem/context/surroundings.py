@@ -11,7 +11,7 @@ from graphmem.context.models import RelatedSession, Surroundings
 from graphmem.conversations.session import TICKET_KEY
 from graphmem.memories.filters import FactFilters, known_at_or_now
 from graphmem.neo4j.driver import Graph
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import to_json
 from graphmem.runtime.times import MAX_TIME, Clock, from_micros, parse_times
 from graphmem.tenants.owners import Owner, message_name
 from graphmem.tenants.scopes import Reader, scope_of

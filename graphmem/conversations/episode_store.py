@@ -26,15 +26,16 @@ from graphmem.conversations.session import (
     SessionArchive,
     SessionIn,
     SessionKind,
+    require_conversation,
 )
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
-from graphmem.runtime.errors import Conflict, NotFound
-from graphmem.runtime.field_types import Vector, deduplicate
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.errors import Conflict, Forbidden, NotFound
+from graphmem.runtime.field_types import Vector, deduplicate, name_key, to_json
 from graphmem.runtime.times import AS_OF_NOW, Clock, parse_times
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.trust import StatedKind
 from graphmem.tenants.users import lock_or_create_user, lock_user
 
 _SESSION_FIELDS = (
@@ -103,8 +104,12 @@ def new_session_properties(
     source_session_id: str | None = None,
     job_id: str | None = None,
     author: str | None = None,
+    sent_as: StatedKind | None = None,
 ) -> dict[str, Any]:
-    """Return the properties of a new session node but its session id and its times; `author` opens it in a space."""
+    """Return the properties of a new session node but its session id and its times.
+
+    `author` opens it in a space, with a key that speaks as `sent_as` where that is not the user.
+    """
     session = session_in or SessionIn()
     return {
         "uuid": str(uuid.uuid4()),
@@ -113,6 +118,7 @@ def new_session_properties(
         "source_session_id": source_session_id,
         "job_id": job_id,
         "author": author,
+        "sent_as": sent_as,
         "message_count": 0,
         "summarized_through": 0,
         "topic_tags": session.topic_tags or None,
@@ -188,6 +194,11 @@ class EpisodeStore:
         self._clock = clock
         self._repeat_window = repeat_window
 
+    async def find_job_that_read(self, owner: Owner, message_ids: Sequence[str]) -> str | None:
+        """Return the id of the job that extracted from messages last, or None."""
+        rows = await self._graph.fetch("episodes.find_reading", group_id=owner.group_id, message_ids=list(message_ids))
+        return rows[0]["extraction_id"].rpartition(":")[0] if rows else None
+
     # Writing
 
     async def append_messages(
@@ -261,6 +272,19 @@ class EpisodeStore:
         assigned = job.id if job and unextracted else None
         return AppendResult(target_session_id, ids, list(new_messages), assigned, pending_jobs)
 
+    async def refuse_names_of_members(self, space: Owner, author: str, names: Sequence[str]) -> None:
+        """Raise Forbidden for a name that is the id of a member of a space other than the author."""
+        keys = {name_key(name): name for name in names if name_key(name) != name_key(author)}
+        if not keys:
+            return
+        rows = await self._graph.fetch("spaces.list_spaces", group_ids=[space.group_id])
+        for user, _, _ in (member for row in rows for member in row["members"]):
+            if user and name_key(user) in keys:
+                raise Forbidden(
+                    f"{keys[name_key(user)]!r} is the name of another member: leave `name` out, or have that member "
+                    "send the message."
+                )
+
     async def _create_episodes(
         self,
         transaction: Transaction,
@@ -273,6 +297,7 @@ class EpisodeStore:
         author = next(iter(new_messages.values())).author
         properties = new_session_properties(author=author)
         session, _ = await self._get_or_create_session(transaction, owner, session_id, properties, now)
+        require_conversation(session_id, SessionKind(session["kind"]))
         rows = [
             message_to_properties(owner, session_id, message_id, prepared, position, domain, now)
             for position, (message_id, prepared) in enumerate(new_messages.items(), session["message_count"] + 1)
@@ -312,6 +337,7 @@ class EpisodeStore:
         source_session_id: str | None = None,
         job_id: str | None = None,
         author: str | None = None,
+        sent_as: StatedKind | None = None,
         request: IdempotentRequest | None = None,
     ) -> Session:
         """Create a session, that of an extraction with its job; raise Conflict when its id is taken.
@@ -319,7 +345,7 @@ class EpisodeStore:
         `author` is the user who opens one in a space. With `request`, it is created once for it.
         """
         session_id = session_in.session_id or str(uuid.uuid4())
-        properties = new_session_properties(session_in, kind, source_session_id, job_id, author)
+        properties = new_session_properties(session_in, kind, source_session_id, job_id, author, sent_as)
 
         async def create(transaction: Transaction) -> Session:
             now = await lock_or_create_user(transaction, owner, self._clock())

@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from graphmem.conversations.session import MemoryDefaults, Message, MessageRole, PreparedMessage
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import to_json
 from graphmem.runtime.times import parse_times
 from graphmem.tenants.owners import Owner
+from graphmem.text.tokenising import FOLDED_TEXT, join_folded_words
 
 _MESSAGE_FIELDS = (
     "intent", "domain", "confidence", "sql_executed", "execution_time_ms", "feedback_score", "feedback_text", "sent_as",
@@ -103,6 +104,7 @@ def message_to_properties(
         "author": prepared.author,
         "sent_as": prepared.sent_as,
         "content": message.content,
+        FOLDED_TEXT: join_folded_words(message.content, message.name),
         "redacted": prepared.redacted,
         "content_embedding": prepared.vector,
         "entity_edges": [],

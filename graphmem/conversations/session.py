@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from graphmem.conversations.message_shapes import ROLE_ALIASES, read_content, read_message, read_timestamp
 from graphmem.jobs.job import JobStatus
 from graphmem.memories.memory import Tags
+from graphmem.runtime.errors import Conflict
 from graphmem.runtime.field_types import (
     Domain,
     Id,
@@ -31,8 +32,8 @@ from graphmem.runtime.stored_values import MAX_REQUEST_TEXT, check_request_size,
 from graphmem.runtime.times import Instant, ZonedDatetime
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.spaces import PlaceQuery, SpaceId
-from graphmem.tenants.trust import StatedKind
-from graphmem.text.added_texts import without_thoughts
+from graphmem.tenants.trust import TEXT_OF_OTHERS, StatedKind
+from graphmem.text.added_texts import is_label, without_thoughts
 from graphmem.text.normalising import is_blank
 
 MessageInput = TypeVar("MessageInput")
@@ -317,6 +318,21 @@ class Message(BaseModel):
         """Whose word it is, and that of the key that sent it if it is bound: the less trusted of both counts."""
         return (self.origin, self.sent_as) if self.sent_as else (self.origin,)
 
+    @property
+    def is_of_others(self) -> bool:
+        """Whether strangers may have written its text, or a key that speaks for them sent it."""
+        return not TEXT_OF_OTHERS.isdisjoint(self.stated_by)
+
+    @property
+    def said_by(self) -> str:
+        """Who is quoted with it: the name of who said it or the role, or where text of others is from."""
+        if not self.is_of_others:
+            return self.name or f"the {self.role.value}"
+        kind = next(kind for kind in (self.origin, self.sent_as) if kind in TEXT_OF_OTHERS)
+        named = {"web": self.metadata.get(WEB_KEY), "document": self.metadata.get(DOCUMENT_KEY)}.get(kind, self.name)
+        what = {"web": "a web page", "document": "a document"}.get(kind, "a tool")
+        return f"{what} ({named})" if isinstance(named, str) and is_label(named) else what
+
 
 class RunMessage(BaseModel):
     """A message between graphmem and the model in an extraction session, without secrets."""
@@ -346,7 +362,8 @@ class SessionIn(BaseModel):
 class Session(BaseModel):
     """A session; `summary` covers its messages up to the position `summarized_through`.
 
-    That of an extraction has the id and, read alone, the status of its job; its messages are those with the model.
+    That of an extraction has the id and, read alone, the status of its job; its messages are those with the model. The
+    answer to a closing has the id of the job that promotes and summarizes.
     """
 
     id: str
@@ -371,6 +388,14 @@ class Session(BaseModel):
     job_id: str | None = None
     job_status: JobStatus | None = None
     reason: str | None = Field(None, description="Of a closing: why it writes no summary; null: it does.")
+
+
+def require_conversation(session_id: str, kind: SessionKind) -> None:
+    """Raise Conflict for the session of an extraction, which records what graphmem and the model said."""
+    if kind is not SessionKind.CONVERSATION:
+        raise Conflict(
+            f"The session {session_id} records an extraction: name the session that it read, its `source_session_id`."
+        )
 
 
 class SessionArchive(BaseModel):

@@ -1,9 +1,12 @@
-"""Graphiti with its own extraction, as a system to compare with (extra `graphiti`).
+"""Graphiti as a system to compare with (extra `graphiti`): its search on graphmem's graph, and with its own extraction.
 
-Every message becomes an episode, `speaker: text`, with the time of the message, as Graphiti's documentation describes
-messages. Its prompts go to the model that extracts for graphmem, through graphmem's client, and its texts to the same
-embedder. It writes into the same database, for each conversation into a group of its own, which is removed when all
-contexts of the run are built. Graphmem's group ids have a colon, which Graphiti's may not have.
+Graphiti rejects group ids with a colon, which graphmem's have. For its search a user therefore gets an alias, and the
+driver replaces it by the group id on the way to Neo4j.
+
+With its own extraction every message becomes an episode, `speaker: text`, with the time of the message, as Graphiti's
+documentation describes messages. Its prompts go to the model that extracts for graphmem, through graphmem's client, and
+its texts to the same embedder. It writes into the same database, for each conversation into a group of its own, which
+is removed when all contexts of the run are built.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +33,12 @@ from graphmem.evaluation.compared_system import (
 from graphmem.evaluation.context_lines import FoundLine, describe_fact, fill_context
 from graphmem.evaluation.plan import GRAPHITI
 from graphmem.evaluation.run_folder import AnswerContext, StoredSize
-from graphmem.models.language_model import LanguageModel
-from graphmem.models.receipt import Receipt
+from graphmem.models.embedder import Embedder
+from graphmem.models.language_model import LanguageModel, Receipt
 from graphmem.runtime.errors import GraphmemError
+from graphmem.runtime.settings import Settings
 from graphmem.search.graphiti import PLACEHOLDER_API_KEY, connect_graphiti, graphiti_environment
+from graphmem.tenants.owners import Owner
 from graphmem.user_data.graphiti import read_group
 
 if TYPE_CHECKING:
@@ -41,6 +47,71 @@ if TYPE_CHECKING:
     from graphiti_core.llm_client.client import LLMClient
 
     from graphmem.neo4j.driver import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class GraphitiBaseline:
+    """An open Graphiti; `aliases` maps the aliases of users to their group ids."""
+
+    graphiti: Any
+    aliases: dict[str, str]
+
+    async def search(self, owner: Owner, question: str, limit: int) -> list[list[str]]:
+        """Return the uuids of the episodes of each fact found, best first."""
+        return [edge.episodes for edge in await self.find_edges(owner, question, limit)]
+
+    async def find_edges(self, owner: Owner, question: str, limit: int) -> list[Any]:
+        """Return the facts found as Graphiti's edges, best first."""
+        found: list[Any] = await self.graphiti.search(question, group_ids=[self._alias(owner)], num_results=limit)
+        return found
+
+    async def search_episodes(self, owner: Owner, question: str, limit: int) -> list[str]:
+        """Return the uuids of the episodes found, best first, as Graphiti's combined search finds them."""
+        from graphiti_core.search.search_config import SearchConfig
+        from graphiti_core.search.search_config_recipes import COMBINED_HYBRID_SEARCH_RRF
+
+        config = SearchConfig(episode_config=COMBINED_HYBRID_SEARCH_RRF.episode_config, limit=limit)
+        found = await self.graphiti.search_(question, config=config, group_ids=[self._alias(owner)])
+        return [episode.uuid for episode in found.episodes]
+
+    def _alias(self, owner: Owner) -> str:
+        alias = "g" + hashlib.sha256(owner.group_id.encode()).hexdigest()[:24]
+        self.aliases[alias] = owner.group_id
+        return alias
+
+
+@asynccontextmanager
+async def open_graphiti_baseline(settings: Settings, embedder: Embedder) -> AsyncIterator[GraphitiBaseline]:
+    """Open Graphiti on the database of the settings with the vectors of an embedder; needs the extra `graphiti`."""
+    # Graphiti's queries name a property that graphmem's graph does not have; Neo4j warns of it with every question.
+    logging.getLogger("neo4j.notifications").setLevel(logging.ERROR)
+    with graphiti_environment(embedder):
+        from graphiti_core.driver.neo4j_driver import Neo4jDriver
+
+    aliases: dict[str, str] = {}
+
+    def replace_aliases(value: Any) -> Any:
+        if isinstance(value, str):
+            for alias, group_id in aliases.items():
+                value = value.replace(alias, group_id)
+            return value
+        return [replace_aliases(item) for item in value] if isinstance(value, list) else value
+
+    class AliasDriver(Neo4jDriver):
+        async def build_indices_and_constraints(self, delete_existing: bool = False) -> None:
+            """Leave the schema as graphmem made it."""
+
+        async def execute_query(self, cypher_query_: Any, **parameters: Any) -> Any:
+            for name in ("group_ids", "query"):
+                if name in parameters:
+                    parameters[name] = replace_aliases(parameters[name])
+            return await super().execute_query(cypher_query_, **parameters)
+
+    password = settings.neo4j_password.get_secret_value() if settings.neo4j_password else ""
+    driver = AliasDriver(settings.neo4j_uri or "", settings.neo4j_user, password, settings.neo4j_database)
+    async with connect_graphiti(driver, embedder) as graphiti:
+        yield GraphitiBaseline(graphiti, aliases)
+
 
 _receipts: ContextVar[list[Receipt]] = ContextVar("graphiti_receipts")
 

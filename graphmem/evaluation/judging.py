@@ -1,5 +1,7 @@
 """Judging: the different answers to a question in one request, blind to their origin, by its benchmark's rule. Pure.
 
+Beside it the figures of contexts, and where a wrong answer went wrong.
+
 The rules are those that the benchmarks publish, in other words:
 
 - LoCoMo: an answer is right or wrong, generously, as mem0, Zep and others judge it. Questions of the category
@@ -13,7 +15,8 @@ The rules are those that the benchmarks publish, in other words:
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -22,10 +25,31 @@ from statistics import fmean
 import yaml
 from pydantic import BaseModel, Field
 
-from graphmem.evaluation.benchmark import SEED, AskedQuestion, Benchmark, single_line
-from graphmem.evaluation.reading import PROMPTS
-from graphmem.models.prompts import Prompt
+from graphmem.evaluation.benchmark import SEED, AskedQuestion, Benchmark, BenchmarkMessage, single_line
+from graphmem.evaluation.context_lines import describe_fact, describe_message
+from graphmem.evaluation.run_folder import AnswerContext
+from graphmem.memories.memory import Memory
+from graphmem.models.prompts import Prompt, load_prompts
 from graphmem.runtime.field_types import UnitInterval
+from graphmem.text.tokenising import tokenize
+
+PROMPTS = load_prompts(Path(__file__).with_name("prompts"))
+"""The prompts of evaluations."""
+
+NO_CONTEXT = "(There are no notes.)"
+"""What a reader gets in place of an empty context."""
+
+
+class ReaderAnswer(BaseModel):
+    """The answer of a reader."""
+
+    answer: str = Field(description="The answer, or: not known.")
+
+
+def reader_prompt(question: AskedQuestion, context: str) -> Prompt:
+    """Return what a reader gets: the context and the question, and nothing about where the context is from."""
+    asked_at = {"asked_at": question.asked_at} if question.asked_at else {}
+    return PROMPTS["answer"].render(notes=context or NO_CONTEXT, question=question.text, **asked_at)
 
 
 class Rating(StrEnum):
@@ -131,3 +155,141 @@ def score_answers(
 def number_lines(texts: Iterable[str]) -> str:
     """Return texts as a numbered list, one a line."""
     return "\n".join(f"{number}. {single_line(text)}" for number, text in enumerate(texts, start=1))
+
+
+RESAMPLES = 5_000
+"""Samples of the questions that an interval is taken from."""
+
+CONFIDENCE = 0.95
+"""Share of the samples whose mean is in the interval."""
+
+_ISO_DAY = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of one context: who built it, its budget, and what it was asked."""
+
+    question_id: str
+    category: str
+    system: str
+    budget: int | None
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean with the bounds of its interval, over so many questions."""
+
+    mean: float
+    low: float
+    high: float
+    count: int
+
+
+def evidence_share(question: AskedQuestion, context: AnswerContext) -> float | None:
+    """Return the share of the evidence whose message or fact is in a context; None without evidence."""
+    evidence = set(question.evidence)
+    return len(evidence & set(context.covered)) / len(evidence) if evidence else None
+
+
+def answer_share(question: AskedQuestion, context: AnswerContext) -> float | None:
+    """Return the share of the words of the expected answer that a context has; None for an answer without words.
+
+    Words of the question do not count, and days count in any form.
+    """
+    expected = _words(question.expected) - _words(question.text)
+    return len(expected & _words(context.text)) / len(expected) if expected else None
+
+
+def values_of(figures: Iterable[Figure], system: str, budget: int | None) -> dict[str, float]:
+    """Return the values of a system at a budget by question."""
+    return {
+        figure.question_id: figure.value for figure in figures if (figure.system, figure.budget) == (system, budget)
+    }
+
+
+def mean_of(values: Mapping[str, float]) -> Interval | None:
+    """Return the mean of the values of questions, with its interval; None without values."""
+    return bootstrap(list(values.values())) if values else None
+
+
+def difference(first: Mapping[str, float], second: Mapping[str, float]) -> Interval | None:
+    """Return how much better the first values are than the second, over questions that both have.
+
+    The interval is a bootstrap over the questions, in pairs.
+    """
+    both = sorted(first.keys() & second.keys())
+    return bootstrap([first[key] - second[key] for key in both]) if both else None
+
+
+def bootstrap(values: Sequence[float], seed: int = SEED) -> Interval:
+    """Return the mean of values and the interval of means of samples with replacement."""
+    drawing = random.Random(seed)
+    means = sorted(fmean(drawing.choices(values, k=len(values))) for _ in range(RESAMPLES))
+    tail = int(RESAMPLES * (1 - CONFIDENCE) / 2)
+    return Interval(fmean(values), means[tail], means[-1 - tail], len(values))
+
+
+def _words(text: str) -> set[str]:
+    return set(tokenize(_ISO_DAY.sub(_spell_out, text)))
+
+
+def _spell_out(match: re.Match[str]) -> str:
+    year, month, day = (int(part) for part in match.groups())
+    return f"{day} {_MONTHS[month - 1]} {year}" if 1 <= month <= 12 else match[0]
+
+
+class Cause(StrEnum):
+    """The step at which the expected answer was lost."""
+
+    NOT_EXTRACTED = "not extracted"
+    EXTRACTED_WRONGLY = "extracted wrongly"
+    NOT_FOUND = "not found"
+    OUTSIDE_BUDGET = "found, but not in the budget"
+    READ_WRONGLY = "read wrongly"
+    ANSWERED_UNSAID = "answered what nobody said"
+
+
+class CauseAnswer(BaseModel):
+    """What the model says was known: numbers of memories and of contexts."""
+
+    memories_suffice: bool
+    supporting: list[int]
+    misleading: list[int]
+    sufficient_contexts: list[int]
+
+
+def cause_prompt(
+    question: AskedQuestion,
+    messages: Sequence[BenchmarkMessage],
+    memories: Sequence[Memory],
+    contexts: Sequence[str],
+) -> Prompt:
+    """Return what the model gets: the messages that answer, the memories taken from them, and the contexts."""
+    told = [describe_fact(memory.content, memory.valid_at, memory.invalid_at)[2:] for memory in memories]
+    shown = (f"Context {number}:\n{text or NO_CONTEXT}" for number, text in enumerate(contexts, start=1))
+    return PROMPTS["cause"].render(
+        question=question.text,
+        expected="\n".join([question.expected, *question.criteria]).strip(),
+        messages="\n".join(map(describe_message, messages)),
+        memories=number_lines(told),
+        contexts="\n\n".join(shown),
+    )
+
+
+def find_cause(known: CauseAnswer, memories: Sequence[Memory], context: int, found_ids: Set[str]) -> Cause:
+    """Return the cause of a wrong answer from the context of a number.
+
+    `memories` are those of the prompt, and `found_ids` are what a wide search for the question finds.
+    """
+    if context in known.sufficient_contexts:
+        return Cause.READ_WRONGLY
+    if not known.memories_suffice:
+        return Cause.EXTRACTED_WRONGLY if known.misleading else Cause.NOT_EXTRACTED
+    supporting = {memory.id for number, memory in enumerate(memories, start=1) if number in known.supporting}
+    return Cause.OUTSIDE_BUDGET if supporting <= found_ids else Cause.NOT_FOUND

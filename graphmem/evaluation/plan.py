@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from graphmem.evaluation.benchmark import BenchmarkConversation, BenchmarkData
 from graphmem.evaluation.context_lines import describe_message
-from graphmem.evaluation.reading import PROMPTS as EVALUATION_PROMPTS
+from graphmem.evaluation.judging import PROMPTS as EVALUATION_PROMPTS
 from graphmem.ingestion.transcript import MAX_BATCH_CHARACTERS, MAX_BATCH_MESSAGES
 from graphmem.models.prompts import PromptTemplate, load_prompts
 from graphmem.text.token_counts import count_tokens

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphmem.evaluation.benchmark import single_line
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from graphmem.runtime.errors import Conflict, InvalidInput
-
-R = TypeVar("R", bound=BaseModel)
 
 
 class _RunRecord(BaseModel):
     model_config = ConfigDict(frozen=True)
+
+
+class _KeyedRecord(_RunRecord):
+    """A record that replaces an earlier one with the same values of the fields `KEY`."""
+
+    KEY: ClassVar[tuple[str, ...]]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The values by which the record is found."""
+        return tuple(getattr(self, name) for name in self.KEY)
 
 
 class RunOptions(_RunRecord):
@@ -40,7 +49,7 @@ GRAPHMEM = "graphmem"
 """The system that stores conversations in every run."""
 
 
-class StoredSession(_RunRecord):
+class StoredSession(_KeyedRecord):
     """A session of a conversation that a system got; `receipt` is what its extraction cost, once that has ended.
 
     `seconds` are those from sending it to the end of its extraction. A system that gets the messages bit by bit has so
@@ -54,13 +63,10 @@ class StoredSession(_RunRecord):
     receipt: Receipt | None = None
     seconds: float = 0.0
 
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """The system, the conversation and the session."""
-        return self.system, self.conversation, self.session
+    KEY = ("system", "conversation", "session")
 
 
-class StoredSize(_RunRecord):
+class StoredSize(_KeyedRecord):
     """How much a system has stored of a conversation.
 
     `facts`, `entities` and `messages` are counts. `size` is the bytes of their values as JSON and of their vectors,
@@ -74,13 +80,10 @@ class StoredSize(_RunRecord):
     messages: int
     size: int
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """The system and the conversation."""
-        return self.system, self.conversation
+    KEY = ("system", "conversation")
 
 
-class AnswerContext(_RunRecord):
+class AnswerContext(_KeyedRecord):
     """A context for a question: who built it, for how many tokens at most, how many it has, and how long it took.
 
     `covered` are the messages that are in it or that facts in it were taken from; `memories` the ids of its memories.
@@ -95,13 +98,10 @@ class AnswerContext(_RunRecord):
     covered: list[str] = Field(default_factory=list)
     memories: list[str] = Field(default_factory=list)
 
-    @property
-    def key(self) -> tuple[str, str, int | None]:
-        """The question, the system and the budget."""
-        return self.question_id, self.system, self.budget
+    KEY = ("question_id", "system", "budget")
 
 
-class GivenAnswer(_RunRecord):
+class GivenAnswer(_KeyedRecord):
     """What the reader answered from a context, and what the request cost."""
 
     question_id: str
@@ -110,13 +110,10 @@ class GivenAnswer(_RunRecord):
     answer: str
     receipt: Receipt
 
-    @property
-    def key(self) -> tuple[str, str, int | None]:
-        """The question, the system and the budget."""
-        return self.question_id, self.system, self.budget
+    KEY = ("question_id", "system", "budget")
 
 
-class Judgement(_RunRecord):
+class Judgement(_KeyedRecord):
     """What the judge gave one of the different answers to a question, from 0 to 1, and why."""
 
     question_id: str
@@ -124,13 +121,10 @@ class Judgement(_RunRecord):
     score: float
     reason: str
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """The question and the answer on one line."""
-        return self.question_id, self.answer
+    KEY = ("question_id", "answer")
 
 
-class WrongAnswerCause(_RunRecord):
+class WrongAnswerCause(_KeyedRecord):
     """Where the wrong answer to a question from a context went wrong."""
 
     question_id: str
@@ -138,35 +132,31 @@ class WrongAnswerCause(_RunRecord):
     budget: int | None
     cause: str
 
-    @property
-    def key(self) -> tuple[str, str, int | None]:
-        """The question, the system and the budget."""
-        return self.question_id, self.system, self.budget
+    KEY = ("question_id", "system", "budget")
 
 
-class RequestCost(_RunRecord):
+class RequestCost(_KeyedRecord):
     """What a request to the judge about a question cost; `purpose` is `judge` or `cause`."""
 
     question_id: str
     purpose: str
     receipt: Receipt
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """The question and the purpose."""
-        return self.question_id, self.purpose
+    KEY = ("question_id", "purpose")
+
+
+R = TypeVar("R", bound=_KeyedRecord)
 
 
 class RecordFile(Generic[R]):
     """Records of one kind in a JSONL file, by key; of several with one key the last one counts."""
 
-    def __init__(self, path: Path, model: type[R], key: Callable[[R], tuple[object, ...]]) -> None:
+    def __init__(self, path: Path, model: type[R]) -> None:
         self._path = path
-        self._key = key
         self._records: dict[tuple[object, ...], R] = {}
         for line in _complete_lines(path):
             record = model.model_validate_json(line)
-            self._records[key(record)] = record
+            self._records[record.key] = record
 
     def __iter__(self) -> Iterator[R]:
         return iter(list(self._records.values()))
@@ -183,7 +173,7 @@ class RecordFile(Generic[R]):
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a", encoding="utf-8") as file:
             file.write("".join(f"{record.model_dump_json()}\n" for record in records))
-        self._records.update((self._key(record), record) for record in records)
+        self._records.update((record.key, record) for record in records)
 
 
 def _complete_lines(path: Path) -> Iterable[str]:
@@ -206,13 +196,13 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.sessions = RecordFile(path / "sessions.jsonl", StoredSession, lambda record: record.key)
-        self.sizes = RecordFile(path / "sizes.jsonl", StoredSize, lambda record: record.key)
-        self.contexts = RecordFile(path / "contexts.jsonl", AnswerContext, lambda record: record.key)
-        self.answers = RecordFile(path / "answers.jsonl", GivenAnswer, lambda record: record.key)
-        self.judgements = RecordFile(path / "judgements.jsonl", Judgement, lambda record: record.key)
-        self.causes = RecordFile(path / "causes.jsonl", WrongAnswerCause, lambda record: record.key)
-        self.costs = RecordFile(path / "costs.jsonl", RequestCost, lambda record: record.key)
+        self.sessions = RecordFile(path / "sessions.jsonl", StoredSession)
+        self.sizes = RecordFile(path / "sizes.jsonl", StoredSize)
+        self.contexts = RecordFile(path / "contexts.jsonl", AnswerContext)
+        self.answers = RecordFile(path / "answers.jsonl", GivenAnswer)
+        self.judgements = RecordFile(path / "judgements.jsonl", Judgement)
+        self.causes = RecordFile(path / "causes.jsonl", WrongAnswerCause)
+        self.costs = RecordFile(path / "costs.jsonl", RequestCost)
 
     @property
     def recordings(self) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import timedelta
 
 from graphmem.client.async_client import AsyncClient
@@ -28,8 +28,12 @@ from graphmem.evaluation.context_lines import (
     find_quoted,
     make_context,
 )
-from graphmem.evaluation.graphiti_search import GraphitiBaseline, open_graphiti_baseline
-from graphmem.evaluation.graphiti_system import describe_edges, open_graphiti_system
+from graphmem.evaluation.graphiti_system import (
+    GraphitiBaseline,
+    describe_edges,
+    open_graphiti_baseline,
+    open_graphiti_system,
+)
 from graphmem.evaluation.mem0_system import describe_unusable_mem0, find_mem0, open_mem0_system
 from graphmem.evaluation.plan import ASK, CONTEXT, FULL_CONTEXT, GRAPHITI, GRAPHITI_SEARCH, MEM0, SEARCH
 from graphmem.evaluation.run_folder import AnswerContext, GivenAnswer
@@ -186,21 +190,6 @@ async def ask_memory(
 
 
 @asynccontextmanager
-async def _open_context(resources: SystemResources) -> AsyncIterator[ContextSystem]:
-    yield GraphmemContext(resources.memory)
-
-
-@asynccontextmanager
-async def _open_search(resources: SystemResources) -> AsyncIterator[ContextSystem]:
-    yield GraphmemSearch(resources.memory)
-
-
-@asynccontextmanager
-async def _open_full_context(resources: SystemResources) -> AsyncIterator[ContextSystem]:
-    yield FullContext()
-
-
-@asynccontextmanager
 async def _open_graphiti_search(resources: SystemResources) -> AsyncIterator[ContextSystem]:
     async with open_graphiti_baseline(resources.settings, resources.embedder) as baseline:
         yield GraphitiSearch(resources, baseline)
@@ -210,9 +199,9 @@ EXTRACTING_SYSTEMS: Mapping[str, OpenExtractingSystem] = {GRAPHITI: open_graphit
 """The systems that extract by themselves, by name."""
 
 CONTEXT_SYSTEMS: Mapping[str, OpenSystem] = {
-    CONTEXT: _open_context,
-    SEARCH: _open_search,
-    FULL_CONTEXT: _open_full_context,
+    CONTEXT: lambda resources: nullcontext(GraphmemContext(resources.memory)),
+    SEARCH: lambda resources: nullcontext(GraphmemSearch(resources.memory)),
+    FULL_CONTEXT: lambda resources: nullcontext(FullContext()),
     GRAPHITI_SEARCH: _open_graphiti_search,
     **EXTRACTING_SYSTEMS,
 }

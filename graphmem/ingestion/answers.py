@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from graphmem.memories.declared_types import DeclaredMemoryType, DeclaredTypes
 from graphmem.memories.memory import StatedType
 from graphmem.memories.type_checks import find_attribute_problem
-from graphmem.models.lenient_answer import LenientAnswer
+from graphmem.models.language_model import LenientAnswer
 
 # The first call
 

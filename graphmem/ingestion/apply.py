@@ -35,12 +35,11 @@ from graphmem.memories.memory import (
 from graphmem.memories.new_memory import NewMemory
 from graphmem.memories.saving import MENTIONED_ONCE, FactLoader, FactWrite, record_interest
 from graphmem.neo4j.driver import Graph, Transaction
-from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key, to_json
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
+from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import DEFAULT_ORDER, TrustOrder
-from graphmem.tenants.trust_store import find_trust_order
 
 
 class BatchWriter:

@@ -45,26 +45,28 @@ from graphmem.memories.declarations import DeclaredTypeStore
 from graphmem.memories.entity_names import name_keys_in
 from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryIn
 from graphmem.memories.names import may_mean_same_person
-from graphmem.models.language_model import LanguageModel, ToolCall, ToolCallCompletion
+from graphmem.models.language_model import LanguageModel, Receipt, ToolCall, ToolCallCompletion
 from graphmem.models.prompts import PromptTemplate, indent_continuations
-from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.field_types import deduplicate, name_key
 from graphmem.runtime.process import read_text
 from graphmem.runtime.times import AS_OF_NOW
 from graphmem.secrets.values import Redactor, SecretPolicy, make_redactor, render_secret_rule
-from graphmem.tenants.instruction_store import InstructionStore
 from graphmem.tenants.instructions import Instructions
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.profiles import OTHER_TOPIC, TenantProfiles, known_topic_tags
+from graphmem.tenants.profiles import TenantProfiles, known_topic_tags
 from graphmem.tenants.space_store import SpaceStore
 from graphmem.tenants.spaces import Space
+from graphmem.tenants.tenant_settings import InstructionStore
 from graphmem.text.quoting import find_words
 
 TOOL_NAME = "upsert_memories"
 
 TOOL_MEMORY_TYPES = ("USER_PREFERENCE", "FACTUAL_INFO", "BEHAVIORAL_PATTERN", "CONVERSATION_SUMMARY", "OPEN_LOOP")
 """The memory types that the tool accepts; they are read like those of a save."""
+
+OTHER_TOPIC = "OTHER"
+"""The tag of what fits no other topic."""
 
 MAX_SOURCES_PER_CALL = 3
 """Lines that a tool call is attributed to, since the tool does not name its messages."""
@@ -214,18 +216,12 @@ def _to_candidate(call: UpsertMemory, lines: Sequence[TranscriptLine], domain: s
         invalid_at=None,
         confidence=call.confidence,
         importance=0.5,
-        tags=_known_topics(call.topic_tags),
+        tags=[tag for tag in call.topic_tags if tag.upper() in known_topic_tags()] or [OTHER_TOPIC],
         domain=domain,
         single_valued=False,
         retracts=False,
         messages=sorted(sources),
     )
-
-
-def _known_topics(words: Sequence[str]) -> list[str]:
-    """Return the known topic tags among words; if there are words and none is known, it is another topic."""
-    known = [word for word in words if word.upper() in known_topic_tags()]
-    return known or ([OTHER_TOPIC] if words else [])
 
 
 def _invalid_fields(error: ValidationError) -> str:

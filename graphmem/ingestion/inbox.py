@@ -39,7 +39,7 @@ from graphmem.jobs.kinds import Steps
 from graphmem.jobs.runner import JobRunner
 from graphmem.models.embedder import Embedder
 from graphmem.models.embedding_models import embedding_text
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from graphmem.neo4j.tenant_context import current_graph, use_tenant
 from graphmem.runtime.errors import InvalidInput, ModelUnavailable, Unavailable
 from graphmem.runtime.field_types import Vector
@@ -79,6 +79,8 @@ FOREIGN_JOBS_AFTER = timedelta(hours=25)
 Two services with a graph in common and a job store each would otherwise both extract the same messages.
 """
 
+_WITHOUT_SUMMARY = (JobStatus.SKIPPED, JobStatus.FAILED)
+
 QueueObservation = Callable[[Owner, Sequence[str]], Awaitable[None]]
 """Queue the job that learns from new messages, by their ids."""
 
@@ -110,12 +112,11 @@ class Inbox:
         batch: MessagesIn,
         *,
         extract: bool,
-        summarize: bool = True,
         author: str | None = None,
         sent_as: StatedKind | None = None,
         request: IdempotentRequest | None = None,
     ) -> MessagesAccepted:
-        """Store new messages and queue one extraction of all unread ones, with `summarize` also a summary if needed.
+        """Store new messages and, with `extract`, queue one extraction of all unread ones, and a summary if needed.
 
         `author` is the user who sent them to a space: what is learned of one user is not learned of a space. What they
         state is trusted no more than `sent_as`. The same
@@ -154,7 +155,7 @@ class Inbox:
         if stored.job_id:
             embedded = 0 if vectors is None else len(stored.new_ids)
             await self._enqueue_pending(owner, stored.job_id, embedded)
-        if self._summaries and summarize and stored.new_ids:
+        if self._summaries and extract and stored.new_ids:
             await self._enqueue_summary_when_long(owner, stored.session_id)
         last_pending_job = stored.pending_jobs[-1] if extract and stored.pending_jobs else None
         return MessagesAccepted(
@@ -163,6 +164,11 @@ class Inbox:
             message_ids=stored.message_ids,
             new_ids=stored.new_ids,
         )
+
+    async def find_finished_job(self, owner: Owner, message_ids: Sequence[str]) -> str | None:
+        """Return the job that has read messages which are sent again, while the job store still has it."""
+        job_id = await self._episodes.find_job_that_read(owner, message_ids)
+        return job_id if job_id and await self._jobs.find(job_id) else None
 
     async def _embed_in_time(self, messages: Sequence[MessageIn]) -> list[Vector] | None:
         """Return the vectors of messages; None when the embedder is unavailable or takes too long."""
@@ -195,7 +201,13 @@ class Inbox:
         return JobOutcome(status=JobStatus.SUCCEEDED, receipt=Receipt(embedded_texts=len(payload.message_ids)))
 
     async def open_session(
-        self, owner: Owner, session: SessionIn, *, author: str | None = None, request: IdempotentRequest | None = None
+        self,
+        owner: Owner,
+        session: SessionIn,
+        *,
+        author: str | None = None,
+        sent_as: StatedKind | None = None,
+        request: IdempotentRequest | None = None,
     ) -> Session:
         """Create a session before its first message; a repetition with the same `request` returns the same one.
 
@@ -207,7 +219,7 @@ class Inbox:
         )
         if classes:
             raise InvalidInput(f"The session holds a secret ({', '.join(classes)}), which is not stored: leave it out.")
-        return await self._episodes.open_session(owner, session, author=author, request=request)
+        return await self._episodes.open_session(owner, session, author=author, sent_as=sent_as, request=request)
 
     def _new_job(self) -> PendingJob:
         return PendingJob(str(uuid.uuid4()), self._jobs.store_id)
@@ -236,22 +248,28 @@ class Inbox:
     async def summarize(self, owner: Owner, session: Session, *, through: int, task: str | None = None) -> str:
         """Queue the summary of a session's messages up to the position `through`; return the job's id.
 
-        Between two summaries a `task` is queued once; without a task, each position is.
+        Between two summaries a `task` is queued once; without a task, each position is, and again after a job that
+        wrote no summary.
         """
         payload = SummaryPayload(
             tenant=owner.tenant, user_id=owner.user_id, session_id=session.session_id, through=through
         )
-        return await self._jobs.enqueue(SUMMARY_JOB, payload, _session_job_id(session, task or f"summary {through}"))
+        job_id = _session_job_id(session, task or f"summary {through}")
+        while task is None and (job := await self._jobs.find(job_id)) and job.status in _WITHOUT_SUMMARY:
+            job_id = str(uuid.uuid5(uuid.UUID(job_id), "again"))
+        return await self._jobs.enqueue(SUMMARY_JOB, payload, job_id)
 
     async def summarize_session(self, owner: Owner, session_id: str) -> str:
         """Queue the summary of a whole session, which its user asked for; return the job's id."""
         session = await self._episodes.get_session(owner, session_id)
         return await self.summarize(owner, session, through=session.message_count)
 
-    async def enqueue_closing(self, owner: Owner, session: Session, *, summarize: bool = True) -> str | None:
+    async def enqueue_closing(
+        self, owner: Owner, session: Session, *, summarize: bool = True
+    ) -> tuple[str, str | None]:
         """Queue the job that follows the end of a session, with `summarize` its summary.
 
-        Returns why the session is not summarized, or None when it is.
+        Returns the job's id, and why the session is not summarized, or None when it is.
         """
         reason = self._find_reason_against_summary(session) if summarize else MANUAL_EXTRACTION_REASON
         payload = ClosingPayload(
@@ -262,8 +280,8 @@ class Inbox:
             summarize=reason is None,
             reason=reason,
         )
-        await self._jobs.enqueue(CLOSING_JOB, payload, _session_job_id(session, f"closing {session.message_count}"))
-        return reason
+        job_id = _session_job_id(session, f"closing {session.message_count}")
+        return await self._jobs.enqueue(CLOSING_JOB, payload, job_id), reason
 
     def _find_reason_against_summary(self, session: Session) -> str | None:
         unsummarized = session.message_count - session.summarized_through

@@ -15,6 +15,7 @@ from graphmem.ingestion.candidates import Statement
 from graphmem.ingestion.plan import ActionPlan, Save
 from graphmem.ingestion.reconcile import Batch, Reconciler, TextVectors
 from graphmem.ingestion.transcript import TranscriptLine
+from graphmem.memories.direct_screening import find_doubt
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn, SaveAction, SaveResult
@@ -83,7 +84,10 @@ class InferredSave:
         places = {find_space(memory.space, spaces) for memory in memories}
         if len(places) > 1:
             raise InvalidInput("A save with infer has one space: send the memories of each in a save of their own.")
-        reasons = [self._memory_writer.rejection_reason(owner, memory) for memory in memories]
+        reasons = [
+            self._memory_writer.rejection_reason(owner, memory) or find_doubt(memory, kind, owner.entity_name)
+            for memory in memories
+        ]
         speaker = None
         if (place := places.pop()) is not None:
             memories, speaker, owner = [about_speaker(memory, owner) for memory in memories], owner.user_id, place

@@ -289,16 +289,24 @@ def with_canonical_names(memory: MemoryIn, canonical_names: Mapping[str, str]) -
 def choose_user_name(current: str, user_id: str, alias_groups: Sequence[AliasGroup]) -> str | None:
     """Return the name that the user's own entity gets instead of its current one, or None.
 
-    The user id gives way to any name, another name to a fuller form of it. What the messages say comes before the name
-    on the user's lines, which is in the first group.
+    The user id gives way to any name, another name to a fuller form of it, and to one with another surname that is new.
+    What the messages say comes before the names that are known already, which are in the first group.
     """
-    names_of_user = [group.others[0] for group in alias_groups if group.is_of_user and group.others]
-    for name in reversed(names_of_user):
+    groups = [group for group in alias_groups if group.is_of_user and group.others]
+    known_keys = {name_key(name) for group in alias_groups[:1] for name in group.others}
+    for name in reversed([group.others[0] for group in groups]):
+        is_new = name_key(name) not in known_keys and _has_other_surname(name, current)
         if name_key(name) != name_key(user_id) and (
-            name_key(current) == name_key(user_id) or is_short_form(current, name)
+            name_key(current) == name_key(user_id) or is_short_form(current, name) or is_new
         ):
             return name
     return None
+
+
+def _has_other_surname(name: str, current: str) -> bool:
+    """Return whether two full names begin alike and end differently, as before and after a marriage."""
+    words, current_words = name_key(name).split(), name_key(current).split()
+    return min(len(words), len(current_words)) > 1 and words[0] == current_words[0] and words[-1] != current_words[-1]
 
 
 def _apply_alias_group(

@@ -22,7 +22,7 @@ from graphmem.runtime.field_types import Vector, content_hash, name_key
 from graphmem.runtime.paging import TIME_CURSOR, Page
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner, make_owner
-from graphmem.tenants.trust_store import find_trust_order
+from graphmem.tenants.tenant_settings import find_trust_order
 
 _SAVE_RESULT: TypeAdapter[SaveResult] = TypeAdapter(SaveResult)
 

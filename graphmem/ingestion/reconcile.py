@@ -36,9 +36,8 @@ from graphmem.memories.memory import MemoryIn, MemoryStatus
 from graphmem.memories.names import NameVerdict, compare_name_lists, is_short_form
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import Embedder
-from graphmem.models.language_model import LanguageModel
+from graphmem.models.language_model import LanguageModel, Receipt
 from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations, load_prompts
-from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, NAME_TEXT_FIELDS
 from graphmem.runtime.field_types import Vector, content_hash, name_key
@@ -229,12 +228,16 @@ class Linker:
 
 
 def _ids_by_alias(aliases: Sequence[AliasGroup], entities: EntityIds) -> dict[str, str]:
-    """Return the ids of unknown names that are aliases of a known one."""
+    """Return the ids of unknown names that mean a known entity: its full name is known, or one of its aliases alone."""
     found: dict[str, str] = {}
     for group in aliases:
+        if group.is_of_user:
+            continue
         known = {**found, **entities.by_name_key}
-        if entity_id := known.get(name_key(group.name)):
-            found.update({key: entity_id for key in map(name_key, group.others) if key not in known})
+        keys = [name_key(name) for name in (group.name, *group.others)]
+        ids = list(dict.fromkeys(known[key] for key in keys if key in known))
+        if keys[0] in known or len(ids) == 1:
+            found.update({key: ids[0] for key in keys if key not in known})
     return found
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from graphmem.conversations.session import MessageRole
 from graphmem.ingestion.answers import Addressee, Candidate, Screening, Speech
 from graphmem.ingestion.transcript import TranscriptLine
-from graphmem.memories.memory import MemoryType
+from graphmem.memories.direct_screening import PERSONAL_TYPES, SPEAKS_FOR_USER
 from graphmem.models.prompts import indent_continuations
 from graphmem.text.quoting import find_words
 
@@ -28,14 +28,8 @@ ADDRESSES_ASSISTANT = "it addresses the assistant instead of informing"
 PART_OF_ADDRESS = "its words are part of a text that addresses the assistant"
 """Why a statement is not saved that shares its words with one that addresses the assistant."""
 
-SPEAKS_FOR_USER = "it says what the user likes, wants or does, and only a text of others says so"
-"""Why a statement about the user's preferences or habits is not saved."""
-
 TAKES_BACK = "only the user takes back what was said"
 """Why a text of others deletes nothing."""
-
-_PERSONAL_TYPES = frozenset({MemoryType.PREFERENCE, MemoryType.BEHAVIORAL_PATTERN, MemoryType.INFERRED_INTEREST})
-"""Types of statements that only the user makes about the user."""
 
 _DESCRIPTIONS = {
     "tool": "the result of a tool",
@@ -112,7 +106,7 @@ class _ForeignCandidate:
             return ADDRESSES_ASSISTANT
         if self.is_claim and self.candidate.retracts:
             return TAKES_BACK
-        if self.is_claim and self.is_about_user and self.candidate.type in _PERSONAL_TYPES:
+        if self.is_claim and self.is_about_user and self.candidate.type in PERSONAL_TYPES:
             return SPEAKS_FOR_USER
         return None
 

@@ -9,6 +9,7 @@ from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import (
     ExtractionTriggered,
     Message,
+    MessageRole,
     MessagesAccepted,
     MessagesIn,
     Session,
@@ -16,6 +17,7 @@ from graphmem.conversations.session import (
     SessionIn,
     SessionKind,
     SessionListQuery,
+    require_conversation,
     with_author,
 )
 from graphmem.ingestion.inbox import Inbox
@@ -64,7 +66,8 @@ class MessageService:
         """Store messages and queue their extraction; with `wait`, return its job once it is final.
 
         `author` is the user who sends them to a space; what they state is trusted no more than `sent_as`. A repetition
-        with the same `request` stores nothing and returns the same.
+        with the same `request` stores nothing and returns the same. Raises Forbidden for a message of the user that
+        has the name of another member.
         """
         batch, skipped = batch.without_blank()
         if not batch.messages:
@@ -72,18 +75,22 @@ class MessageService:
             return MessagesAccepted(job_id=None, session_id=session_id, message_ids=[], skipped=skipped)
         extract = batch.extract and self._is_automatic
         if author is not None:
+            named = [message.name for message in batch.messages if message.role is MessageRole.USER and message.name]
+            await self._episodes.refuse_names_of_members(owner, author, named)
             batch = with_author(batch, author)
         accepted = await self._inbox.add(
             owner,
             batch,
             extract=extract,
-            summarize=self._is_automatic,
             author=author,
             sent_as=None if sent_as == "user" else sent_as,
             request=request,
         )
-        if batch.wait and accepted.job_id:
-            return await self._waiting.wait(accepted.job_id, WAIT_SECONDS)
+        job_id = accepted.job_id
+        if batch.wait and extract and job_id is None:
+            job_id = await self._inbox.find_finished_job(owner, accepted.message_ids)
+        if batch.wait and job_id:
+            return await self._waiting.wait(job_id, WAIT_SECONDS)
         return accepted.model_copy(update={"skipped": skipped})
 
     async def list_sessions(self, owner: Owner, query: SessionListQuery) -> Page[Session]:
@@ -104,13 +111,15 @@ class MessageService:
         session_in: SessionIn,
         *,
         author: str | None = None,
+        sent_as: StatedKind = "user",
         request: IdempotentRequest | None = None,
     ) -> Session:
         """Create a session before its first message; a repetition with the same `request` returns the same one.
 
         `author` is the user who opens one in a space. Raises Conflict when its id is taken, InvalidInput for a secret.
         """
-        return await self._inbox.open_session(owner, session_in, author=author, request=request)
+        kind = None if sent_as == "user" else sent_as
+        return await self._inbox.open_session(owner, session_in, author=author, sent_as=kind, request=request)
 
     async def list_messages(self, owner: Owner, session_id: str, query: PageQuery) -> Page[Message]:
         """List the messages of a session, oldest first; those of an extraction are between graphmem and the model."""
@@ -131,29 +140,37 @@ class MessageService:
     async def close(self, owner: Owner, session_id: str) -> Session:
         """Close a session, and queue the extraction of its unread messages, its promotions and its summary.
 
-        The `reason` of the session says why no summary is written, if none is.
+        The `job_id` of the session is the job that promotes and summarizes; `reason` says why no summary is written, if
+        none is. Raises Conflict for the session of an extraction.
         """
+        await self._get_conversation(owner, session_id)
         session = await self._episodes.close_session(owner, session_id)
         if self._is_automatic:
             await self._inbox.extract_unread(owner, session_id)
-        reason = await self._inbox.enqueue_closing(owner, session, summarize=self._is_automatic)
-        return session.model_copy(update={"reason": reason})
+        job_id, reason = await self._inbox.enqueue_closing(owner, session, summarize=self._is_automatic)
+        return session.model_copy(update={"job_id": job_id, "reason": reason})
 
     async def summarize(self, owner: Owner, session_id: str, *, wait: bool = False) -> Job:
         """Queue the summary of a session and return its job, with `wait` once it is final.
 
-        The same call is the same job until further messages arrive.
+        The same call is the same job until further messages arrive, or until it ends without a summary.
         """
-        session = await self._episodes.get_session(owner, session_id)
+        session = await self._get_conversation(owner, session_id)
         job_id = await self._inbox.summarize(owner, session, through=session.message_count)
         return await (self._waiting.wait(job_id, WAIT_SECONDS) if wait else self._jobs.get(job_id))
 
     async def trigger_extraction(self, tenant: str, session_id: str, user_id: str | None = None) -> ExtractionTriggered:
         """Queue the extraction of a whole session by tool calls, in a session of its own; for admins.
 
-        Raises NotFound, and Conflict when several users have a session of this id and `user_id` is not given.
+        Raises NotFound, and Conflict when several users have a session of this id and `user_id` is not given, and for
+        the session of an extraction.
         """
         owner = make_owner(tenant, user_id) if user_id else await self._episodes.find_session_owner(tenant, session_id)
-        source = await self._episodes.get_session(owner, session_id)
+        source = await self._get_conversation(owner, session_id)
         run, job_id = await self._inbox.extract_session(owner, source)
         return ExtractionTriggered(message=f"Memory extraction triggered, session ID: {run.session_id}", job_id=job_id)
+
+    async def _get_conversation(self, owner: Owner, session_id: str) -> Session:
+        session = await self._episodes.get_session(owner, session_id)
+        require_conversation(session_id, session.kind)
+        return session

@@ -38,9 +38,8 @@ from graphmem.memories.memory import (
     Scope,
 )
 from graphmem.memories.writer import MemoryWriter
-from graphmem.models.language_model import LanguageModel
+from graphmem.models.language_model import LanguageModel, Receipt
 from graphmem.models.prompts import indent_continuations, load_prompts
-from graphmem.models.receipt import Receipt
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.metrics import COMPRESSION_RATIO
 from graphmem.runtime.process import read_text
@@ -116,7 +115,7 @@ class SummaryJob:
         if self._model is None or not payload.summarize:
             return JobOutcome(actions=actions, reason=payload.reason)
         outcome = await self._summarize(payload, self._model, steps)
-        return JobOutcome(actions=[*actions, *outcome.actions], receipt=outcome.receipt)
+        return JobOutcome(actions=[*actions, *outcome.actions], reason=outcome.reason, receipt=outcome.receipt)
 
     async def _summarize(self, payload: SummaryPayload, model: LanguageModel, steps: Steps) -> JobOutcome:
         plan = await steps.run("split_into_batches", partial(self._split_unsummarized, payload), SummaryBatches)
@@ -162,7 +161,9 @@ class SummaryJob:
             conversation=render_transcript(lines),
         )
         answer = await model.complete_structured(prompt, Summary, use="main")
-        return BatchSummary(summary=_clean_summary(answer.value, redact), receipt=answer.receipt)
+        summary = _clean_summary(answer.value, redact)
+        lasting = self._memory_writer.remove_temporary_states(owner, summary.summary)
+        return BatchSummary(summary=summary.model_copy(update={"summary": lasting}), receipt=answer.receipt)
 
     async def _list_remembered(self, owner: Owner, session_id: str) -> list[str]:
         """Return what is remembered of a session, the latest last."""
@@ -174,11 +175,13 @@ class SummaryJob:
     async def _store_summary(self, payload: SummaryPayload, summary: Summary) -> list[MemoryAction]:
         """Store the summary with its session, and as memories, with its topic and takeaways; replace earlier ones.
 
-        The topics label the session whatever the profile of the tenant.
+        The topics label the session whatever the profile of the tenant. A takeaway that the policy rejects is left out
+        alone.
         """
         owner, session_id = payload.owner, payload.session_id
         session = await self._episodes.get_session(owner, session_id)
         tags = validate_tags(summary.topics)
+        summary, refusals = self._leave_out_rejected_takeaways(owner, summary)
         earlier = await self._find_earlier_summaries(owner, session_id)
         memories = _to_memories(session, summary, tags, earlier)
         results = await self._memory_writer.save(
@@ -198,7 +201,20 @@ class SummaryJob:
             sentiment=summary.sentiment,
             through=payload.through,
         )
-        return [MemoryAction.from_save(result, memory.type) for result, memory in zip(results, memories, strict=True)]
+        actions = [
+            MemoryAction.from_save(result, memory.type) for result, memory in zip(results, memories, strict=True)
+        ]
+        return [*actions, *refusals]
+
+    def _leave_out_rejected_takeaways(self, owner: Owner, summary: Summary) -> tuple[Summary, list[MemoryAction]]:
+        kept, refusals = [], []
+        for text in [text for text in dict.fromkeys(map(str.strip, summary.takeaways)) if text][:MAX_TAKEAWAYS]:
+            takeaway = MemoryIn(content=text[:MAX_CONTENT_LENGTH])
+            if reason := self._memory_writer.rejection_reason(owner, takeaway):
+                refusals.append(MemoryAction.refused(takeaway.type.value, reason))
+            else:
+                kept.append(text)
+        return summary.model_copy(update={"takeaways": kept}), refusals
 
     async def _find_earlier_summaries(self, owner: Owner, session_id: str) -> list[Fact]:
         """Return the memories of earlier summaries that may be superseded, with their topics."""
@@ -257,14 +273,13 @@ def _to_memories(session: Session, summary: Summary, tags: Sequence[str], earlie
         )
 
     origin = {"summary_of": session.session_id, **_ticket_metadata(session)}
-    takeaways = [text for text in dict.fromkeys(map(str.strip, summary.takeaways)) if text][:MAX_TAKEAWAYS]
     memories = [
         memory(
             summary.summary,
             MemoryType.CONVERSATION_SUMMARY,
             SUMMARY_IMPORTANCE,
             "summary",
-            metadata={**origin, "takeaways": takeaways},
+            metadata={**origin, "takeaways": summary.takeaways},
             domain=session.domain,
         )
     ]
@@ -283,7 +298,7 @@ def _to_memories(session: Session, summary: Summary, tags: Sequence[str], earlie
         )
     memories += [
         memory(text, MemoryType.FACT, SUMMARY_IMPORTANCE, "takeaway", metadata=origin, domain=session.domain)
-        for text in takeaways
+        for text in summary.takeaways
     ]
     return memories
 

@@ -10,6 +10,7 @@ from graphmem.chats.context_block import make_context_block
 from graphmem.conversations.session import MAX_MESSAGE_LENGTH, split_into_batches
 from graphmem.memories.memory import SaveAction, SaveResult
 from graphmem.runtime.errors import GraphmemError, InvalidInput
+from graphmem.search.models import FIT_SCORE
 
 if TYPE_CHECKING:
     from graphmem.client import AsyncClient
@@ -73,6 +74,7 @@ class AgentMemory:
             session_id=self.session_id,
             token_budget=self.token_budget,
             space=self.space,
+            recent_messages=False,  # the framework sends the conversation itself
         )
         return make_context_block(response.preamble) if response.preamble.strip() else ""
 
@@ -82,8 +84,11 @@ class AgentMemory:
         Args:
             query: What to look for, as a question or as keywords.
         """
-        response = await self.client.search(self.user_id, query, limit=MAX_TOOL_RESULTS)
-        return "\n".join(hit.memory.content for hit in response.results) or "Nothing is known about this."
+        response = await self.client.search(self.user_id, query, limit=MAX_TOOL_RESULTS, include_messages=True)
+        known = [hit.memory.content for hit in response.results]
+        if not any(hit.score >= FIT_SCORE for hit in response.results):
+            known += [f"Said in a message: {hit.message.content}" for hit in response.messages[:MAX_TOOL_RESULTS]]
+        return "\n".join(known) or "Nothing is known about this."
 
     async def save_memory(self, statement: str) -> str:
         """Remember a statement about the user for later conversations.

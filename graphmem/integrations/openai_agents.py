@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from agents import Agent, FunctionTool, RunContextWrapper, TResponseInputItem, function_tool
 from agents.memory import Session
@@ -58,11 +59,20 @@ def memory_tools(memory: AgentMemory) -> list[FunctionTool]:
 def with_context(
     memory: AgentMemory, instructions: str = ""
 ) -> Callable[[RunContextWrapper[Any], Agent[Any]], Awaitable[str]]:
-    """Return instructions for an agent that end with what is known about the user and the latest question."""
+    """Return instructions for an agent that end with what is known about the user and the latest question.
+
+    The requests of one run that follow a tool call keep the context of their question.
+    """
+    built: WeakKeyDictionary[RunContextWrapper[Any], tuple[str, str]] = WeakKeyDictionary()
 
     async def build(run: RunContextWrapper[Any], _: Agent[Any]) -> str:
         questions = [text for role, text in _turns_of(run.turn_input) if role == "user"]
-        context = await memory.build_context(questions[-1]) if questions else ""
+        if not questions:
+            return instructions
+        question, context = built.get(run, ("", ""))
+        if question != questions[-1]:
+            context = await memory.build_context(questions[-1])
+            built[run] = questions[-1], context
         return f"{instructions}\n\n{context}".strip()
 
     return build

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from graphmem.runtime.field_types import Id
 from graphmem.runtime.paging import PageQuery
 from graphmem.tenants.spaces import SpaceId

@@ -105,6 +105,13 @@ class JobRun:
 
         Raises JobInterrupted when the job must stop without an outcome, and JobWaits when it must go on later.
         """
+        try:
+            return self._run()
+        except JobStoreUnavailable as error:  # the worker queues the job again when the store is back
+            log.warning("Job %s goes on when the job store answers again: %s", self.job_id, error.detail)
+            raise JobInterrupted from error
+
+    def _run(self) -> JobResult:
         self._context.running.add(self)
         # The handler runs on the event loop with a copy of what is bound here.
         with (

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_chain, wait_fixed
 
 from graphmem.jobs.job import JobOutcome, JobStatus
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from graphmem.runtime.errors import ConfigurationError, GraphmemError, ModelUnavailable, Unavailable
 from graphmem.runtime.tracing import span
 from graphmem.tenants.owners import Owner

@@ -9,6 +9,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, TypeVar, TypeVarTuple
 
@@ -314,6 +316,14 @@ class JobRunner:
         await self._calls.run(self._store.unschedule, name)
 
 
+_pause: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar("pause", default=nullcontext)
+
+
+def pause_while_waiting(pause: Callable[[], AbstractContextManager[None]]) -> None:
+    """Let the task of a request enter `pause` for as long as it only waits for a job."""
+    _pause.set(pause)
+
+
 class JobWaiting:
     """Waits for jobs on behalf of requests.
 
@@ -324,12 +334,6 @@ class JobWaiting:
     def __init__(self, graph: Graph, jobs: JobRunner) -> None:
         self._graph = graph
         self._jobs = jobs
-        self._count = 0
-
-    @property
-    def count(self) -> int:
-        """Number of requests that wait at this moment and do no work meanwhile."""
-        return self._count
 
     async def check_database(self) -> None:
         """Raise DatabaseUnavailable when the database is away, before a job is queued in vain."""
@@ -340,14 +344,12 @@ class JobWaiting:
 
         Raises DatabaseUnavailable, which names the job, when the database is silent; NotFound when there is no job.
         """
-        self._count += 1
         try:
-            async with self._graph.watch_others():
-                return await self._jobs.wait(job_id, seconds)
+            with _pause.get()():
+                async with self._graph.watch_others():
+                    return await self._jobs.wait(job_id, seconds)
         except DatabaseUnavailable as error:
             raise DatabaseUnavailable(
                 f"{error.detail} What was asked for is not lost: the job {job_id} goes on by itself when Neo4j answers "
                 "again."
             ) from error
-        finally:
-            self._count -= 1

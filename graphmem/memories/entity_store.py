@@ -9,15 +9,24 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, GROUP_TYPE, PERSON_TYPE, Entity, EntityIn, EntityRef
-from graphmem.memories.entity_mapping import entity_from_node, entity_ref_from_node, new_entity_properties
+from graphmem.memories.entity_mapping import (
+    alias_detail,
+    attribute_detail,
+    entity_from_node,
+    entity_ref_from_node,
+    new_entity_properties,
+    source_of_detail,
+    with_detail_sources,
+)
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import NotFound
-from graphmem.runtime.field_types import Vector, deduplicate, name_key
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import Vector, deduplicate, name_key, to_json
 from graphmem.runtime.paging import take_page
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.tenant_settings import find_trust_order
+from graphmem.tenants.trust import DEFAULT_ORDER, STATED_KINDS, Effect, SourceKind, TrustOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +50,12 @@ class EntityStore:
         entities: Iterable[EntityIn],
         vectors: Mapping[str, Vector],
         now: datetime,
+        kinds: Mapping[str, SourceKind],
     ) -> ResolvedEntities:
         """Return the entities that are named, and the owner's own entity under the key "".
+
+        `kinds` are the most trusted sources that use the names, by name key. An alias leads nobody who is trusted more
+        than whoever gave it: the name is that of an entity of its own, and the alias ends.
 
         The caller has locked the user, so that concurrent writers create an entity once, and creates the new ones.
         `vectors` holds the vectors of names by name key.
@@ -57,18 +70,29 @@ class EntityStore:
             elif entity.attributes:
                 attributes = {**requested[key].attributes, **entity.attributes}
                 requested[key] = requested[key].model_copy(update={"attributes": attributes})
-        stored = await self._find_by_keys(transaction, [owner.group_id], list(requested))
+        rows = await transaction.run("entities.find_by_keys", group_ids=[owner.group_id], keys=list(requested))
+        nodes = [row["entity"] for row in rows]
+        has_sources = any(node["detail_sources"] for node in nodes) or any(one.attributes for one in requested.values())
+        order = await find_trust_order(transaction, owner.tenant) if has_sources else DEFAULT_ORDER
+        kinds = {key: kinds.get(key, "user") for key in requested} | {own_key: order.most_trusted(STATED_KINDS)}
+        stored = _match_names(nodes, kinds, order)
         new = {
-            key: new_entity_properties(owner, entity, vectors.get(key), now, is_user=key == own_key)
+            key: new_entity_properties(
+                owner, entity, vectors.get(key), now, is_user=key == own_key, source_kind=kinds[key]
+            )
             for key, entity in requested.items()
             if key not in stored
         }
+        if outranked := [node["uuid"] for node in nodes if not new.keys().isdisjoint(node["alias_keys"] or ())]:
+            await transaction.run(
+                "entities.remove_aliases", group_id=owner.group_id, ids=outranked, keys=list(new), now=now
+            )
         stored |= new
         for key, entity in requested.items():
             if entity.type and entity.type != DEFAULT_ENTITY_TYPE and stored[key]["type"] == DEFAULT_ENTITY_TYPE:
                 stored[key] = await self._set_type(transaction, owner, stored[key]["uuid"], entity.type, now)
             if entity.attributes and key not in new:
-                await self._set_attributes(transaction, owner, stored[key], entity.attributes, now)
+                await self._set_attributes(transaction, owner, stored[key], entity.attributes, now, kinds[key], order)
         refs = {key: entity_ref_from_node(node) for key, node in stored.items()}
         return ResolvedEntities({**refs, "": refs[own_key]}, list(new.values()))
 
@@ -94,21 +118,29 @@ class EntityStore:
         names: Sequence[str],
         now: datetime,
         *,
+        kind: SourceKind = "user",
         shared: bool = False,
+        speaker: str | None = None,
     ) -> list[Row]:
-        """Add names to an entity given by id or name key; the caller has locked the user.
+        """Add names that a source gives to an entity given by id or name key; the caller has locked the user.
 
-        A name that an entity has already is left out: with `shared`, only one that this entity has. Returns
-        `[{entity_id, aliases}]` with the names added, or [].
+        A name that an entity has already is left out: with `shared`, only one that this entity has, unless the source
+        is trusted less than the user. In a space the name of a member is given by that member, the `speaker`, alone.
+        Returns `[{entity_id, aliases}]` with the names added, or [].
         """
         names_by_key = {name_key(name): name for name in names}
+        if owner.is_space and names_by_key:
+            for member in await self._find_members(transaction, owner):
+                if name_key(member) != name_key(speaker or ""):
+                    names_by_key.pop(name_key(member), None)
         return await transaction.run(
             "entities.add_aliases",
             group_id=owner.group_id,
             entity=entity,
             names=list(names_by_key.values()),
             keys=list(names_by_key),
-            shared=shared,
+            kind=kind,
+            shared=shared and kind == "user",
             now=now,
         )
 
@@ -171,26 +203,58 @@ class EntityStore:
         return node
 
     async def _set_attributes(
-        self, transaction: Transaction, owner: Owner, stored: Row, attributes: Mapping[str, Any], now: datetime
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        stored: Row,
+        attributes: Mapping[str, Any],
+        now: datetime,
+        kind: SourceKind,
+        order: TrustOrder,
     ) -> None:
-        merged = {**json.loads(stored.get("attributes") or "{}"), **attributes}
+        """Set attributes that a source gives, but for those that a more trusted one gave."""
+        known = json.loads(stored.get("attributes") or "{}")
+        set_now = {
+            name: value
+            for name, value in attributes.items()
+            if name not in known or order.permits(Effect.RENAME, kind, source_of_detail(stored, attribute_detail(name)))
+        }
+        if not set_now:
+            return
+        merged = {**known, **set_now}
         await transaction.run(
             "entities.set_attributes",
             group_id=owner.group_id,
             entity_id=stored["uuid"],
             attributes=to_json(merged),
+            detail_sources=with_detail_sources(stored, map(attribute_detail, set_now), kind),
             now=now,
         )
 
-    async def _find_by_keys(
-        self, transaction: Transaction, group_ids: list[str], keys: Sequence[str]
-    ) -> dict[str, Row]:
-        """Return the entities that have the keys, by key; a name takes precedence over an alias."""
-        rows = await transaction.run("entities.find_by_keys", group_ids=group_ids, keys=list(keys))
-        nodes = [row["entity"] for row in rows]
-        by_alias: dict[str, Row] = {}
-        for node in nodes:
-            for key in node["alias_keys"] or ():
-                if key in keys:
-                    by_alias.setdefault(key, node)
-        return by_alias | {node["name_key"]: node for node in nodes if node["name_key"] in keys}
+    async def _find_members(self, transaction: Transaction, space: Owner) -> list[str]:
+        rows = await transaction.run("spaces.list_spaces", group_ids=[space.group_id])
+        return [user for row in rows for user, _, _ in row["members"] if user]
+
+
+def _match_names(nodes: Sequence[Row], kinds: Mapping[str, SourceKind], order: TrustOrder) -> dict[str, Row]:
+    """Return the entities that names mean for the sources that use them, by key.
+
+    A name takes precedence over an alias, and the user's own entity over others that share an alias. An alias that a
+    less trusted source gave means nothing to a more trusted one.
+    """
+    by_alias: dict[str, Row] = {}
+    for node in sorted(nodes, key=lambda node: not node["is_user"]):
+        for key in node["alias_keys"] or ():
+            given_by = source_of_detail(node, alias_detail(key))
+            if key in kinds and order.permits(Effect.REDIRECT, given_by, kinds[key]):
+                by_alias.setdefault(key, node)
+    return by_alias | {node["name_key"]: node for node in nodes if node["name_key"] in kinds}
+
+
+def follow_aliases(node: Row, kind: SourceKind, order: TrustOrder) -> list[str]:
+    """Return the aliases of an entity node that mean it for a source."""
+    return [
+        alias
+        for alias, key in zip(node["aliases"] or (), node["alias_keys"] or (), strict=True)
+        if order.permits(Effect.REDIRECT, source_of_detail(node, alias_detail(key)), kind)
+    ]

@@ -24,13 +24,13 @@ from graphmem.memories.memory import (
     Scope,
     tagged_domain,
 )
-from graphmem.runtime.field_types import content_hash, deduplicate
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import content_hash, deduplicate, to_json
 from graphmem.runtime.times import MAX_TIME, MIN_TIME, interval_contains, parse_times
 from graphmem.tenants.owners import Owner, group_key
 from graphmem.tenants.trust import SourceKind
+from graphmem.text.tokenising import FOLDED_TEXT, join_folded_words
 
-_TYPE_PREDICATES = frozenset(DEFAULT_PREDICATES.values())
+TYPE_PREDICATES = frozenset(DEFAULT_PREDICATES.values())
 """The predicates of statements that name none."""
 
 MAX_SEARCH_TEXT = 20_000
@@ -184,7 +184,7 @@ class Fact:
         """
         return (
             (self.content_hash, self.subject_id) == (known.content_hash, known.subject_id)
-            and (self.predicate in _TYPE_PREDICATES or self.predicate == known.predicate)
+            and (self.predicate in TYPE_PREDICATES or self.predicate == known.predicate)
             and self.object_id in (None, known.object_id)
         )
 
@@ -221,7 +221,7 @@ def dedup_key(content_hash: str, subject_id: str, predicate: str, object_id: str
 
     A predicate that only repeats the type counts as none, so that a type does not make another statement.
     """
-    named = "" if predicate in _TYPE_PREDICATES else predicate
+    named = "" if predicate in TYPE_PREDICATES else predicate
     return f"{content_hash}:{subject_id}:{named}:{object_id or subject_id}"
 
 
@@ -306,8 +306,8 @@ FACT_FIELDS = tuple(
 TIME_FIELDS = tuple(field.name for field in FACT_FIELDS if field.is_time)
 """The times of a version in the order of the fragment `fact_times`."""
 
-SHADOW_PROPERTIES = ("valid_from", "valid_to", "known_from", "known_to", "profile_of")
-"""Properties that repeat others for an index: the bounds of both intervals without null, the entity of a profile."""
+SHADOW_PROPERTIES = ("valid_from", "valid_to", "known_from", "known_to", "profile_of", FOLDED_TEXT)
+"""Properties that repeat others for an index: bounds of intervals without null, the entity of a profile, words."""
 
 VECTOR_PROPERTY = "fact_embedding"
 """The property that holds the embedding of the statement."""
@@ -371,6 +371,7 @@ def fact_to_properties(fact: Fact) -> dict[str, Any]:
         "known_from": fact.created_at,
         "known_to": fact.known_to,
         "profile_of": profile_of(fact),
+        FOLDED_TEXT: join_folded_words(fact.content, fact.search_text),
     }
 
 

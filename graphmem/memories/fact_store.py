@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -18,8 +19,11 @@ from graphmem.memories.filters import FactFilters
 from graphmem.memories.ledger import Ledger
 from graphmem.memories.listing import SortOrder
 from graphmem.memories.memory import (
+    MAX_QUOTE_LENGTH,
     Memory,
+    MemoryIn,
     MemoryVersion,
+    SaveAction,
     SaveResult,
     Scope,
 )
@@ -34,8 +38,8 @@ from graphmem.runtime.times import Clock, to_epoch_pair
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import Reader, scope_of
-from graphmem.tenants.trust import SourceKind
-from graphmem.tenants.trust_store import find_trust_order
+from graphmem.tenants.tenant_settings import find_trust_order
+from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind
 from graphmem.tenants.users import lock_or_create_user, lock_user
 
 _MEMORY = TypeAdapter(Memory)
@@ -43,6 +47,16 @@ _SAVE_RESULTS = TypeAdapter(list[SaveResult])
 
 PagePosition = tuple[float, str]
 """The sort key and the memory id after which a page continues."""
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtfulStatement:
+    """A statement of a source that is no memory until an admin releases it, and why."""
+
+    memory: MemoryIn
+    reason: str
+    source_kind: SourceKind
+    space: Owner | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +94,11 @@ class FactStore:
         request: IdempotentRequest | None = None,
         *,
         creates_user: bool = True,
+        doubtful: Sequence[DoubtfulStatement] = (),
     ) -> list[SaveResult]:
         """Save all memories or none; global ones are saved for the tenant, others in their space if they have one.
+
+        The results of the memories come first, then those of the `doubtful` statements, which go into quarantine.
 
         `name_vectors` holds the vectors of entity names by name key. With `request`, they are saved once for it. Raises
         UserBeingForgotten, and NotFound for a user that does not exist unless `creates_user`.
@@ -89,9 +106,10 @@ class FactStore:
 
         async def save(transaction: Transaction) -> list[SaveResult]:
             locked_at = None if creates_user else await self.lock_user(transaction, owner)
-            return await self.save_in_transaction(
+            saved = await self.save_in_transaction(
                 transaction, owner, memories, name_vectors, actor, locked_at=locked_at
             )
+            return saved + [await self._quarantine(transaction, owner, statement) for statement in doubtful]
 
         async def work(transaction: Transaction) -> list[SaveResult]:
             return await write_once(transaction, request, _SAVE_RESULTS, lambda: save(transaction))
@@ -128,6 +146,30 @@ class FactStore:
             saved = await save.run([memories[index] for index in indexes], name_vectors)
             results.update(zip(indexes, saved, strict=True))
         return [results[index] for index in range(len(memories))]
+
+    async def _quarantine(self, transaction: Transaction, owner: Owner, statement: DoubtfulStatement) -> SaveResult:
+        """Put a statement into the quarantine of its owner."""
+        of_user = owner.tenant_global if statement.memory.scope is Scope.GLOBAL else owner
+        target = statement.space or of_user
+        now = await self.lock_or_create_user(transaction, target)
+        row = {
+            "position": 0,
+            "id": str(uuid.uuid4()),
+            "content_hash": content_hash(statement.memory.content),
+            "properties": {
+                "memory": statement.memory.model_dump_json(exclude_none=True, exclude={"space"}),
+                "reason": statement.reason,
+                "quote": statement.memory.content[:MAX_QUOTE_LENGTH],
+                "source_kind": statement.source_kind,
+                "job_id": None,
+            },
+        }
+        (kept,) = await transaction.run(
+            "quarantine.put", group_id=target.group_id, tenant=target.tenant, rows=[row], now=now
+        )
+        return SaveResult(
+            action=SaveAction.QUARANTINE, memory=None, reason=statement.reason, quarantine_id=str(kept["id"])
+        )
 
     async def update_memory(
         self,
@@ -175,7 +217,7 @@ class FactStore:
             ledger = Ledger(facts.values(), now, actor, order, kind)
             fact = act(ledger)
             if associations is not None:
-                fact = ledger.associate(fact.memory_id, associations, replace_all=True)
+                fact = ledger.associate(fact.memory_id, associations, replace_all=True, by=kind)
             if vector is not None and content_hash(fact.content) != latest.content_hash:
                 same_content = await FactLoader(transaction, memory_owner).fetch(hashes=[fact.content_hash])
                 ledger.ensure_unique(fact, same_content.values())
@@ -202,11 +244,16 @@ class FactStore:
         return await lock_or_create_user(transaction, owner, self._clock())
 
     async def associate(
-        self, owner: Owner, related: Mapping[str, Sequence[str]], new: Collection[str] = ()
+        self,
+        owner: Owner,
+        related: Mapping[str, Sequence[str]],
+        new: Collection[str] = (),
+        kind: SourceKind | None = None,
     ) -> AssociationProblems:
         """Associate memories with others, by memory id; return those for which that is not possible.
 
-        Immutable memories are associated only if they are `new`.
+        Immutable memories are associated only if they are `new`, those of a source that is trusted more than `kind` not
+        at all.
         """
         if not related:
             return AssociationProblems()
@@ -215,11 +262,13 @@ class FactStore:
             now = await self.lock_user(transaction, owner)
             ids = deduplicate(key for memory_id, others in related.items() for key in (memory_id, *others))
             facts = await FactLoader(transaction, owner).fetch(memory_ids=ids)
-            ledger = Ledger(facts.values(), now)
+            kinds = {kind, *(fact.trust_kind for fact in facts.values())}
+            order = DEFAULT_ORDER if kind is None else await find_trust_order(transaction, owner.tenant, kinds)
+            ledger = Ledger(facts.values(), now, order=order)
             for memory_id, others in related.items():
                 if memory_id in facts:
                     facts[memory_id] = ledger.associate(
-                        memory_id, [other for other in others if other in facts], new=new
+                        memory_id, [other for other in others if other in facts], new=new, by=kind
                     )
             await FactWrite(owner, transaction, now, ledger).commit()
             return AssociationProblems(
@@ -289,6 +338,20 @@ class FactStore:
         """Return the latest versions of an owner's memories, believed or not, by memory id, without unknown ids."""
         rows = await self._graph.fetch("facts.fetch_latest", group_ids=[owner.group_id], memory_ids=list(memory_ids))
         return {fact.memory_id: fact for fact in map(fact_from_row, rows)}
+
+    async def find_stated(self, owner: Owner, hashes: Sequence[str]) -> set[str]:
+        """Return those of some hashes of contents that current memories of an owner have."""
+        rows = await self._graph.fetch(
+            "facts.fetch_for_write",
+            group_id=owner.group_id,
+            tenant=owner.tenant,
+            hashes=list(hashes),
+            memory_ids=[],
+            pairs=[],
+            slots=[],
+        )
+        facts = [fact_from_row(row) for row in rows]
+        return {fact.content_hash for fact in facts if fact.is_valid_at(self._clock())}
 
     async def find_memory_ids(self, reader: Reader, prefix: str) -> list[str]:
         """Return some ids of memories that begin with a text."""

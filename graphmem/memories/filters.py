@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import isfinite
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat
 
 from graphmem.memories.memory import MemoryTypeWord, Scope, SubtypeWord, Tags
 from graphmem.runtime.field_types import (
@@ -32,14 +33,34 @@ from graphmem.runtime.times import (
 )
 from graphmem.tenants.trust import SourceKind, StatedKind, TrustOrder
 
+
+def _check_metadata_value(value: object) -> object:
+    """Raise one ValueError for a value that no metadata is compared with, in the place of one for each type."""
+    listed = value if isinstance(value, list) and value else [value]
+    if not all(one is None or isinstance(one, bool | int | float | str) for one in listed):
+        raise ValueError("must be a text, a number, true, false, null, or a list of these of which one must match")
+    return value
+
+
+MetadataValue: TypeAlias = bool | int | FiniteFloat | StorableText | None
+
+MetadataValues: TypeAlias = Annotated[list[MetadataValue], Field(max_length=100)]
+
 MetadataFilter = Annotated[
-    dict[Annotated[StorableText, Field(min_length=1, max_length=200)], bool | int | FiniteFloat | StorableText | None],
+    dict[
+        Annotated[StorableText, Field(min_length=1, max_length=200)],
+        Annotated[
+            MetadataValue | Annotated[list[MetadataValue], Field(max_length=100)],
+            BeforeValidator(_check_metadata_value),
+        ],
+    ],
     Field(max_length=20),
 ]
 """Keys and values that the metadata of a memory must contain, at any depth.
 
-A number matches the numbers that it is equal to: 3 matches 3.0. A text also matches the number or the truth value that
-it spells, because a query string contains only text.
+A stored list matches by each of its values, and a list in a filter is matched by any of its own. A number matches the
+numbers that it is equal to: 3 matches 3.0. A text also matches the number or the truth value that it spells, because
+a query string contains only text.
 """
 
 
@@ -161,7 +182,7 @@ class FactFilters:
     def attribute_params(self) -> Mapping[str, Any]:
         """What the fragment `matches_filters` compares, its parameter `filters`; null and empty lists filter nothing.
 
-        Each entry of `metadata` holds texts of which the stored JSON must contain one.
+        Each entry of `metadata` is a regular expression that the stored JSON must match as a whole.
         """
         filters, tags = self.attributes, self.attributes.tags or TagFilter()
         return {
@@ -173,7 +194,7 @@ class FactFilters:
             "tags_none": tags.none,
             "entity_ids": None if self.entity_ids is None else [*self.entity_ids],
             "trust_kinds": None if self.trust_kinds is None else [*self.trust_kinds],
-            "metadata": [_metadata_texts(key, value) for key, value in filters.metadata.items()],
+            "metadata": [_metadata_pattern(key, value) for key, value in filters.metadata.items()],
         }
 
     @property
@@ -202,16 +223,22 @@ class FactFilters:
         return not has_more and all(value is None or value == [] for value in params.values())
 
 
-def _metadata_texts(key: str, value: object) -> list[str]:
-    """Return the texts that stored metadata contains if it has the value at the key: a pair ends with `,` or `}`.
+# Possessive, so that Java does not recurse once for each character or item.
+_LIST_ITEM = r'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^",\]]++)'
+
+
+def _metadata_pattern(key: str, value: object) -> str:
+    """Return a pattern, for Java and Python, of stored metadata that has a value at the key, or among a list there.
 
     Quotes inside a stored text are escaped, so that no text looks like a pair.
     """
-    values = [value]
-    if isinstance(value, str) and (meant := _parse_number_or_truth_value(value)) is not None:
-        values.append(meant)
-    texts = [text for one in values for text in _stored_texts(one)]
-    return [f"{json.dumps(key, ensure_ascii=False)}:{text}{end}" for text in texts for end in ",}"]
+    values = list(value) if isinstance(value, list) else [value]
+    for one in [*values]:
+        if isinstance(one, str) and (meant := _parse_number_or_truth_value(one)) is not None:
+            values.append(meant)
+    texts = "|".join(re.escape(text) for one in values for text in _stored_texts(one))
+    name = re.escape(json.dumps(key, ensure_ascii=False))
+    return rf"(?s).*{name}:(?:(?:{texts})[,}}]|\[(?:(?!(?:{texts})[,\]]){_LIST_ITEM},)*+(?:{texts})[,\]]).*"
 
 
 def _stored_texts(value: object) -> list[str]:

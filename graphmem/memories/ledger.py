@@ -13,13 +13,20 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.memories.decay import MAX_CONFIDENCE, apply_reinforcement
-from graphmem.memories.fact import MAX_SEARCH_TEXT, Fact, ImportProvenance, changes_of_patch, join_sources
+from graphmem.memories.fact import (
+    MAX_SEARCH_TEXT,
+    TYPE_PREDICATES,
+    Fact,
+    ImportProvenance,
+    changes_of_patch,
+    join_sources,
+)
 from graphmem.memories.memory import MemoryPatch, MemoryStatus, MemoryType, SaveAction, Scope
 from graphmem.memories.version_log import LatestVersions, VersionLog, ensure_mutable, without_end
 from graphmem.runtime.errors import Conflict, Forbidden, InvalidInput, VersionConflict
 from graphmem.runtime.field_types import deduplicate
 from graphmem.runtime.times import MICROSECOND, MIN_TIME
-from graphmem.tenants.trust import CONSOLIDATION, DEFAULT_ORDER, SourceKind, TrustOrder
+from graphmem.tenants.trust import CONSOLIDATION, DEFAULT_ORDER, Decision, Effect, SourceKind, TrustOrder
 
 MERGED_REASON = "merged"
 """The end reason of a memory that a consolidation run merged into another one."""
@@ -45,8 +52,8 @@ CONTESTED_REASON = "contested by a more trusted source"
 SETTLED_REASON = "stated by a source that is trusted as much or more"
 """The end reason of a contested version whose statement became a memory of its own."""
 
-FIXED_ASSOCIATIONS_REASON = "it is immutable, so that its relations stay as they are"
-"""Why an immutable memory is not associated with further ones."""
+FIXED_ASSOCIATIONS_REASON = "it is immutable, or one of the two is of a more trusted source, so that its relations stay"
+"""Why a memory is not associated with another one."""
 
 _CLAIMS = frozenset({"content", "type", "valid_at", "invalid_at", "expires_at"})
 """The fields of a correction that change what a memory says of the world, or for how long."""
@@ -137,7 +144,7 @@ class Ledger:
         """
         now = self._log.next_time()
         draft = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self._log.actor)
-        targets = [self._get_closable(memory_id) for memory_id in deduplicate(supersedes)]
+        targets = [self._get_closable(memory_id, draft.trust_kind) for memory_id in deduplicate(supersedes)]
         if known := self._find_same_statement(draft, now):
             repeated = self._repeat(known, draft, now, given)
             others = [fact for fact in targets if fact.memory_id != known.memory_id]
@@ -164,18 +171,20 @@ class Ledger:
     def _insert(
         self, draft: Fact, targets: list[Fact], now: datetime, reason: str, ends: Mapping[str, datetime] | None
     ) -> SaveOutcome:
+        draft = self._by_slot(draft)
         # The targets are ended in any case, so they neither follow the draft nor precede it.
         competing = [fact for fact in self._find_competing(draft, now) if fact not in targets]
         undated = draft
         if draft.valid_at is None and (targets or (competing and draft.valid_to > now)):
             draft = replace(draft, valid_at=now)
-        if rivals := self._find_more_trusted(draft, [*targets, *self._find_changed_by(draft, competing)]):
+        rivals = self._find_more_trusted(draft, [*targets, *self._find_changed_by(draft, competing)])
+        if rivals := rivals or self._find_contested_before(draft, now):
             contested, why = self._contest(undated, rivals, now)
             return SaveOutcome(SaveAction.CONTEST, contested, (), why)
         draft, successor = self._close_before_successor(draft, competing)
         predecessors = [fact for fact in competing if is_ended_by_start(fact, draft.valid_from)]
         for fact in predecessors:
-            ensure_mutable(fact)
+            self._ensure_mutable(fact, draft.trust_kind)
         draft = self._log.add_version(draft)
         self._settle_same_statement(draft)
         ending = {fact.memory_id: fact for fact in [*targets, *predecessors]}.values()
@@ -203,6 +212,12 @@ class Ledger:
         can_be_current = (ended is None or draft.invalid_at) and draft.is_valid_at(now)
         if can_be_current and (known := self._find_same_statement(draft, now)):
             return self._repeat(known, draft, now, given)
+        draft = self._by_slot(draft)
+        together = [fact for fact in self._find_competing(draft, now) if fact.overlaps(draft)]
+        rivals = self._find_more_trusted(draft, together) or self._find_contested_before(draft, now)
+        if ended is None and rivals:
+            contested, why = self._contest(draft, rivals, now)
+            return SaveOutcome(SaveAction.CONTEST, contested, (), why)
         if ended is None or (draft.invalid_at and ended <= began):
             return SaveOutcome(SaveAction.INSERT, self._log.add_version(draft))
         if draft.invalid_at is None:
@@ -225,13 +240,15 @@ class Ledger:
         """Create a version with the changes of a patch, but for its associations.
 
         A superseded memory that gets another end is no longer superseded. A patch of a less trusted source that changes
-        what the memory says becomes a contested memory beside it; one of a more trusted source becomes its source.
+        what the memory says becomes a contested memory beside it; one of a more trusted source becomes its source, and
+        the memory is no longer immutable.
 
+        Raises Forbidden for the labels of a memory of a more trusted source.
         Raises VersionConflict when `if_version` is not the latest version, InvalidInput for a profile and when the
         memory would end before it starts or would need another owner, and Conflict when it would be valid together
         with another value of a single-valued predicate.
         """
-        fact = self._log.get_mutable(memory_id)
+        fact = self._get_mutable(memory_id)
         if fact.type is MemoryType.PROFILE:
             raise InvalidInput(
                 "A profile says what other memories state: correct those in `derived_from`, and the next consolidation "
@@ -249,12 +266,15 @@ class Ledger:
             amended = replace(amended, claimed_invalid_at=amended.invalid_at)
         if amended.valid_at and amended.invalid_at and amended.invalid_at < amended.valid_at:
             raise InvalidInput("invalid_at is before valid_at.")
-        kind = self._kind
-        if kind is not None and not _CLAIMS.isdisjoint(patch.model_fields_set):
-            if self._order.is_less(kind, than=fact.trust_kind):
+        kind, is_claim = self._kind, not _CLAIMS.isdisjoint(patch.model_fields_set)
+        effect = Effect.END if is_claim else Effect.HIDE
+        match self._order.decide(effect, kind, fact.trust_kind):
+            case Decision.REFUSE:
+                self._ensure_trusted([fact])
+            case Decision.CONTEST if kind is not None:
                 return self._contest_by_patch(fact, amended, kind)
-            if self._order.is_less(fact.trust_kind, than=kind):
-                amended = replace(amended, source_kind=kind, trusted_as=None, speaker=None)
+        if kind is not None and is_claim and self._order.is_less(fact.trust_kind, than=kind):
+            amended = replace(amended, source_kind=kind, trusted_as=None, speaker=None, immutable=False)
         now = self._log.next_time()
         if "invalid_at" in changes and not fact.retired and amended.valid_to > now:
             amended = replace(amended, status=MemoryStatus.ACTIVE, superseded_by=None)
@@ -294,16 +314,41 @@ class Ledger:
         """Change attributes of a memory that claim nothing about the world, without a new version."""
         return self._log.replace_in_place(replace(self._log.get_mutable(memory_id), **annotations))
 
+    def link(self, memory_id: str, entity_id: str, name: str) -> Fact:
+        """Let a memory refer to an entity that its text names; even an immutable one, whose text stays as it is.
+
+        A memory that this ledger has ended stays as it is.
+        """
+        fact = self._log.get_latest(memory_id)
+        if fact.expired_at is not None:
+            return fact
+        entity_ids = tuple(deduplicate([*fact.entity_ids, entity_id]))
+        search_text = f"{name}\n{fact.search_text}"
+        return self._log.replace_in_place(replace(fact, entity_ids=entity_ids, search_text=search_text))
+
     def associate(
-        self, memory_id: str, others: Iterable[str], *, replace_all: bool = False, new: Collection[str] = ()
+        self,
+        memory_id: str,
+        others: Iterable[str],
+        *,
+        replace_all: bool = False,
+        new: Collection[str] = (),
+        by: SourceKind | None = None,
     ) -> Fact:
         """Associate a memory with others, in both directions; with `replace_all` with no others than these.
 
         An immutable memory stays as it is, unless it is new: created by this ledger, or among the memory ids in `new`.
-        Raises NotFound for an unknown memory.
+        So do those of sources that are trusted more than `by`. Raises NotFound for an unknown memory.
         """
-        wanted = [self._log.get_latest(other).memory_id for other in deduplicate(others) if other != memory_id]
-        before = self._log.get_latest(memory_id).associations
+        latest = [self._log.get_latest(other) for other in (memory_id, *deduplicate(others))]
+        may_change = {
+            fact.memory_id: self._order.permits(Effect.OUTRANK, by, fact.trust_kind)
+            for fact in (*latest, *filter(None, map(self._log.latest.get, latest[0].associations)))
+        }
+        if not may_change[memory_id]:
+            return latest[0]
+        wanted = [fact.memory_id for fact in latest if fact.memory_id != memory_id and may_change[fact.memory_id]]
+        before = [other for other in latest[0].associations if may_change.get(other, True)]
         dropped = [other for other in before if other not in wanted] if replace_all else []
         for other in dropped:
             if other in self._log.latest:
@@ -311,10 +356,12 @@ class Ledger:
                 self._set_associations(other, kept, new)
         for other in wanted:
             self._set_associations(other, [*self._log.latest[other].associations, memory_id], new)
-        return self._set_associations(memory_id, [*(key for key in before if key not in dropped), *wanted], new)
+        kept = [key for key in latest[0].associations if key not in dropped]
+        return self._set_associations(memory_id, [*kept, *wanted], new)
 
     def _set_associations(self, memory_id: str, associations: Iterable[str], new: Collection[str]) -> Fact:
         fact, ids = self._log.latest[memory_id], tuple(deduplicate(associations))
+        # Whoever made a memory immutable, its relations are part of what stays as it was.
         is_fixed = fact.immutable and fact.uuid not in self._log.created and memory_id not in new
         if fact.associations == ids or is_fixed:
             return fact
@@ -334,7 +381,7 @@ class Ledger:
 
     def retire(self, memory_id: str, reason: str, by: str | None, status: MemoryStatus) -> Fact:
         """Make a memory valid at no time; it stays readable and names `by` as its replacement."""
-        fact = self._log.get_mutable(memory_id)
+        fact = self._get_mutable(memory_id)
         self._log.next_time()
         return self._log.retire_version(fact, reason, by, status, superseded_by=by)
 
@@ -344,7 +391,7 @@ class Ledger:
         A memory that holds before the statement does keeps its validity up to there; the others are retired. Raises
         ImmutableMemory when one cannot be ended, and Conflict when another current memory states the same.
         """
-        sources = [self._get_closable(memory_id) for memory_id in memory_ids]
+        sources = [self._get_closable(memory_id, None) for memory_id in memory_ids]
         self._log.next_time()
         for fact in sources:
             if fact.valid_from < draft.valid_from:
@@ -392,7 +439,8 @@ class Ledger:
             return self._contest_again(fact)
         if fact.status is not MemoryStatus.SUPERSEDED:
             raise Conflict("The memory is not superseded, so there is nothing to revert.")
-        ensure_mutable(fact)
+        self._ensure_mutable(fact, self._kind)
+        self._ensure_trusted([fact])
         if fact.ended_reason == MERGED_REASON:
             raise Conflict(f"It was merged with others by the consolidation run {fact.ended_by}: roll that run back.")
         if fact.ended_reason == SETTLED_REASON:
@@ -412,14 +460,21 @@ class Ledger:
     # Parts
 
     def _end_memory(self, memory_id: str, status: MemoryStatus, reason: str, by: str | None) -> Fact:
-        fact = self._log.get_mutable(memory_id)
+        fact = self._get_mutable(memory_id)
         now = self._log.next_time()
         self._log.latest.remove(memory_id)
         ended = replace(fact, end_status=status, ended_actor=self._log.actor)
         return self._log.end_version(ended, now, reason, by)
 
-    def _get_closable(self, memory_id: str) -> Fact:
-        fact = self._log.get_mutable(memory_id)
+    def _get_mutable(self, memory_id: str) -> Fact:
+        """Return the latest version of a memory that whoever makes the change may change."""
+        fact = self._log.get_latest(memory_id)
+        self._ensure_mutable(fact, self._kind)
+        return fact
+
+    def _get_closable(self, memory_id: str, kind: SourceKind | None) -> Fact:
+        fact = self._log.get_latest(memory_id)
+        self._ensure_mutable(fact, kind)
         if fact.status is MemoryStatus.SUPERSEDED:
             raise Conflict(f"{memory_id} is already superseded by {fact.superseded_by}.")
         if fact.is_contested:
@@ -460,11 +515,13 @@ class Ledger:
         kept = [
             fact
             for fact in _followers(draft, competing)
-            if fact.immutable or not self._order.is_less(fact.trust_kind, than=draft.trust_kind)
+            if self._is_locked(fact, draft.trust_kind)
+            or self._order.permits(Effect.NARROW, fact.trust_kind, draft.trust_kind)
         ]
         next_one = min(kept, key=lambda fact: fact.effective_start, default=None)
-        is_dated = next_one is not None and next_one.valid_at is None and not next_one.immutable
-        return [*ended, *([next_one] if next_one and is_dated else [])]
+        if next_one and next_one.valid_at is None and not self._is_locked(next_one, draft.trust_kind):
+            ended.append(next_one)
+        return ended
 
     def _close_before_successor(
         self, draft: Fact, competing: list[Fact], *, by_trust: bool = True
@@ -479,13 +536,15 @@ class Ledger:
         for fact in later:
             if draft.valid_to <= fact.effective_start:
                 break
-            if not by_trust or fact.immutable or not self._order.is_less(fact.trust_kind, than=draft.trust_kind):
+            may_narrow = self._order.permits(Effect.NARROW, fact.trust_kind, draft.trust_kind)
+            if not by_trust or may_narrow or self._is_locked(fact, draft.trust_kind):
                 successor = fact
                 break
             contested = replace(
                 fact,
                 status=MemoryStatus.CONTESTED,
                 contests=(draft.memory_id,),
+                immutable=False,
                 invalid_at=fact.claimed_invalid_at,
                 superseded_by=None,
                 ended_reason=CONTESTED_REASON,
@@ -497,7 +556,7 @@ class Ledger:
         if successor is None:
             return draft, None
         start = successor.effective_start
-        if successor.valid_at is None and not successor.immutable:
+        if successor.valid_at is None and not self._is_locked(successor, draft.trust_kind):
             dated = replace(without_end(successor), valid_at=start)
             self._log.add_next_version(successor, dated, "dated by an earlier value", draft.memory_id)
         if draft.valid_to <= start:
@@ -565,8 +624,8 @@ class Ledger:
         taken over into an immutable memory, a profile or a memory of a more trusted source.
         """
         new = {name: change for name, change in _differences(known, draft).items() if name in given}
-        is_fixed = known.immutable or known.type is MemoryType.PROFILE
-        if is_fixed or self._order.is_less(draft.trust_kind, than=known.trust_kind):
+        is_fixed = self._is_locked(known, draft.trust_kind) or known.type is MemoryType.PROFILE
+        if is_fixed or not self._order.permits(Effect.OUTRANK, draft.trust_kind, known.trust_kind):
             return NewDetails({}, (), tuple(new))
         dated = replace(known, valid_at=draft.valid_at or known.valid_at, invalid_at=draft.invalid_at)
         starts_in_time = dated.valid_from <= known.first_created_at and dated.is_valid_at(now)
@@ -587,15 +646,26 @@ class Ledger:
         return find_rival(changed, self._log.latest.values(), known) is not None
 
     def _reinforce(self, known: Fact, draft: Fact, now: datetime) -> Fact:
-        """Strengthen a memory that a statement repeats, and give it the sources and the trust of the statement."""
+        """Strengthen a memory that a statement repeats, and give it the sources and the trust of the statement.
+
+        A less trusted statement only counts as a retrieval does: its weight, its words and its messages are not those
+        of the memory. What a more trusted source repeats is immutable only if that source says so.
+        """
+        if not self._order.permits(Effect.OUTRANK, draft.trust_kind, known.trust_kind):
+            strength, confidence = apply_reinforcement(known.strength_at(now), known.confidence)
+            confidence = known.confidence if known.immutable else confidence
+            return self._log.replace_in_place(
+                replace(known, strength=strength, last_accessed_at=now, confidence=confidence, updated_at=now)
+            )
         stated = max(known.confidence, min(draft.confidence, MAX_CONFIDENCE))
         strength, confidence = apply_reinforcement(known.strength_at(now), stated)
-        if self._order.is_less(known.trust_kind, than=draft.trust_kind) and not known.immutable:
+        if self._order.is_less(known.trust_kind, than=draft.trust_kind):
             known = replace(
                 known,
                 source_kind=draft.source_kind,
                 trusted_as=draft.trusted_as,
                 speaker=draft.speaker or known.speaker,
+                immutable=draft.immutable and not known.is_contested,
             )
         return self._log.replace_in_place(
             replace(
@@ -629,7 +699,7 @@ class Ledger:
             contests = tuple(deduplicate([*same.contests, *ids]))
             known = self._reinforce(replace(same, contests=contests), draft, now)
             return known, f"the same statement is already contested; {reason}"
-        contested = replace(draft, status=MemoryStatus.CONTESTED, contests=tuple(ids))
+        contested = replace(draft, status=MemoryStatus.CONTESTED, contests=tuple(ids), immutable=False)
         return self._log.add_version(contested, vector_source), reason
 
     def _contest_by_patch(self, fact: Fact, amended: Fact, kind: SourceKind) -> Fact:
@@ -669,7 +739,7 @@ class Ledger:
         """Retire contested memories that say the same as a new one, unless their source is trusted more."""
         for fact in self._log.latest.that_state(draft):
             is_same = fact.is_contested and fact.memory_id != draft.memory_id
-            if is_same and not fact.immutable and not self._find_more_trusted(draft, [fact]):
+            if is_same and not self._find_more_trusted(draft, [fact]):
                 self._log.retire_version(
                     fact,
                     SETTLED_REASON,
@@ -694,7 +764,7 @@ class Ledger:
             upheld = replace(upheld, valid_at=fact.first_created_at)
         ended = [*targets, *(other for other in competing if is_ended_by_start(other, upheld.valid_from))]
         for other in ended:
-            ensure_mutable(other)
+            self._ensure_mutable(other, self._kind)
         changed = [*targets, *self._find_changed_by(upheld, competing)]
         self._ensure_trusted(changed)
         trusted = self._order.most_trusted([upheld.trust_kind, *(other.trust_kind for other in changed)])
@@ -707,7 +777,7 @@ class Ledger:
 
     def _contest_again(self, fact: Fact) -> Fact:
         """Make a memory contested again that was resolved, and restore what it had ended."""
-        ensure_mutable(fact)
+        self._ensure_mutable(fact, self._kind)
         self._ensure_trusted([fact])
         self._log.next_time()
         contested = replace(
@@ -730,13 +800,49 @@ class Ledger:
     # Trust: by the order, no statement ends or narrows one of a more trusted source
 
     def _find_more_trusted(self, draft: Fact, facts: Iterable[Fact]) -> list[Fact]:
-        """Return the facts of sources that are trusted more than that of the draft."""
-        return [fact for fact in facts if self._order.is_less(draft.trust_kind, than=fact.trust_kind)]
+        """Return the facts that the draft must not end or narrow: those of more trusted sources."""
+        return [fact for fact in facts if not self._order.permits(Effect.END, draft.trust_kind, fact.trust_kind)]
+
+    def _by_slot(self, draft: Fact) -> Fact:
+        """Return a draft as one of several values, or as the only one, as the slot has it from more trusted sources."""
+        if draft.single_valued or draft.predicate in TYPE_PREDICATES:
+            return draft
+        slot = self._log.latest.that_may_compete(draft)
+        stated = [fact for fact in slot if fact.single_valued and fact.predicate == draft.predicate]
+        is_decided = any(not fact.is_contested for fact in self._find_more_trusted(draft, stated))
+        return replace(draft, single_valued=True) if is_decided else draft
+
+    def _find_contested_before(self, draft: Fact, now: datetime) -> list[Fact]:
+        """Return what the same statement of a draft contests already, or contested until it was found not to hold.
+
+        What has ended since is left out: the draft contradicts it no longer.
+        """
+        start = draft.valid_at or now
+        ids = [
+            memory_id
+            for fact in self._log.latest.that_say(draft)
+            if draft.repeats(fact) and (fact.is_contested or fact.ended_reason == REFUTED_REASON)
+            for memory_id in fact.contests
+        ]
+        rivals = [self._log.latest[memory_id] for memory_id in deduplicate(ids) if memory_id in self._log.latest]
+        in_force = [fact for fact in rivals if fact.valid_from < draft.valid_to and start < fact.valid_to]
+        return self._find_more_trusted(draft, in_force)
+
+    def _is_locked(self, fact: Fact, kind: SourceKind | None) -> bool:
+        """Return whether a fact is immutable for a source; None: for upkeep and admins, whom every one binds."""
+        # Only the user and admins import as an import, so that what they made immutable then is locked by them.
+        locked_by: SourceKind = "user" if fact.trust_kind == "import" else fact.trust_kind
+        return fact.immutable and (kind is None or self._order.permits(Effect.LOCK, locked_by, kind))
+
+    def _ensure_mutable(self, fact: Fact, kind: SourceKind | None) -> None:
+        """Raise ImmutableMemory for a fact that is immutable for a source."""
+        if self._is_locked(fact, kind):
+            ensure_mutable(fact)
 
     def _ensure_trusted(self, facts: Iterable[Fact]) -> None:
         """Raise Forbidden for a fact of a source that is trusted more than whoever makes the change."""
         for fact in facts:
-            if self._kind is not None and self._order.is_less(self._kind, than=fact.trust_kind):
+            if not self._order.permits(Effect.HIDE, self._kind, fact.trust_kind):
                 raise Forbidden(
                     f"{fact.memory_id} is the word of a more trusted source ({fact.trust_kind}) than that of this key "
                     f"({self._kind}): ask an admin, or use a key that is trusted as much."

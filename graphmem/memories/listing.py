@@ -51,8 +51,8 @@ class SortOrder(StrEnum):
 class QueryStringFilters(SharedFilters):
     """Every filter on memories, as a query string has them: every `tag` must be there, no `not_tag` may be.
 
-    `type`, `tag` and `not_tag` are `types`, `tags.all` and `tags.none` of `MemoryFilters`; `metadata.KEY=VALUE` is an
-    entry of `metadata`.
+    `type`, `tag` and `not_tag` are `types`, `tags.all` and `tags.none` of `MemoryFilters`; `metadata=KEY=VALUE` and
+    `metadata.KEY=VALUE` are entries of `metadata`.
     """
 
     type: list[MemoryTypeWord] = Field(default_factory=list, description="Only memories of this type; repeatable.")
@@ -68,11 +68,14 @@ class QueryStringFilters(SharedFilters):
         if not isinstance(given, Mapping):
             return given
         pairs = {key.removeprefix(_METADATA): given[key] for key in given if str(key).startswith(_METADATA)}
-        if not pairs:
+        entries = given.get("metadata", {})
+        if isinstance(entries, str | list):
+            entries = dict(_split_pair(entry) for entry in ([entries] if isinstance(entries, str) else entries))
+        if not pairs and entries is given.get("metadata", {}):
             return given
         return {
             **{key: value for key, value in given.items() if not str(key).startswith(_METADATA)},
-            "metadata": {**given.get("metadata", {}), **pairs},
+            "metadata": {**entries, **pairs},
         }
 
     @model_serializer(mode="wrap")
@@ -89,6 +92,13 @@ class QueryStringFilters(SharedFilters):
             metadata=self.metadata,
             **{name: getattr(self, name) for name in SharedFilters.model_fields},
         )
+
+
+def _split_pair(entry: object) -> tuple[str, str]:
+    key, is_pair, value = str(entry).partition("=")
+    if not is_pair or not key:
+        raise ValueError(f"metadata {entry!r} is no KEY=VALUE")
+    return key, value
 
 
 class ListFilters(QueryStringFilters, SpacesInQueryString):

@@ -510,13 +510,15 @@ class SaveAction(StrEnum):
     SUPERSEDE = "supersede"
     SKIP = "skip"
     CONTEST = "contest"
+    QUARANTINE = "quarantine"
 
 
 class SaveResult(BaseModel):
     """The result of saving a statement: its memory, and the ids of the memories it superseded.
 
     `related` are current memories of the same subject that it may contradict or repeat, the most similar first.
-    `ignored` names the fields of a repetition that its memory did not take over.
+    `ignored` names the fields of a repetition that its memory did not take over. A statement of a tool, a document or a
+    web page that may not inform is no memory but in quarantine, under `quarantine_id`.
     """
 
     action: SaveAction
@@ -529,6 +531,11 @@ class SaveResult(BaseModel):
     ignored: list[str] = Field(
         default_factory=list,
         description="What a repetition gave and the memory has otherwise: change the memory to correct it.",
+    )
+    quarantine_id: str | None = Field(
+        None,
+        exclude_if=lambda id: id is None,
+        description="Id in the quarantine, where an admin releases or drops it.",
     )
 
 

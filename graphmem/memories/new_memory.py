@@ -21,7 +21,7 @@ from graphmem.memories.memory import (
 )
 from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key, scalar_texts
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.trust import SourceKind
+from graphmem.tenants.trust import TEXT_OF_OTHERS, SourceKind
 
 _IMPORT_NAMESPACE = uuid.UUID("6f8b3c1e-52a7-4d0e-9b57-1c4a60d2e9f3")
 """Namespace of the ids of imported memories."""
@@ -60,6 +60,11 @@ class NewMemory:
         return str(uuid.uuid5(_IMPORT_NAMESPACE, f"{owner.group_id} {self.provenance.key}"))
 
     @property
+    def trust_kind(self) -> SourceKind:
+        """The kind of source that the statement is trusted as."""
+        return self.trusted_as or self.source_kind
+
+    @property
     def entities(self) -> list[EntityIn]:
         """The entities that the statement names: subject, object and others."""
         named = (self.memory.subject, self.memory.object, *self.memory.entities)
@@ -75,8 +80,9 @@ class NewMemory:
 class SourceMessage:
     """A stored message that a statement was taken from; `content` is its text without secrets.
 
-    `author` is the user who sent it to a space. Of one that `is_caught`, something addresses the assistant, so that a
-    memory neither quotes it nor is found by its words.
+    The user's own message `is_of_user`: what strangers state does not quote it. `author` is the user who sent it to a
+    space. Of one that `is_caught`, something addresses the assistant, so that a memory neither quotes it nor is found
+    by its words.
     """
 
     message_id: str
@@ -85,6 +91,7 @@ class SourceMessage:
     content: str
     author: str | None = None
     is_caught: bool = False
+    is_of_user: bool = False
 
 
 def first_version(
@@ -100,7 +107,9 @@ def first_version(
     target = refs[name_key(memory.object.name)] if memory.object else None
     others = [refs[name_key(entity.name)] for entity in memory.entities]
     entities = {ref.id: ref for ref in [subject, *([target] if target else []), *others]}
-    messages = [sources[message_id] for message_id in new.message_ids if message_id in sources]
+    may_quote_user = new.trust_kind not in TEXT_OF_OTHERS
+    found = [sources[message_id] for message_id in new.message_ids if message_id in sources]
+    messages = [message for message in found if may_quote_user or not message.is_of_user]
     return Fact(
         uuid=str(uuid.uuid4()),
         memory_id=new.memory_id(owner),

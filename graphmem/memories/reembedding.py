@@ -22,7 +22,7 @@ from graphmem.jobs.runner import JobRunner
 from graphmem.memories.vectors import VectorStore
 from graphmem.models.embedder import RecordedEmbedder, create_embedder, describe_model
 from graphmem.models.embedding_models import EmbeddingModel, EmbeddingStatus, ReembeddingPhase, VectorState
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from graphmem.neo4j.driver import NONE_HIDDEN_SECONDS
 from graphmem.neo4j.placed_graph import MoveState, PlacedGraph, run_in_each_graph
 from graphmem.runtime.errors import ConfigurationError, Conflict, InvalidInput

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -12,8 +12,8 @@ from typing import TypeVar
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, EntityIn, EntityRef, NamedEntity
 from graphmem.memories.entity_mapping import named_entity_from_node
 from graphmem.memories.entity_names import NamedEntities, name_keys_in
-from graphmem.memories.entity_store import EntityStore, ResolvedEntities
-from graphmem.memories.fact import Fact, fact_from_row, fact_to_properties, memory_from_fact
+from graphmem.memories.entity_store import EntityStore, ResolvedEntities, follow_aliases
+from graphmem.memories.fact import TYPE_PREDICATES, Fact, fact_from_row, fact_to_properties, memory_from_fact
 from graphmem.memories.ledger import FIXED_ASSOCIATIONS_REASON, Ledger, SaveOutcome
 from graphmem.memories.memory import MAX_SOURCE_MESSAGES, MemoryIn, MemorySourceIn, MemoryType, SaveAction, SaveResult
 from graphmem.memories.new_memory import NewMemory, SourceMessage, first_version
@@ -22,7 +22,8 @@ from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.trust_store import find_trust_order
+from graphmem.tenants.tenant_settings import find_trust_order
+from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind, TrustOrder
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -48,21 +49,27 @@ class FactLoader:
         hashes: Sequence[str] = (),
         memory_ids: Sequence[str] = (),
         pairs: Sequence[tuple[str, str]] = (),
+        slots: Sequence[tuple[str, str, bool]] = (),
     ) -> dict[str, Fact]:
         """Load facts and return, by memory id, all that this loader has loaded so far.
 
-        Facts are selected by the hash of their content, by memory id and by pairs of subject id and predicate.
+        Facts are selected by the hash of their content, by memory id and by pairs of subject id and predicate. `slots`
+        are such pairs too, of which facts are wanted only where one is single-valued; false stands for a statement of
+        the user, over which other sources decide only by the order of a tenant.
         """
         new_hashes = self._not_requested(hashes)
         new_memory_ids = self._not_requested(memory_ids)
         new_pairs = [list(pair) for pair in self._not_requested(pairs)]
-        if new_hashes or new_memory_ids or new_pairs:
+        new_slots = [list(slot) for slot in self._not_requested(slots)]
+        if new_hashes or new_memory_ids or new_pairs or new_slots:
             rows = await self._transaction.run(
                 "facts.fetch_for_write",
                 group_id=self._owner.group_id,
+                tenant=self._owner.tenant,
                 hashes=new_hashes,
                 memory_ids=new_memory_ids,
                 pairs=new_pairs,
+                slots=new_slots,
             )
             self._facts |= {fact.memory_id: fact for fact in map(fact_from_row, rows)}
         return dict(self._facts)
@@ -243,6 +250,8 @@ class FactSave:
             if not keys.isdisjoint((node["name_key"], *(node["alias_keys"] or ())))
         ]
         known = {key for entity in entities for key in map(name_key, (entity.name, *entity.aliases))}
+        lesser = {node["uuid"]: node for node in nodes if node["detail_sources"]}
+        order = await find_trust_order(self.transaction, self.owner.tenant) if lesser else DEFAULT_ORDER
         new = {name_key(entity.name): entity for memory in memories for entity in memory.entities}
         entities += [
             NamedEntity(key, entity.name, entity.type or DEFAULT_ENTITY_TYPE, entity.aliases, is_user=False)
@@ -251,15 +260,18 @@ class FactSave:
         ]
         if not entities:
             return list(memories)
-        names = NamedEntities(entities)
-        return [_link(memory, names) if memory.links_names else memory for memory in memories]
+        names = {kind: NamedEntities(_as_named_by(entities, lesser, kind, order)) for kind in _kinds_of(memories)}
+        return [_link(memory, names[memory.trust_kind]) if memory.links_names else memory for memory in memories]
 
     async def _save(self, memories: Sequence[NewMemory], name_vectors: Mapping[str, Vector]) -> list[SaveResult]:
         named = [entity for memory in memories for entity in memory.entities]
-        entities = await self.entities.resolve_entities(self.transaction, self.owner, named, name_vectors, self.now)
+        entities = await self.entities.resolve_entities(
+            self.transaction, self.owner, named, name_vectors, self.now, _kinds_by_name(memories)
+        )
         sources = await self._fetch_sources(memories)
         drafts = [first_version(self.owner, memory, entities.refs, sources, self.now) for memory in memories]
-        facts = await self._load_facts(memories, drafts, entities)
+        earlier = await self._find_earlier_mentions(memories, entities)
+        facts = await self._load_facts(memories, drafts, entities, earlier)
         related = await self._find_related(memories, drafts, entities)
         kinds = {fact.trust_kind for fact in (*facts.values(), *drafts)}
         order = await find_trust_order(self.transaction, self.owner.tenant, kinds)
@@ -270,19 +282,52 @@ class FactSave:
             for draft, memory in zip(drafts, memories, strict=True)
         ]
         outcomes = [
-            _associate(ledger, outcome, memory.memory.associations)
-            for outcome, memory in zip(outcomes, memories, strict=True)
+            _associate(ledger, outcome, memory.memory.associations, draft.trust_kind)
+            for outcome, memory, draft in zip(outcomes, memories, drafts, strict=True)
         ]
         vectors = {draft.uuid: memory.vector for draft, memory in zip(drafts, memories, strict=True)}
         write = FactWrite(self.owner, self.transaction, self.now, ledger, vectors, entities.new_entities)
-        await write.commit([outcome.fact for outcome in outcomes if outcome.action is not SaveAction.SKIP])
-        await self._add_aliases(named, entities)
+        linked = [
+            ledger.link(memory_id, entity.id, entity.name)
+            for memory_id, named_entities in earlier.items()
+            for entity in named_entities
+        ]
+        await write.commit([*(outcome.fact for outcome in outcomes if outcome.action is not SaveAction.SKIP), *linked])
+        refused = await self._add_aliases(memories, entities)
         refs = await self._load_refs(outcomes, entities)
         ended = {memory_id for outcome in outcomes for memory_id in outcome.superseded}
         return [
-            _save_result(outcome, refs, ledger.now, [key for key in found if key not in ended])
-            for outcome, found in zip(outcomes, related, strict=True)
+            _save_result(
+                _without_aliases(outcome, memory, refused), refs, ledger.now, [key for key in found if key not in ended]
+            )
+            for outcome, memory, found in zip(outcomes, memories, related, strict=True)
         ]
+
+    async def _find_earlier_mentions(
+        self, memories: Sequence[NewMemory], entities: ResolvedEntities
+    ) -> dict[str, list[NamedEntity]]:
+        """Return, by memory id, the new entities that earlier memories name, which had no entity to refer to.
+
+        An import is history, whose references come with it.
+        """
+        aliases = {name_key(entity.name): entity.aliases for memory in memories for entity in memory.entities}
+        new = [
+            NamedEntity(row["uuid"], row["name"], row["type"], aliases.get(row["name_key"], []), is_user=False)
+            for row in entities.new_entities
+            if not row["is_user"]
+        ]
+        if not new or all(memory.provenance for memory in memories):
+            return {}
+        names = sorted({name.lower() for entity in new for name in (entity.name, *entity.aliases)})
+        rows = await self.transaction.run("facts.find_naming", group_id=self.owner.group_id, names=names)
+        ids = {entity.id for entity in new}
+        found: dict[str, list[NamedEntity]] = {}
+        for row in rows:
+            # A name within that of an entity which the memory refers to is no mention of its own.
+            names_in = NamedEntities([*map(named_entity_from_node, row["entities"]), *new])
+            if mentioned := [entity for entity in names_in.find(row["content"]) if entity.id in ids]:
+                found[row["memory_id"]] = mentioned
+        return found
 
     async def _find_related(
         self, memories: Sequence[NewMemory], drafts: Sequence[Fact], entities: ResolvedEntities
@@ -322,14 +367,30 @@ class FactSave:
             related[row["at"]] = row["memory_ids"]
         return related
 
-    async def _add_aliases(self, named: Iterable[EntityIn], entities: ResolvedEntities) -> None:
-        """Add the aliases that the statements give; several entities may share one."""
-        aliases: dict[str, list[str]] = {}
-        for entity in named:
-            if entity.aliases:
-                aliases.setdefault(entities.refs[name_key(entity.name)].id, []).extend(entity.aliases)
-        for entity_id, names in aliases.items():
-            await self.entities.add_aliases(self.transaction, self.owner, entity_id, names, self.now, shared=True)
+    async def _add_aliases(self, memories: Sequence[NewMemory], entities: ResolvedEntities) -> set[tuple[str, str]]:
+        """Add the aliases that the statements give; several entities may share one that the user gives.
+
+        Return those that belong to another entity, each with the key of the name that it was given beside.
+        """
+        given: dict[tuple[str, SourceKind, str | None], list[str]] = {}
+        for memory in memories:
+            for entity in memory.entities:
+                if entity.aliases:
+                    source = (name_key(entity.name), memory.trust_kind, memory.speaker)
+                    given.setdefault(source, []).extend(entity.aliases)
+        refused: set[tuple[str, str]] = set()
+        for (key, kind, speaker), names in given.items():
+            entity_id = entities.refs[key].id
+            await self.entities.add_aliases(
+                self.transaction, self.owner, entity_id, names, self.now, kind=kind, shared=True, speaker=speaker
+            )
+            held = await self.transaction.run(
+                "entities.find_by_keys", group_ids=[self.owner.group_id], keys=list(map(name_key, names))
+            )
+            own = next((row["entity"] for row in held if row["entity"]["uuid"] == entity_id), None)
+            own_keys = {own["name_key"], *(own["alias_keys"] or ())} if own else set()
+            refused |= {(key, name) for name in names if name_key(name) not in own_keys}
+        return refused
 
     async def _fetch_sources(self, memories: Sequence[NewMemory]) -> dict[str, SourceMessage]:
         """Return the stored messages that memories were taken from, by message id."""
@@ -340,22 +401,36 @@ class FactSave:
         return {row["message_id"]: SourceMessage(**row) for row in rows}
 
     async def _load_facts(
-        self, memories: Sequence[NewMemory], drafts: Sequence[Fact], entities: ResolvedEntities
+        self,
+        memories: Sequence[NewMemory],
+        drafts: Sequence[Fact],
+        entities: ResolvedEntities,
+        earlier: Iterable[str],
     ) -> dict[str, Fact]:
-        """Return the facts that the drafts may change, by memory id."""
+        """Return the facts that the drafts may change, and those of the ids in `earlier`, by memory id."""
         new_entity_ids = {properties["uuid"] for properties in entities.new_entities}
         return await self.loader.fetch(
             hashes=[draft.content_hash for draft in drafts],
             memory_ids=[
-                memory_id
-                for memory in memories
-                for memory_id in (*memory.memory.supersedes, *memory.memory.associations)
+                *(
+                    memory_id
+                    for memory in memories
+                    for memory_id in (*memory.memory.supersedes, *memory.memory.associations)
+                ),
+                *earlier,
             ],
             # There are no facts about a new entity.
             pairs=[
                 (draft.subject_id, draft.predicate)
                 for draft in drafts
                 if draft.single_valued and draft.subject_id not in new_entity_ids
+            ],
+            slots=[
+                (draft.subject_id, draft.predicate, draft.trust_kind != "user")
+                for draft in drafts
+                if not draft.single_valued
+                and draft.predicate not in TYPE_PREDICATES
+                and draft.subject_id not in new_entity_ids
             ],
         )
 
@@ -377,6 +452,35 @@ class FactSave:
         return refs | await self.entities.get_refs(self.transaction, self.owner, others)
 
 
+def _kinds_of(memories: Iterable[NewMemory]) -> set[SourceKind]:
+    return {memory.trust_kind for memory in memories if memory.links_names}
+
+
+def _kinds_by_name(memories: Iterable[NewMemory]) -> dict[str, SourceKind]:
+    """Return the source that names each entity, by name key: the most trusted one by default, the user before all."""
+    kinds: dict[str, SourceKind] = {}
+    for memory in memories:
+        for key in (name_key(entity.name) for entity in memory.entities):
+            kinds[key] = DEFAULT_ORDER.most_trusted([kinds.get(key, memory.trust_kind), memory.trust_kind])
+    return kinds
+
+
+def _as_named_by(
+    entities: Iterable[NamedEntity], lesser: Mapping[str, Row], kind: SourceKind, order: TrustOrder
+) -> list[NamedEntity]:
+    """Return entities with the aliases that a source follows; `lesser` are nodes with aliases of other sources."""
+    return [
+        replace(entity, aliases=follow_aliases(lesser[entity.id], kind, order)) if entity.id in lesser else entity
+        for entity in entities
+    ]
+
+
+def _without_aliases(outcome: SaveOutcome, memory: NewMemory, refused: Set[tuple[str, str]]) -> SaveOutcome:
+    """Return an outcome that says if an alias which the statement gives belongs to another entity."""
+    given = {(name_key(entity.name), alias) for entity in memory.entities for alias in entity.aliases}
+    return outcome if given.isdisjoint(refused) else replace(outcome, ignored=(*outcome.ignored, "aliases"))
+
+
 def entity_ids_of(facts: Iterable[Fact]) -> list[str]:
     """Return the ids of the entities that facts refer to, sorted."""
     return sorted({key for fact in facts for key in (fact.subject_id, fact.object_id, *fact.entity_ids) if key})
@@ -388,11 +492,11 @@ def _apply_to_ledger(ledger: Ledger, draft: Fact, memory: NewMemory) -> SaveOutc
     return ledger.save(draft, memory.memory.supersedes, memory.reason, memory.ends, memory.given)
 
 
-def _associate(ledger: Ledger, outcome: SaveOutcome, associations: Sequence[str]) -> SaveOutcome:
-    """Return an outcome whose memory is associated with others, unless the save changed nothing."""
+def _associate(ledger: Ledger, outcome: SaveOutcome, associations: Sequence[str], by: SourceKind) -> SaveOutcome:
+    """Return an outcome whose memory a source associates with others, unless the save changed nothing."""
     if not associations or outcome.action is SaveAction.SKIP:
         return outcome
-    fact = ledger.associate(outcome.fact.memory_id, associations)
+    fact = ledger.associate(outcome.fact.memory_id, associations, by=by)
     if {*associations} <= {*fact.associations, fact.memory_id}:
         return replace(outcome, fact=fact)
     return replace(outcome, fact=fact, reason=f"{outcome.reason}; {FIXED_ASSOCIATIONS_REASON}")

@@ -30,8 +30,8 @@ from graphmem.runtime.times import Clock
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.tenant_settings import TrustService
 from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind
-from graphmem.tenants.trust_store import TrustService
 
 _CURSOR: Cursor[tuple[SortOrder, int | float, str]] = Cursor(
     tuple[SortOrder, StoredInteger | FiniteFloat, StorableText]
@@ -154,7 +154,7 @@ class MemoryService:
         """
         owner = scope_of(reader).owner
         resolved = await self._declared_types.resolve_patch(owner, patch)
-        vector = await self._memory_writer.prepare_patch(owner, resolved)
+        vector = await self._memory_writer.prepare_patch(owner, resolved, kind)
         return await self._facts.update_memory(
             reader,
             memory_id,

@@ -95,7 +95,8 @@ VOLATILE_PROPERTIES = frozenset(
 """Properties that retrieval and maintenance write: they neither conflict nor go back to their earlier value."""
 
 LIST_PROPERTIES = frozenset(
-    {"entity_edges", "associations", "supersedes", "contests", "aliases", "alias_keys", "entity_ids"}
+    {"entity_edges", "associations", "supersedes", "contests", "aliases", "alias_keys", "detail_sources"}
+    | {"entity_ids"}
 )
 """Lists that other writes extend: a rollback removes what the run added and adds what the run removed."""
 

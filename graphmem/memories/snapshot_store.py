@@ -27,7 +27,7 @@ _IMAGE_QUERIES = {
     ElementKind.EPISODE: "snapshots.fetch_episode_images",
     ElementKind.MENTION: "snapshots.fetch_mention_images",
 }
-_LISTS_OF_ENTITIES = ("aliases", "alias_keys")
+_LISTS_OF_ENTITIES = ("aliases", "alias_keys", "detail_sources")
 _VECTOR_PROPERTIES = ("fact_embedding", "name_embedding", "next_vector")
 
 

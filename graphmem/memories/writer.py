@@ -5,38 +5,50 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Literal
 
+from graphmem.memories.direct_screening import find_doubt
 from graphmem.memories.entity import PERSON_TYPE, EntityIn
 from graphmem.memories.fact import ImportProvenance
-from graphmem.memories.fact_store import FactStore
+from graphmem.memories.fact_store import DoubtfulStatement, FactStore
 from graphmem.memories.memory import (
     MIN_CONFIDENCE,
     MemoryIn,
     MemoryPatch,
+    MemoryType,
     SaveAction,
     SaveResult,
 )
 from graphmem.memories.new_memory import NewMemory
 from graphmem.models.embedder import Embedder
-from graphmem.runtime.errors import InvalidInput, NotFound
-from graphmem.runtime.field_types import JSON, Vector, name_key
+from graphmem.runtime.errors import Forbidden, InvalidInput, NotFound
+from graphmem.runtime.field_types import JSON, Vector, content_hash, name_key
 from graphmem.runtime.process import read_text
 from graphmem.runtime.stored_values import stored_values, text_length
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.profiles import TenantProfiles
+from graphmem.tenants.profiles import TemporaryStateRules, TenantProfiles
 from graphmem.tenants.trust import CONSOLIDATION, SourceKind
 
 
 class MemoryWriter:
     """Saves statements that the policy allows; the reason of a rejection names classes of secrets, never values."""
 
-    def __init__(self, facts: FactStore, embedder: Embedder, policy: SecretPolicy, profiles: TenantProfiles) -> None:
+    def __init__(
+        self,
+        facts: FactStore,
+        embedder: Embedder,
+        policy: SecretPolicy,
+        profiles: TenantProfiles,
+        quarantine: Literal["keep", "refuse"] = "keep",
+    ) -> None:
+        """`quarantine` says what becomes of text of others that may address the assistant instead of informing."""
         self._facts = facts
         self._embedder = embedder
         self._policy = policy
         self._profiles = profiles
+        self._keeps_doubtful = quarantine == "keep"
 
     async def save(
         self,
@@ -72,6 +84,22 @@ class MemoryWriter:
             memory if space is None else about_speaker(memory, owner)
             for memory, space in zip(memories, placed, strict=True)
         ]
+        doubts = {index: doubt for index in allowed if (doubt := find_doubt(memories[index], kind, owner.entity_name))}
+        if doubts:  # what a memory says already is not new text
+            hashes = {index: content_hash(memories[index].content) for index in doubts}
+            known = {
+                (place.group_id, stated)
+                for place in {placed[index] or owner for index in doubts}
+                for stated in await self._facts.find_stated(place, list(hashes.values()))
+            }
+            doubts = {
+                index: doubt
+                for index, doubt in doubts.items()
+                if ((placed[index] or owner).group_id, hashes[index]) not in known
+            }
+        if not self._keeps_doubtful:
+            reasons = [doubts.get(index, reason) for index, reason in enumerate(reasons)]
+        allowed = [index for index in allowed if index not in doubts]
         owners = [owner, *filter(None, placed)]
         statements, names = await self._prepare(owners, [memories[index] for index in allowed], kind)
         if trusted_as is not None:
@@ -85,14 +113,21 @@ class MemoryWriter:
                 replace(statement, provenance=provenance[index])
                 for statement, index in zip(statements, allowed, strict=True)
             ]
-        saved = iter(
-            await self._facts.save(owner, statements, names, actor, request, creates_user=creates_user)
-            if statements
+        doubtful = [
+            DoubtfulStatement(memories[index], doubt, kind_of_statement(memories[index], kind), placed[index])
+            for index, doubt in (doubts if self._keeps_doubtful else {}).items()
+        ]
+        results = (
+            await self._facts.save(
+                owner, statements, names, actor, request, creates_user=creates_user, doubtful=doubtful
+            )
+            if statements or doubtful
             else []
         )
+        saved = dict(zip([*allowed, *(doubts if self._keeps_doubtful else ())], results, strict=True))
         return [
-            next(saved) if reason is None else SaveResult(action=SaveAction.SKIP, memory=None, reason=reason)
-            for reason in reasons
+            saved[index] if index in saved else SaveResult(action=SaveAction.SKIP, memory=None, reason=reason)
+            for index, reason in enumerate(reasons)
         ]
 
     def rejection_reason(self, owner: Owner, memory: MemoryIn, *, is_source_known: bool = False) -> str | None:
@@ -103,15 +138,21 @@ class MemoryWriter:
         if memory.confidence < MIN_CONFIDENCE:
             return f"confidence below {MIN_CONFIDENCE}"
         checked = memory.model_copy(update={"source": None}) if is_source_known else memory
-        if classes := self._policy.refused_classes(stored_values(checked), owner.tenant):
+        # A predicate may hold one as a word of its own, such as PIN_4321.
+        values = [stored_values(checked), (memory.predicate or "").replace("_", " ")]
+        if classes := self._policy.refused_classes(values, owner.tenant):
             return f"holds a secret: {', '.join(classes)}"
-        if self._is_temporary_state(owner, memory.content):
+        if self._temporary_states(owner).are_met_by(memory.content):
             return "a temporary state"
         return None
 
     def refused_classes(self, owner: Owner, value: JSON) -> list[str]:
         """Return the classes of secrets in a value that the owner's tenant may not store."""
         return self._policy.refused_classes(value, owner.tenant)
+
+    def remove_temporary_states(self, owner: Owner, text: str) -> str:
+        """Return a text without its sentences that would be rejected as a temporary state."""
+        return self._temporary_states(owner).remove_from(text)
 
     async def _prepare(
         self, owners: Iterable[Owner], memories: Sequence[MemoryIn], kind: SourceKind
@@ -129,11 +170,16 @@ class MemoryWriter:
         ]
         return statements, dict(zip(named, vectors[len(memories) :], strict=True))
 
-    async def prepare_patch(self, owner: Owner, patch: MemoryPatch) -> Vector | None:
-        """Return the vector of the new content of a patch, if it has one.
+    async def prepare_patch(self, owner: Owner, patch: MemoryPatch, kind: SourceKind | None) -> Vector | None:
+        """Return the vector of the new content of a patch by a source, if it has one.
 
-        Raises InvalidInput for a secret or a temporary state.
+        Raises InvalidInput for a secret, a temporary state or a confidence too low to be stored, Forbidden for text of
+        others that may address somebody.
         """
+        if patch.confidence is not None and patch.confidence < MIN_CONFIDENCE:
+            raise InvalidInput(
+                f"A memory needs a confidence of at least {MIN_CONFIDENCE}: delete it if it is no longer believed."
+            )
         classes = await read_text(
             text_length(patch), lambda: self._policy.refused_classes(stored_values(patch), owner.tenant)
         )
@@ -141,12 +187,15 @@ class MemoryWriter:
             raise InvalidInput(f"The change holds a secret ({', '.join(classes)}), which is not stored.")
         if patch.content is None:
             return None
-        if self._is_temporary_state(owner, patch.content):
+        stated = MemoryIn(content=patch.content, type=patch.type or MemoryType.FACT)
+        if kind is not None and (doubt := find_doubt(stated, kind, owner.entity_name)):
+            raise Forbidden(f"The change is not stored: {doubt}. Save it as a memory of its own instead.")
+        if self._temporary_states(owner).are_met_by(patch.content):
             raise InvalidInput("The change is a temporary state, which is not stored.")
         return (await self._embedder.embed([patch.content]))[0]
 
-    def _is_temporary_state(self, owner: Owner, text: str) -> bool:
-        return self._profiles.for_tenant(owner.tenant).temporary_states.are_met_by(text)
+    def _temporary_states(self, owner: Owner) -> TemporaryStateRules:
+        return self._profiles.for_tenant(owner.tenant).temporary_states
 
 
 def find_space(space: str | None, writable: Mapping[str, Owner]) -> Owner | None:

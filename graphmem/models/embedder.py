@@ -53,7 +53,7 @@ class Embedder(Protocol):
 def create_embedder(settings: Settings, progress: DownloadProgress | None = None) -> Embedder:
     """Return the embedder of the settings, not opened yet; `progress` is called while its model is downloaded."""
     if settings.embedder == "openai":
-        from graphmem.models.openai_embedder import OpenAIEmbedder
+        from graphmem.models.openai_api import OpenAIEmbedder
 
         return OpenAIEmbedder.from_settings(settings)
     if settings.embedder == "sentence-transformers":

@@ -4,12 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
 
-from graphmem.models.prompts import ChatMessage, Prompt
-from graphmem.models.receipt import Receipt
+if TYPE_CHECKING:
+    from graphmem.models.prompts import ChatMessage, Prompt
+
+
+class Receipt(BaseModel):
+    """What model calls or a whole job cost; `seconds` of a job are those from its last start to its end.
+
+    Tokens are estimated at four characters each where the server does not count them.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    llm_calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    embedded_texts: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Receipt) -> Receipt:
+        return Receipt(
+            llm_calls=self.llm_calls + other.llm_calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            embedded_texts=self.embedded_texts + other.embedded_texts,
+            seconds=self.seconds + other.seconds,
+        )
+
+
+class LenientAnswer(BaseModel):
+    """An answer whose lists keep the items that fit the schema; `refused` has a sentence for each of the others.
+
+    The sentences do not quote the model. An answer that was cut off keeps what was complete.
+    """
+
+    refused: SkipJsonSchema[list[str]] = Field(default_factory=list)
+
 
 T = TypeVar("T", bound=BaseModel)
 

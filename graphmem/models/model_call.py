@@ -7,7 +7,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
@@ -34,12 +34,9 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
-from graphmem.models.language_model import CHARACTERS_PER_TOKEN, ToolCall
-from graphmem.models.lenient_answer import LenientAnswer
-from graphmem.models.openai_client import unlogged
+from graphmem.models.language_model import CHARACTERS_PER_TOKEN, LenientAnswer, Receipt, ToolCall
+from graphmem.models.openai_api import unlogged
 from graphmem.models.prompts import ChatMessage
-from graphmem.models.providers import takes_temperature
-from graphmem.models.receipt import Receipt
 from graphmem.models.structured_output import (
     OutputMode,
     ServerRefusals,
@@ -89,6 +86,19 @@ def unsupported_parameter(error: ModelHTTPError, sent: Collection[OptionalParame
         return None
     text = _message_of(error).casefold()
     return next((name for word, name in _PARAMETER_BY_WORD.items() if word in text and name in sent), None)
+
+
+def takes_temperature(model: Model, effort: str | None) -> bool:
+    """Return whether a model takes a temperature; pydantic-ai warns of one that it leaves out because of reasoning."""
+    profile: Mapping[str, Any] = model.profile
+    if profile.get("anthropic_disallows_sampling_settings") or profile.get("bedrock_disallows_sampling_settings"):
+        return False
+    if not profile.get("openai_supports_reasoning"):
+        return True
+    efforts = profile.get("openai_reasoning_efforts")
+    may_not_reason = profile.get("openai_supports_reasoning_effort_none") if efforts is None else "none" in efforts
+    reasons = profile.get("thinking_enabled_by_default") if effort is None else effort != "none"
+    return bool(may_not_reason) and not reasons
 
 
 def may_succeed_later(error: BaseException) -> bool:

@@ -17,7 +17,7 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import ErrorDetails
 
-from graphmem.models.lenient_answer import LenientAnswer
+from graphmem.models.language_model import LenientAnswer
 from graphmem.models.prompts import ChatMessage
 from graphmem.text.added_texts import without_thoughts
 

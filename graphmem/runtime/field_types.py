@@ -8,9 +8,11 @@ import math
 import re
 import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
+from urllib.parse import unquote
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from graphmem.text.normalising import check_storable, is_blank, is_storable, normalise
 
@@ -176,17 +178,27 @@ def _check_name_length(name: str) -> str:
     return check_normalised_length(name, MAX_NAME_LENGTH)
 
 
-_TEMPLATES = re.compile(r"\{\{.*?\}\}|\$\{.*?\}", re.DOTALL)
-_MISSING = re.compile(r"\s*(?:undefined|null|none|\[object \w+\])\s*", re.IGNORECASE)
+_TEMPLATES = re.compile(r"\{\{.*?\}\}|[$#]\{.*?\}|<%.*?%>|\{[A-Za-z_][\w. -]*\}", re.DOTALL)
+"""A template anywhere in an id, as `{{user}}`, `${user}`, `#{user}`, `<%= user %>` and `{user}`."""
+
+_WHOLE_PLACEHOLDERS = re.compile(
+    r"%[A-Za-z_]\w*%|\$[A-Za-z_]\w*|__[A-Z][A-Z_]*__|\[[A-Za-z_][\w -]*\]|<[A-Za-z_][^<>@]*>"
+    r"|(?i:undefined|null|none|\((?:undefined|null|none)\))|NaN|nan"
+)
+"""A template that is the whole id, as `%USER%`, `$USER`, `[user]` and `<user>`, or what stands for a missing value.
+
+`<1@host>` is the id of a mail, and Nan a name.
+"""
 
 
 def check_filled_in(identity: str) -> str:
     """Return an id of a user or a session unchanged; raise ValueError for a placeholder that was not filled in.
 
-    `{{USER_ID}}` and `${USER_ID}` are templates, `undefined`, `null`, `None` and `[object Object]` what programs write
-    for a value that is missing. Taken for an id, each would be the same one for everybody.
+    `{{USER_ID}}`, `{user}` and `%USER%` are templates, `undefined`, `null`, `None`, `NaN` and `[object Object]` what
+    programs write for a value that is missing. Taken for an id, each would be the same one for everybody.
     """
-    if _TEMPLATES.search(identity) or _MISSING.fullmatch(identity):
+    parts = [part.strip() for part in identity.split(":")]  # adapters put an app before the id
+    if _TEMPLATES.search(unquote(identity)) or any(_WHOLE_PLACEHOLDERS.fullmatch(part) for part in parts):
         raise ValueError("is a placeholder that was not filled in: send the id itself")
     return identity
 
@@ -211,3 +223,14 @@ Metadata = Annotated[dict[str, Any], AfterValidator(_check_metadata)]
 
 Vector = list[float]
 """An embedding; its dimension is the embedder's."""
+
+
+def to_json(value: object) -> str:
+    """Return a value as compact JSON; times become ISO 8601 in UTC, models objects, other unknown types their `str`."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_to_json_value)
+
+
+def _to_json_value(value: object) -> object:
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else str(value)

@@ -13,8 +13,8 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-USER_ID = "mara"
-"""The user of the sample."""
+USER_ID = "demo"
+"""The user of the sample: not the one of the README, whose own data would get mixed up with it."""
 
 SAMPLE_FOLDER = Path(__file__).parent
 """Folder of the sample's files."""

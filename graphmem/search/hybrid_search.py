@@ -10,6 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+
 from graphmem.memories.entity_names import EntityMention, MentionKind, question_focus
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.filters import FactFilters
@@ -53,6 +57,7 @@ from graphmem.search.ranking import (
     select_candidates,
     select_fitting,
 )
+from graphmem.search.resident.columns import unit_vector
 from graphmem.search.source import CandidateSource, CandidateSources
 from graphmem.tenants.owners import Owner, split_message_key
 from graphmem.tenants.scopes import Reader
@@ -67,6 +72,9 @@ MAX_GRAPH_ENTITIES = 20
 
 MAX_EMBEDDED_CHARACTERS = 2_000
 """Longest part of a question that is embedded, in characters; embedders read no more."""
+
+MAX_TEXT_VECTORS = 2_000
+"""Vectors of short texts, such as names of domains, that are kept at most."""
 
 MIN_RERANKED = 30
 """Least number of facts that a cross-encoder reads; a search with a high limit has three times its limit read."""
@@ -138,6 +146,7 @@ class HybridSearch:
         self._channel_weights = channel_weights
         self._reranker = reranker
         self._languages = tuple(languages)
+        self._text_vectors: LRUCache[str, NDArray[np.float32]] = LRUCache(MAX_TEXT_VECTORS)
 
     @property
     def can_rerank(self) -> bool:
@@ -153,6 +162,18 @@ class HybridSearch:
         text = overview_topic(question, self._languages) or question
         mentions = await self._name_cache.find(source, text)
         return [mention for mention in mentions if mention.kind is not MentionKind.SELF_REFERENCE]
+
+    async def text_similarities(self, question: str, texts: Sequence[str]) -> dict[str, float]:
+        """Return the cosines of a question with texts, such as names of domains; these are embedded once."""
+        unknown = [text for text in texts if text not in self._text_vectors]
+        vectors = await self._embedder.embed(unknown) if unknown else []
+        dimension = self._embedder.dimension
+        self._text_vectors.update(
+            (text, unit_vector(vector, dimension)) for text, vector in zip(unknown, vectors, strict=True)
+        )
+        (vector,) = await self._embedder.embed([question[:MAX_EMBEDDED_CHARACTERS]], query=True)
+        unit = unit_vector(vector, dimension)
+        return {text: float(unit @ self._text_vectors[text]) for text in texts if text in self._text_vectors}
 
     async def search(
         self,
@@ -435,8 +456,15 @@ class HybridSearch:
         messages = describe_messages(search.text, contents, cosines)
         rank = partial(rank_messages, search.text, languages=self._languages, is_overview=search.is_overview)
         found_messages = [message for message in messages if message.message_id in found_ids]
-        best = rank([], found_messages)[:limit]
-        by_id = await search.source.load_messages([hit.message_id for hit in best])
+        best, supporting = rank([], found_messages), rank(facts, messages) if answers is not None else []
+        trusted = search.filters.trust_kinds
+        if trusted is None:
+            best = best[:limit]
+        by_id = await search.source.load_messages([hit.message_id for hit in (best if trusted is None else messages)])
+        if trusted is not None:
+            passing = {key for key, message in by_id.items() if {*message.stated_by} <= {*trusted}}
+            best = [hit for hit in best if hit.message_id in passing][:limit]
+            supporting = [hit for hit in supporting if hit.message_id in passing]
         hits = [
             MessageHit(
                 message=by_id[hit.message_id],
@@ -446,7 +474,7 @@ class HybridSearch:
             for hit in best
             if hit.message_id in by_id
         ]
-        return hits, rank(facts, messages) if answers is not None else []
+        return hits, supporting
 
 
 def _by_message_id(evidence: Evidence) -> Evidence:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import html
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -142,6 +143,50 @@ def join_digit_groups(folded: FoldedText) -> FoldedText | None:
     if not _WORD_BETWEEN_DIGITS.search(folded.text):
         return None
     return folded.replace(_GAP_BETWEEN_DIGITS, lambda _: _UNIFORM_GAP)
+
+
+_PIECES = load_vocabulary("pieces")
+_PIECE = re.compile(
+    rf"(?<!\w)(?:(?P<start>{_PIECES.any_of('starts')})|(?P<middle>{_PIECES.any_of('middles')})"
+    rf"|(?P<end>{_PIECES.any_of('ends')}))(?:[ ]{_PIECES.any_of('links')}|[ ]\d(?=[ ])|[ ]?:){{1,5}}[ ][\"'“]?"
+    r"(?P<piece>[^\W_][\w\-*#!@%&+]{0,30}(?:[ ]\d{2,6}(?![\w.,])){0,3})",
+    re.IGNORECASE,
+)
+"""A part of something, with the word that says which part it is."""
+
+_ORDER = ("start", "middle", "end")
+_LABEL_BEFORE = re.compile(r"[^.!?\n\x1f]{0,80}$")
+
+
+def assemble_pieces(text: str) -> Iterator[tuple[str, Span]]:
+    """Yield what a sentence gives in pieces, as a label with the whole after it, and the characters of the pieces.
+
+    Such as "SSN 078051120" of "the SSN ends in 1120 and begins with 078-05".
+    """
+    for _, group in groupby(_PIECE.finditer(text), key=_SentenceNumber(text)):
+        pieces = list(group)
+        by_place = {_place(piece): piece["piece"] for piece in pieces}
+        if len(by_place) < 2:
+            continue
+        whole = "".join(re.sub(r"[ \-]", "", by_place[place]) for place in _ORDER if place in by_place)
+        label = _LABEL_BEFORE.search(text, 0, pieces[0].start())
+        span = (pieces[0].start("piece"), pieces[-1].end("piece"))
+        for joint in (" ", " is "):
+            yield f"{label.group().rstrip() if label else ''}{joint}{whole}", span
+
+
+def _place(piece: re.Match[str]) -> str:
+    return next(place for place in _ORDER if piece[place])
+
+
+class _SentenceNumber:
+    """The number of the sentence in which a match begins."""
+
+    def __init__(self, text: str) -> None:
+        self._ends = [end.end() for end in re.finditer(r"[.!?](?=\s)|\n", text)]
+
+    def __call__(self, match: re.Match[str]) -> int:
+        return bisect_right(self._ends, match.start())
 
 
 def _unescape(escape: re.Match[str]) -> str:

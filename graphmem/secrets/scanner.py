@@ -19,6 +19,7 @@ from graphmem.secrets.detection import (
     SecretClass,
     SecretFinding,
     Span,
+    assemble_pieces,
     fold_spelled_digits,
     join_digit_groups,
     undisguise,
@@ -42,6 +43,9 @@ _HEXADECIMAL_ID = re.compile(
     re.IGNORECASE,
 )
 """UUIDs, hashes and object ids: some of their digits look like the number of a card."""
+
+_GIVEN_IN_PIECES: frozenset[SecretClass] = frozenset(["card", "iban", "ssn", "password", "account_number", "phone"])
+"""What is found when its pieces are put together; other classes have a form that pieces do not have."""
 
 _MASK = "\x1f"
 
@@ -69,6 +73,9 @@ def _scan_window(text: str, start: int, end: int, region: str | None, found: _Fo
     spans = [(cls, folded.original_span(*span)) for cls, span in _run_detectors(folded.text, region)]
     if joined := join_digit_groups(replace(folded, text=_mask_ids(folded.text))):
         spans += [(cls, joined.original_span(*span)) for cls, span in _run_checked_detectors(joined.text)]
+    for whole, span in assemble_pieces(folded.text):
+        found_in_whole = {cls for cls, _ in _run_detectors(whole, region)} & _GIVEN_IN_PIECES
+        spans += [(cls, folded.original_span(*span)) for cls in found_in_whole]
     for cls, span in spans:
         at, until = first + span[0], first + span[1]
         if not start <= at < end:

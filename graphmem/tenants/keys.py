@@ -32,46 +32,6 @@ from graphmem.tenants.spaces import key_member
 from graphmem.tenants.tokens import KEY_PREFIX
 
 
-class KeyStore:
-    """The keys of all tenants; the store receives the SHA-256 of a key in hex, never the key.
-
-    Keys are in the home graph, the spaces that they are members of in the graph of their tenant.
-    """
-
-    def __init__(self, home: Graph, graph: Graph | None = None) -> None:
-        self._home = home
-        self._graph = graph or home
-
-    async def create(self, key: ApiKey, key_hash: str) -> None:
-        """Store a new key under its hash."""
-        properties = {**key.model_dump(), "role": key.role.value, "tenant": key.tenant, "hash": key_hash}
-        await self._home.execute("keys.create", properties=properties)
-
-    async def find_by_hash(self, key_hash: str) -> ApiKey | None:
-        """Return the key of a hash, or None when it is unknown or revoked."""
-        rows = await self._home.fetch("keys.find_by_hash", hash=key_hash)
-        return _key_from_row(rows[0]) if rows else None
-
-    async def list_keys(self, tenant: str) -> list[ApiKey]:
-        """Return a tenant's keys, oldest first."""
-        return [_key_from_row(row) for row in await self._home.fetch("keys.list_keys", tenant=tenant)]
-
-    async def revoke(self, tenant: str, key_id: str, now: datetime) -> bool:
-        """Revoke a key at once, and remove it from spaces; return whether there was one."""
-        revoked = bool(await self._home.execute("keys.revoke", tenant=tenant, key_id=key_id, now=now))
-        if revoked:
-            await self._graph.execute("spaces.remove_key", member=key_member(tenant, key_id))
-        return revoked
-
-    async def forget_user(self, owner: Owner, now: datetime) -> int:
-        """Remove a user from the keys that name them, and revoke those that name nobody else; return how many."""
-        rows = await self._home.execute("keys.forget_user", tenant=owner.tenant, user_id=owner.user_id, now=now)
-        for row in rows:
-            if row["is_revoked"]:
-                await self._graph.execute("spaces.remove_key", member=key_member(owner.tenant, row["id"]))
-        return len(rows)
-
-
 def _key_from_row(row: Row) -> ApiKey:
     stored = row["key"]
     return ApiKey(
@@ -170,17 +130,22 @@ def hash_key(secret: str) -> str:
 
 
 class KeyService:
-    """Operations on the API keys of all tenants."""
+    """Operations on the API keys of all tenants. The graph holds the SHA-256 of a key in hex, never the key.
+
+    Keys are in the home graph, the spaces that they are members of in the graph of their tenant.
+    """
 
     def __init__(
         self,
-        store: KeyStore,
+        home: Graph,
+        graph: Graph,
         clock: Clock,
         admin_key: SecretStr | None = None,
         *,
         max_failures_per_minute: int = 0,
     ) -> None:
-        self._store = store
+        self._home = home
+        self._graph = graph
         self._clock = clock
         self._cache = KeyCache()
         self._failures = RateLimit(
@@ -193,7 +158,7 @@ class KeyService:
 
     async def check_first_key(self) -> None:
         """Raise ConfigurationError when the first admin key is known as a key with fewer rights."""
-        known = await self._store.find_by_hash(self._first_key_hash) if self._first_key_hash else None
+        known = await self._find_by_hash(self._first_key_hash) if self._first_key_hash else None
         if known is None or (known.is_admin and known.tenant == DEFAULT_TENANT):
             return
         raise ConfigurationError(
@@ -214,7 +179,7 @@ class KeyService:
         if not self._cache.is_known(key_hash):
             await self._failures.check(_client_key(client))
         try:
-            key = await self._cache.get(key_hash, lambda: self._store.find_by_hash(key_hash))
+            key = await self._cache.get(key_hash, lambda: self._find_by_hash(key_hash))
         except DatabaseUnavailable:
             key = self._cache.last_valid(key_hash, outage_seconds)
             if key is None:
@@ -237,20 +202,24 @@ class KeyService:
             created_at=self._clock(),
             tenant=Owner(tenant, "").tenant,
         )
-        await self._store.create(key, hash_key(secret))
+        properties = {**key.model_dump(), "role": key.role.value, "tenant": key.tenant, "hash": hash_key(secret)}
+        await self._home.execute("keys.create", properties=properties)
         self._cache.clear()
         return CreatedApiKey(**key.model_dump(), tenant=key.tenant, key=secret)
 
     async def list(self, tenant: str) -> list[ApiKey]:
         """Return the keys of a tenant without their secrets, oldest first; the first admin key is one of them."""
         first = [FIRST_KEY] if self._first_key_hash and tenant == DEFAULT_TENANT else []
-        return [*first, *await self._store.list_keys(tenant)]
+        return [*first, *map(_key_from_row, await self._home.fetch("keys.list_keys", tenant=tenant))]
 
     async def forget_user(self, owner: Owner, now: datetime) -> int:
         """Remove a user from the keys that name them, at once; revoke those that name nobody else; return how many."""
-        count = await self._store.forget_user(owner, now)
+        rows = await self._home.execute("keys.forget_user", tenant=owner.tenant, user_id=owner.user_id, now=now)
+        for row in rows:
+            if row["is_revoked"]:
+                await self._graph.execute("spaces.remove_key", member=key_member(owner.tenant, row["id"]))
         self._cache.clear()
-        return count
+        return len(rows)
 
     async def revoke(self, tenant: str, key_id: str) -> None:
         """Revoke a key at once; raise NotFound for one that is unknown, revoked already or of another tenant.
@@ -259,7 +228,14 @@ class KeyService:
         """
         if self._first_key_hash and key_id == FIRST_KEY.id:
             raise Conflict("This key is the server's GRAPHMEM_ADMIN_KEY: unset that and start the server again.")
-        revoked = await self._store.revoke(tenant, key_id, self._clock())
+        revoked = await self._home.execute("keys.revoke", tenant=tenant, key_id=key_id, now=self._clock())
+        if revoked:
+            await self._graph.execute("spaces.remove_key", member=key_member(tenant, key_id))
         self._cache.clear()
         if not revoked:
             raise NotFound("There is no such key.")
+
+    async def _find_by_hash(self, key_hash: str) -> ApiKey | None:
+        """Return the key of a hash, or None when it is unknown or revoked."""
+        rows = await self._home.fetch("keys.find_by_hash", hash=key_hash)
+        return _key_from_row(rows[0]) if rows else None

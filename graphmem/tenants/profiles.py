@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cache, cached_property
 from importlib.resources import files
@@ -31,6 +31,9 @@ GENERAL_PROFILE = "general"
 """The profile of a tenant that the setting does not name; every other profile starts from its fields."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_])|\n+")
+_MAX_SENTENCE = 400
+"""Characters of a sentence that are read at once, so that the patterns take a time linear in the length of a text."""
+
 _FOLDER = files("graphmem.tenants") / "profiles"
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 
@@ -84,6 +87,12 @@ class TemporaryStateRules(_ProfilePart):
         """Return whether a sentence of the text states a condition of the moment and nothing lasting."""
         return self.check(text)
 
+    def remove_from(self, text: str) -> str:
+        """Return a text without its sentences that state a condition of the moment."""
+        if not self.check(text):
+            return text
+        return " ".join(sentence for sentence in _SENTENCE_END.split(text) if not self.check(sentence)).strip()
+
     @cached_property
     def check(self) -> Callable[[str], bool]:
         """What `are_met_by` calls: the patterns compiled, with the results of short texts."""
@@ -94,7 +103,7 @@ class TemporaryStateRules(_ProfilePart):
             folded = fold(text).text
             return needed.search(folded) is not None and any(
                 not lasting.search(sentence) and any(pattern.search(sentence) for pattern in temporary)
-                for sentence in _SENTENCE_END.split(folded)
+                for sentence in _split_sentences(folded)
             )
 
         return cache_short_texts(check)
@@ -107,6 +116,12 @@ class TemporaryStateRules(_ProfilePart):
 
     def _definition(self, name: str) -> str:
         return self.parts[name] if name in self.parts else f"(?:{'|'.join(all_words(self.words[name]))})"
+
+
+def _split_sentences(text: str) -> Iterator[str]:
+    for sentence in _SENTENCE_END.split(text):
+        for start in range(0, len(sentence), _MAX_SENTENCE):
+            yield sentence[start : start + _MAX_SENTENCE]
 
 
 class ProductProfile(_ProfilePart):
@@ -140,10 +155,6 @@ class ProductProfile(_ProfilePart):
         if self.topic_tags:
             return [tag for tag in unique if tag in self.topic_tags]
         return [tag for tag in unique if tag not in known_topic_tags()]
-
-
-OTHER_TOPIC = "OTHER"
-"""The topic tag of what fits no other one."""
 
 
 class TenantProfiles:

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from graphmem.runtime.errors import Forbidden
 from graphmem.runtime.field_types import Id, NonBlankText, StorableText
@@ -60,6 +60,10 @@ PLACE_FIELD: Any = Field(None, description="The space that it is about; absent: 
 """The field `space` of a request that is about one memory."""
 
 
+def _as_list(given: object) -> object:
+    return [given] if isinstance(given, str) else given
+
+
 def _check_selection(given: list[str]) -> list[str]:
     if given not in (["all"], ["none"]):
         for space in given:
@@ -70,7 +74,7 @@ def _check_selection(given: list[str]) -> list[str]:
 class SpacesInQueryString(BaseModel):
     """The field `spaces` of a read as a query string has it."""
 
-    spaces: Annotated[list[Id], AfterValidator(_check_selection)] = Field(
+    spaces: Annotated[list[Id], BeforeValidator(_as_list), AfterValidator(_check_selection)] = Field(
         default_factory=lambda: ["all"],
         max_length=100,
         description="A space to read beside the user's own memory, repeatable; or `all`, or `none`.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum, auto
 from functools import lru_cache
 from itertools import chain
 from typing import Annotated, Literal, Self, get_args
@@ -23,6 +24,42 @@ STATED_KINDS: tuple[StatedKind, ...] = get_args(StatedKind)
 CONSOLIDATION: SourceKind = "consolidation"
 """The kind of what graphmem derived."""
 
+TEXT_OF_OTHERS: frozenset[SourceKind] = frozenset({"document", "tool", "web"})
+"""The kinds whose text strangers may have written: it is screened before it becomes a memory."""
+
+
+class Effect(Enum):
+    """What a write can do to something that another source stated."""
+
+    END = auto()
+    """It ends or replaces it, or says otherwise of the time for which it holds."""
+    NARROW = auto()
+    """It gives it a start or an end beside its own value of the same slot."""
+    LOCK = auto()
+    """Being immutable, it keeps the other source from changing or replacing it."""
+    REDIRECT = auto()
+    """It makes a name that the other source uses mean something else."""
+    RENAME = auto()
+    """It changes the names, the summary or an attribute of an entity."""
+    HIDE = auto()
+    """It deletes it, or changes the labels by which it is found."""
+    OUTRANK = auto()
+    """It changes its weight, or adds words by which it is found."""
+    QUOTE_AS = auto()
+    """It gives words as those of the other source."""
+
+
+class Decision(Enum):
+    """What becomes of a write: it is done, it is stored as contested beside what it contradicts, or it is refused."""
+
+    APPLY = auto()
+    CONTEST = auto()
+    REFUSE = auto()
+
+
+_CONTESTED_EFFECTS = frozenset({Effect.END, Effect.NARROW})
+"""Effects of statements about the world: a less trusted one is kept beside what it contradicts."""
+
 
 @dataclass(frozen=True, slots=True)
 class TrustOrder:
@@ -37,6 +74,19 @@ class TrustOrder:
     def is_less(self, kind: SourceKind, than: SourceKind) -> bool:
         """Return whether a source is trusted less than another one."""
         return self.level(kind) > self.level(than)
+
+    def decide(self, effect: Effect, by: SourceKind | None, on: SourceKind) -> Decision:
+        """Return what becomes of a write by one source that has an effect on what another one stated.
+
+        `by` is None for an admin, who may change anything. Every effect across sources is decided here.
+        """
+        if by is None or not self.is_less(by, than=on):
+            return Decision.APPLY
+        return Decision.CONTEST if effect in _CONTESTED_EFFECTS else Decision.REFUSE
+
+    def permits(self, effect: Effect, by: SourceKind | None, on: SourceKind) -> bool:
+        """Return whether a write is done as it is."""
+        return self.decide(effect, by, on) is Decision.APPLY
 
     def most_trusted(self, kinds: Iterable[SourceKind]) -> SourceKind:
         """Return the kind that is trusted the most, the first of several."""

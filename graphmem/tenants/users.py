@@ -9,8 +9,7 @@ from datetime import datetime
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import NotFound, UserBeingForgotten
-from graphmem.runtime.field_types import StorableText
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import StorableText, to_json
 from graphmem.runtime.paging import Cursor, Page
 from graphmem.runtime.times import MICROSECOND, Clock
 from graphmem.tenants.access import ApiKey

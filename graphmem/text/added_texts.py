@@ -20,6 +20,22 @@ _TAGS = (
 _ADDED = re.compile(rf"<({'|'.join(_TAGS)})\b[^>]*>.*?</\1>", re.DOTALL)
 
 
+def fence_line(text: str) -> str:
+    """Return a stored text on one line, so that no part of it can be mistaken for a heading, a bullet or a tag."""
+    return escape_tags(" ".join(text.split()), _TAGS)
+
+
+MAX_LABEL_CHARACTERS = 80
+"""Characters of a name or a title at most that is shown as one."""
+
+_NO_LABEL = re.compile(r"[#<>\[\]{}|`*\\]|[.!?:;](?=\s)|[。！？；]")
+
+
+def is_label(text: str) -> bool:
+    """Return whether a text on one line can be a name or a title: short, without markup, and not several sentences."""
+    return len(text) <= MAX_LABEL_CHARACTERS and not _NO_LABEL.search(re.sub(r"^\w{1,4}\.\s", "", text))
+
+
 def fence_context(tag: str, text: str, attributes: str = "") -> str:
     """Return a context between tags; nothing in it can close them, or open those of a program that adds texts."""
     return f"<{tag}{attributes}>\n{escape_tags(text, _TAGS)}\n</{tag}>"

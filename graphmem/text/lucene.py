@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from graphmem.text.tokenising import UNSPACED_LETTER
+from graphmem.text.tokenising import UNSPACED_LETTER, folded_words
 
 MAX_QUERY_TERMS = 150
 """Most terms of one query; Lucene refuses more than 1,024 clauses, and each term is one clause per field."""
@@ -18,7 +18,7 @@ _PUNCTUATION = "".join(map(chr, range(33, 48))) + ":;<=>?@[\\]^`{|}~…“”‘
 
 
 def query_terms(text: str) -> list[str]:
-    """Return the first distinct words of `text` in lower case, without the punctuation around them.
+    """Return the first distinct words of `text` in lower case, without punctuation around them, and their folded forms.
 
     Text that is not blank has at least one. A word of an unspaced script counts as one term per letter.
     """
@@ -28,11 +28,12 @@ def query_terms(text: str) -> list[str]:
         word = (raw.strip(_PUNCTUATION).lower() or raw.lower())[:MAX_WORD_LENGTH]
         if word in terms:
             continue
-        cost = max(1, len(UNSPACED_LETTER.findall(word)))
+        folded = [form for form in folded_words(word) if len(form) > 1 or len(word) == 1]
+        cost = max(1, len(UNSPACED_LETTER.findall(word))) + len(folded)
         if cost > free:
             break
         free -= cost
-        terms[word] = None
+        terms |= dict.fromkeys([word, *folded])
     return list(terms)
 
 

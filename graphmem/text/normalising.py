@@ -15,14 +15,20 @@ The marks of other scripts, such as Japanese voicing marks and Devanagari vowel 
 """
 
 
+_BASE_LETTERS = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "þ": "th", "æ": "ae", "œ": "oe"}
+)
+"""Latin letters in lower case that Unicode does not decompose, as people write them without their strokes."""
+
+
 def normalise(text: str) -> str:
     """Return `text` in NFKC, case-folded, with each run of white space as one space."""
     return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).split())
 
 
 def fold_accents(text: str) -> str:
-    """Return `text` without the marks that writers leave out, its other characters composed (NFC)."""
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
+    """Return `text` without the marks and strokes that writers leave out, its other characters composed (NFC)."""
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text))).translate(_BASE_LETTERS)
 
 
 def is_storable(text: str) -> bool:

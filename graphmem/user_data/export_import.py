@@ -31,6 +31,7 @@ from graphmem.runtime.errors import Conflict, GraphmemError, InvalidInput, Unava
 from graphmem.runtime.field_types import Vector, deduplicate
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.tenants.owners import Owner, make_owner
+from graphmem.user_data.claimed_export import ClaimedExport, Importer
 from graphmem.user_data.export_reader import ExportReader, ExportSource, begins_as_export, is_large, read_export
 from graphmem.user_data.export_schema import (
     EmbeddingInfo,
@@ -102,23 +103,33 @@ class ExportImporter:
         self._part_entries = part_entries
 
     async def import_document(
-        self, owner: Owner, raw: bytes, *, progress: ProgressCallback = ignore_progress
+        self,
+        owner: Owner,
+        raw: bytes,
+        *,
+        importer: Importer | None = None,
+        progress: ProgressCallback = ignore_progress,
     ) -> ImportResult:
-        """Import an export in JSON or YAML completely or not at all.
+        """Import an export in JSON or YAML completely or not at all: as it is, or as the word of an `importer`.
 
         Raises InvalidInput when an entry is not valid, a known time is in the future, or Neo4j refuses a value, and
         Conflict when a value of a single-valued predicate would be valid together with one that the user has.
         """
-        source, outline = await asyncio.to_thread(_read_document, owner, raw)
-        return await self._import_at_once(owner, source, outline, progress)
+        source, outline = await asyncio.to_thread(_read_document, owner, raw, importer)
+        return await self._import_at_once(owner, source, outline, progress, is_claimed=importer is not None)
 
     async def import_value(
-        self, owner: Owner, document: Any, *, progress: ProgressCallback = ignore_progress
+        self,
+        owner: Owner,
+        document: Any,
+        *,
+        importer: Importer | None = None,
+        progress: ProgressCallback = ignore_progress,
     ) -> ImportResult:
         """Import the value of an export as `import_document` does."""
-        source = await asyncio.to_thread(read_export, document)
+        source = _claimed(await asyncio.to_thread(read_export, document), importer)
         outline = await asyncio.to_thread(read_outline, owner, source)
-        return await self._import_at_once(owner, source, outline, progress)
+        return await self._import_at_once(owner, source, outline, progress, is_claimed=importer is not None)
 
     async def import_file(
         self,
@@ -188,7 +199,13 @@ class ExportImporter:
         return result
 
     async def _import_at_once(
-        self, owner: Owner, source: ExportSource, outline: ExportOutline, progress: ProgressCallback
+        self,
+        owner: Owner,
+        source: ExportSource,
+        outline: ExportOutline,
+        progress: ProgressCallback,
+        *,
+        is_claimed: bool,
     ) -> ImportResult:
         """Read and embed everything, then plan and write it in one transaction."""
         if outline.count > self._max_entries:
@@ -209,7 +226,7 @@ class ExportImporter:
                 new = [entry for entry in part if plan.is_new(entry)]
                 await write.create(new)
                 counter.add(len(new))
-            await self._finish(write, outline)
+            await self._finish(write, outline, sets_user=not (is_claimed and owner.is_space))
             return plan
 
         with _translate_refusals():
@@ -316,7 +333,7 @@ class ExportImporter:
         refuse_contradictions(new, stored)
         return plan
 
-    async def _finish(self, write: _PlannedWrite, outline: ExportOutline) -> None:
+    async def _finish(self, write: _PlannedWrite, outline: ExportOutline, *, sets_user: bool = True) -> None:
         """Count the messages of the sessions again, and write what is of the user."""
         transaction, owner, plan = write.transaction, write.owner, write.plan
         sessions = [node.properties["session_id"] for node in outline.records if node.label == RecordLabel.SESSION]
@@ -328,11 +345,16 @@ class ExportImporter:
             names = [entity.properties["name"], *entity.properties["aliases"]]
             own_id = plan.ids.get(entity.key, entity.key)
             await self._entities.add_aliases(transaction, owner, own_id, names, write.now)
-        await transaction.run("import.set_user", group_id=owner.group_id, properties=outline.head.user)
+        if sets_user:
+            await transaction.run("import.set_user", group_id=owner.group_id, properties=outline.head.user)
         await transaction.run("facts.set_last_write_time", group_id=owner.group_id, at=write.latest)
 
 
-def _read_document(owner: Owner, raw: bytes) -> tuple[ExportSource, ExportOutline]:
+def _claimed(source: ExportSource, importer: Importer | None) -> ExportSource:
+    return source if importer is None else ClaimedExport(source, importer)
+
+
+def _read_document(owner: Owner, raw: bytes, importer: Importer | None) -> tuple[ExportSource, ExportOutline]:
     """Return an export in JSON or YAML and its outline.
 
     An export as graphmem writes it is read entry by entry. Any other is read as a whole, which takes sections in any
@@ -340,11 +362,11 @@ def _read_document(owner: Owner, raw: bytes) -> tuple[ExportSource, ExportOutlin
     """
     if begins_as_export(raw):
         try:
-            reader = ExportReader(raw)
+            reader = _claimed(ExportReader(raw), importer)
             return reader, read_outline(owner, reader)
         except InvalidInput:
             pass
-    export = read_export(parse_structured_text(raw))
+    export = _claimed(read_export(parse_structured_text(raw)), importer)
     return export, read_outline(owner, export)
 
 

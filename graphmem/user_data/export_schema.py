@@ -264,6 +264,7 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
         "is_user": bool,
         "aliases": list[StorableText],
         "alias_keys": list[StorableText],
+        "detail_sources": list[StorableText] | None,
         "alias_text": StorableText,
         "mentioned_in": _described(
             list[Id] | None,
@@ -322,6 +323,7 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
         "source_session_id": Id | None,
         "last_episode": _described(Id | None, "The `uuid` of its last message."),
         "author": _described(StorableText | None, "The user who opened it in a space."),
+        "sent_as": _described(StatedKind | None, "The source whose key opened it, where that is not the user."),
         "archived_at": MarkedTime | None,
         "job_id": _described(Id | None, "The job of an extraction."),
         "transcript": _described(

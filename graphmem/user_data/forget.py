@@ -24,7 +24,7 @@ from graphmem.memories.fact_store import FactStore
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.tenant_context import use_tenant
 from graphmem.runtime.errors import ConfigurationError, NotFound, Unavailable
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import to_json
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import Clock
 from graphmem.tenants.idempotency import IdempotencyStore

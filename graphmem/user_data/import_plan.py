@@ -19,6 +19,7 @@ from graphmem.runtime.errors import Conflict, InvalidInput
 from graphmem.runtime.field_types import JsonPath, Vector, content_hash, name_key
 from graphmem.runtime.progress import ProgressCallback, ignore_progress
 from graphmem.tenants.owners import Owner
+from graphmem.text.tokenising import FOLDED_TEXT, join_folded_words
 from graphmem.user_data.export_reader import ExportReader, ExportSource
 from graphmem.user_data.export_schema import (
     FACT_MARKS,
@@ -550,6 +551,8 @@ def node_row(owner: Owner, node: ExportedNode, ids: Mapping[str, str]) -> Row:
     properties = node.to_graph(ids) | {"group_id": owner.group_id}
     if node.label in VECTOR_PROPERTIES:
         properties["group_key"] = owner.group_key
+    if node.label == RecordLabel.EPISODIC:
+        properties[FOLDED_TEXT] = join_folded_words(properties["content"], properties.get("speaker"))
     return {"key": node.key, "labels": list(node.labels), "properties": properties}
 
 

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from graphmem.conversations.session import MessagesIn
 from graphmem.ingestion.service import MessageService
 from graphmem.jobs.job import Job
 from graphmem.memories.declarations import DeclaredTypeService
+from graphmem.memories.entity_mapping import SUMMARY, attribute_detail
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import SaveAction, SaveResult
 from graphmem.memories.type_checks import UndeclaredType
 from graphmem.memories.writer import MemoryWriter
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import Forbidden, InvalidInput
-from graphmem.runtime.field_types import name_key
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import name_key, to_json
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.trust import StatedKind
+from graphmem.tenants.tenant_settings import find_trust_order
+from graphmem.tenants.trust import STATED_KINDS, SourceKind, StatedKind, parse_order
+from graphmem.user_data.claimed_export import Importer
 from graphmem.user_data.export_import import ExportImporter
 from graphmem.user_data.export_reader import begins_as_export
 from graphmem.user_data.foreign import parse_chat_log, parse_document, parse_mem0
@@ -35,6 +38,17 @@ DESCRIBED_AT_ONCE = 1_000
 
 FUTURE_TIME_REASON = "a known time is in the future"
 """Why a statement with a later known time than now is rejected."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Import:
+    """One import: whose memory it is for, who sends it, whose word it is, and who imports into a space."""
+
+    owner: Owner
+    actor: str | None
+    kind: StatedKind | None
+    member: str | None
+    progress: ProgressCallback
 
 
 class ImportService:
@@ -73,19 +87,36 @@ class ImportService:
         source_format: ImportFormat = ImportFormat.AUTO,
         actor: str | None = None,
         kind: StatedKind | None = None,
+        member: str | None = None,
         progress: ProgressCallback = ignore_progress,
     ) -> ImportResult:
         """Import a document; raise InvalidInput unless it has the format `source_format`, with `auto` any known one.
 
-        `kind` is whose word the import is, None for one that may change anything. Raises Forbidden for an export of
-        graphmem, which brings the word of every source, unless `kind` is the user.
+        `kind` is whose word the import is, None for one that may change anything: only that one brings the word of
+        others. `member` is who imports into a space. Raises Forbidden for an export of graphmem unless `kind` is None
+        or the user.
         """
         is_export = source_format is ImportFormat.AUTO and begins_as_export(raw)
         if is_export or source_format is ImportFormat.GRAPHMEM:
-            _refuse_export_by(kind)
-            return await self._exports.import_document(owner, raw, progress=progress)
+            importer = await self._find_importer(owner, actor, kind, member)
+            return await self._exports.import_document(owner, raw, importer=importer, progress=progress)
         source_format, document = await asyncio.to_thread(parse_document, raw, source_format)
-        return await self.import_parsed(owner, source_format, document, actor=actor, kind=kind, progress=progress)
+        return await self.import_parsed(
+            owner, source_format, document, actor=actor, kind=kind, member=member, progress=progress
+        )
+
+    async def _find_importer(
+        self, owner: Owner, actor: str | None, kind: StatedKind | None, member: str | None
+    ) -> Importer | None:
+        """Return who imports an export of graphmem; None for an admin, who restores it as it is."""
+        _refuse_export_by(kind)
+        if kind is None:
+            return None
+        stored = await self._graph.fetch("trust.find", tenant=owner.tenant)
+        order = parse_order(stored[0]["trust"]["order"] if stored else None)
+        rows = await self._graph.fetch("spaces.list_spaces", group_ids=[owner.group_id]) if owner.is_space else []
+        users = {name_key(user) for row in rows for user, _, _ in row["members"] if user}
+        return Importer(actor, kind, order, member, frozenset(users - {name_key(member or "")}))
 
     async def import_parsed(
         self,
@@ -95,65 +126,51 @@ class ImportService:
         *,
         actor: str | None = None,
         kind: StatedKind | None = None,
+        member: str | None = None,
         progress: ProgressCallback = ignore_progress,
     ) -> ImportResult:
         """Import the value of a document; raise InvalidInput for another format or too many entries."""
+        task = _Import(owner, actor, kind, member, progress)
         match source_format:
             case ImportFormat.GRAPHMEM:
-                _refuse_export_by(kind)
-                return await self._exports.import_value(owner, document, progress=progress)
+                importer = await self._find_importer(owner, actor, kind, member)
+                return await self._exports.import_value(owner, document, importer=importer, progress=progress)
             case ImportFormat.CHAT:
-                return await self._import_chat(owner, document, kind, progress)
+                return await self._import_chat(task, document)
             case ImportFormat.RECORDS:
                 records = await asyncio.to_thread(parse_records, document, owner.entity_name)
-                return await self._import_records(owner, records, actor, kind, progress)
+                return await self._import_records(task, records)
             case ImportFormat.MEM0:
                 statements = await asyncio.to_thread(parse_mem0, document, owner.entity_name)
-                return await self._import_statements(owner, source_format, statements, actor, kind, progress)
+                return await self._import_statements(task, source_format, statements)
             case _:
                 graph = await asyncio.to_thread(parse_graphiti, document)
-                return await self._import_graph(owner, graph, actor, kind, progress)
+                return await self._import_graph(task, graph)
 
     async def _import_statements(
-        self,
-        owner: Owner,
-        source_format: ImportFormat,
-        statements: ParsedStatements,
-        actor: str | None,
-        kind: StatedKind | None,
-        progress: ProgressCallback,
+        self, task: _Import, source_format: ImportFormat, statements: ParsedStatements
     ) -> ImportResult:
         """Save statements in batches, each completely or not at all."""
-        ready, result = await self._check_statements(owner, source_format, statements)
-        await self._save_statements(owner, ready, result, actor, kind, ProgressCounter(progress, len(ready)))
+        ready, result = await self._check_statements(task.owner, source_format, statements)
+        await self._save_statements(task, ready, result, ProgressCounter(task.progress, len(ready)))
         return _sorted(result)
 
-    async def _import_graph(
-        self,
-        owner: Owner,
-        graph: ParsedGraph,
-        actor: str | None,
-        kind: StatedKind | None,
-        progress: ProgressCallback,
-    ) -> ImportResult:
+    async def _import_graph(self, task: _Import, graph: ParsedGraph) -> ImportResult:
         """Store the episodes of a graph, save its facts, which rest on them, and describe its entities."""
         messages = sum(len(batch.messages) for batch in graph.batches)
-        ready, result = await self._check_statements(owner, ImportFormat.GRAPHITI, graph.statements, messages)
-        counter = ProgressCounter(progress, messages + len(ready))
+        ready, result = await self._check_statements(task.owner, ImportFormat.GRAPHITI, graph.statements, messages)
+        counter = ProgressCounter(task.progress, messages + len(ready))
         if messages:
-            new = 0
-            for batch in graph.batches:
-                accepted = await self._messages.add(owner, batch, sent_as=kind or "user")
-                assert not isinstance(accepted, Job), "a batch without `wait` is accepted at once"
-                new += len(accepted.new_ids)
-                counter.add(len(batch.messages))
+            new, _ = await self._add_messages(task, graph.batches, counter)
             result.imported["messages"], result.unchanged["messages"] = new, messages - new
-        await self._save_statements(owner, ready, result, actor, kind, counter)
-        await self._describe_entities(owner, graph.details, result)
+        await self._save_statements(task, ready, result, counter)
+        await self._describe_entities(task.owner, graph.details, result, task.kind or "user")
         return _sorted(result)
 
-    async def _describe_entities(self, owner: Owner, details: Sequence[NodeDetails], result: ImportResult) -> None:
-        """Set the summaries and the attributes of entities that have none, and list those that are not set."""
+    async def _describe_entities(
+        self, owner: Owner, details: Sequence[NodeDetails], result: ImportResult, kind: SourceKind
+    ) -> None:
+        """Set summaries and attributes of entities that have none or less trusted ones, and list those not set."""
         allowed: dict[str, NodeDetails] = {}
         for entity in details:
             if refused := self._memory_writer.refused_classes(owner, [entity.summary, entity.attributes]):
@@ -166,16 +183,25 @@ class ImportService:
                 "name_key": name_key(entity.name),
                 "summary": entity.summary.strip(),
                 "attributes": to_json(entity.attributes),
+                "details": [SUMMARY, *map(attribute_detail, entity.attributes)],
             }
             for entity in allowed.values()
         ]
 
         async def work(transaction: Transaction) -> list[str]:
             now = await self._facts.lock_user(transaction, owner)
+            order = await find_trust_order(transaction, owner.tenant)
             kept: list[str] = []
             for start in range(0, len(rows), DESCRIBED_AT_ONCE):
                 part = rows[start : start + DESCRIBED_AT_ONCE]
-                done = await transaction.run("import.set_entity_details", group_id=owner.group_id, rows=part, now=now)
+                done = await transaction.run(
+                    "import.set_entity_details",
+                    group_id=owner.group_id,
+                    rows=part,
+                    kind=kind,
+                    less_trusted=[one for one in STATED_KINDS if order.is_less(one, than=kind)],
+                    now=now,
+                )
                 kept += [row["id"] for row in done]
             return kept
 
@@ -186,24 +212,20 @@ class ImportService:
             if entity.id not in described
         ]
 
-    async def _import_records(
-        self,
-        owner: Owner,
-        parsed: ParsedRecords,
-        actor: str | None,
-        kind: StatedKind | None,
-        progress: ProgressCallback,
-    ) -> ImportResult:
+    async def _import_records(self, task: _Import, parsed: ParsedRecords) -> ImportResult:
         """Save the records that are new, change the memories whose records were edited, and relate them."""
+        owner = task.owner
         ready, result = await self._check_statements(owner, ImportFormat.RECORDS, parsed.statements)
         existing = await self._records.find_existing(owner, parsed)
-        counter = ProgressCounter(progress, len(ready))
+        counter = ProgressCounter(task.progress, len(ready))
         new = [statement for statement in ready if statement.id not in existing]
         free = await self._records.with_free_ids(owner, new)
-        await self._save_statements(owner, free, result, actor, kind, counter)
+        await self._save_statements(task, free, result, counter)
         known = [statement for statement in ready if statement.id in existing]
-        await self._records.update(owner, known, parsed, existing, result, actor=actor, kind=kind, counter=counter)
-        await self._records.relate(owner, ready, parsed, existing, result)
+        await self._records.update(
+            owner, known, parsed, existing, result, actor=task.actor, kind=task.kind, counter=counter
+        )
+        await self._records.relate(owner, ready, parsed, existing, result, task.kind)
         return _sorted(result)
 
     async def _check_statements(
@@ -230,49 +252,47 @@ class ImportService:
         return ready, result
 
     async def _save_statements(
-        self,
-        owner: Owner,
-        ready: Sequence[ImportedStatement],
-        result: ImportResult,
-        actor: str | None,
-        kind: StatedKind | None,
-        counter: ProgressCounter,
+        self, task: _Import, ready: Sequence[ImportedStatement], result: ImportResult, counter: ProgressCounter
     ) -> None:
         for start in range(0, len(ready), self._max_memories_per_save):
             batch = ready[start : start + self._max_memories_per_save]
             saved = await self._memory_writer.save(
-                owner,
+                task.owner,
                 [statement.memory for statement in batch],
-                actor=actor,
-                kind="import" if kind in (None, "user", "operator") else kind,
+                actor=task.actor,
+                kind="import" if task.kind in (None, "user", "operator") else task.kind,
                 provenance=[statement.provenance for statement in batch],
             )
             _add_results(result, batch, saved)
             counter.add(len(batch))
 
-    async def _import_chat(
-        self, owner: Owner, document: Any, kind: StatedKind | None, progress: ProgressCallback
-    ) -> ImportResult:
+    async def _import_chat(self, task: _Import, document: Any) -> ImportResult:
         """Store the messages of a chat log and queue their extraction, as if they had been sent."""
         chat_log = await asyncio.to_thread(parse_chat_log, document)
-        total, new = sum(len(batch.messages) for batch in chat_log.batches), 0
+        total = sum(len(batch.messages) for batch in chat_log.batches)
         self._check_count(total + len(chat_log.rejected))
-        counter = ProgressCounter(progress, total)
-        jobs: dict[str, None] = {}
-        for batch in chat_log.batches:
-            accepted = await self._messages.add(owner, batch, sent_as=kind or "user")
-            assert not isinstance(accepted, Job), "a batch without `wait` is accepted at once"
-            new += len(accepted.new_ids)
-            if accepted.job_id:
-                jobs[accepted.job_id] = None
-            counter.add(len(batch.messages))
+        new, jobs = await self._add_messages(task, chat_log.batches, ProgressCounter(task.progress, total))
         return ImportResult(
             format=ImportFormat.CHAT,
             imported={"messages": new},
             unchanged={"messages": total - new},
             refused=chat_log.rejected,
-            jobs=list(jobs),
+            jobs=jobs,
         )
+
+    async def _add_messages(
+        self, task: _Import, batches: Sequence[MessagesIn], counter: ProgressCounter
+    ) -> tuple[int, list[str]]:
+        """Store messages; return how many are new, and the jobs that extract from them."""
+        new, jobs = 0, dict[str, None]()
+        for batch in batches:
+            accepted = await self._messages.add(task.owner, batch, author=task.member, sent_as=task.kind or "user")
+            assert not isinstance(accepted, Job), "a batch without `wait` is accepted at once"
+            new += len(accepted.new_ids)
+            if accepted.job_id:
+                jobs[accepted.job_id] = None
+            counter.add(len(batch.messages))
+        return new, list(jobs)
 
     def _check_count(self, entries: int) -> None:
         if entries > self._max_entries:

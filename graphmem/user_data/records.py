@@ -493,10 +493,12 @@ class RecordImporter:
         parsed: ParsedRecords,
         existing: Mapping[str, Fact],
         result: ImportResult,
+        kind: StatedKind | None = None,
     ) -> None:
         """Associate the saved memories of active records with those that they name as related.
 
-        The relations of an immutable memory are those that it was imported with.
+        The relations of an immutable memory are those that it was imported with, and those of one whose source is
+        trusted more than `kind` stay as they are.
         """
         deleted = {key for key, record in parsed.records.items() if not record.active}
         related: dict[str, list[str]] = {}
@@ -506,7 +508,7 @@ class RecordImporter:
             if relations and memory_id is not None and statement.id not in deleted:
                 related[memory_id] = [result.ids.get(key, key) for key in relations]
         new = {memory_id for key, memory_id in result.ids.items() if key not in existing}
-        problems = await self._facts.associate(owner, related, new)
+        problems = await self._facts.associate(owner, related, new, kind)
         reasons = dict.fromkeys(problems.unknown, UNKNOWN_RELATION_REASON)
         reasons |= dict.fromkeys(problems.fixed, FIXED_ASSOCIATIONS_REASON)
         by_memory = {result.ids.get(statement.id): statement for statement in statements}

@@ -72,7 +72,9 @@ async def services(settings: Settings, graph: Graph) -> AsyncIterator[Services]:
 
 @pytest.fixture(scope="package")
 async def app(services: Services, settings: Settings) -> FastAPI:
-    return create_app(services, settings)
+    app = create_app(services, settings)
+    app.openapi_schema = describe_api()
+    return app
 
 
 @pytest.fixture(scope="package")

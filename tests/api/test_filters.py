@@ -116,3 +116,17 @@ async def test_entities_without_a_type_get_the_one_that_is_known_or_that_the_pre
         "The Anchor": "Pub", "Acme": "Organization", "Bob": "Person", "Ida": "Person", "Lund": "Place", "Rex": "Thing",
         "Tivoli": "Park", "chess": "Thing",
     }  # fmt: skip
+
+
+@pytest.mark.req("QUINN-22")
+@pytest.mark.parametrize("form", [{"metadata": "file=plan.md"}, {"metadata.file": "plan.md"}])
+async def test_a_list_is_filtered_by_metadata_in_both_forms_of_a_query_string(
+    agent: httpx.AsyncClient, form: dict[str, str]
+) -> None:
+    memories = [{"content": "The plan is old", "metadata": {"file": "plan.md"}}, {"content": "The sky is wide"}]
+    await agent.post(f"{USER}/memories", json={"memories": memories})
+    listed = (await agent.get(f"{USER}/memories", params=form)).json()["items"]
+    assert [memory["content"] for memory in listed] == ["The plan is old"]
+    refused = await agent.get(f"{USER}/memories", params={"metadata": "plan.md"})
+    assert refused.status_code == 422
+    assert "KEY=VALUE" in refused.text

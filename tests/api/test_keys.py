@@ -17,7 +17,7 @@ from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import utc_now
 from graphmem.tenants.access import ApiKeyIn, KeyRole
-from graphmem.tenants.keys import KeyService, KeyStore
+from graphmem.tenants.keys import KeyService
 from tests.api.conftest import FIRST_KEY, Caller, serve_app
 
 SAVE_BODY = {"memories": [{"content": "Mara likes tea"}]}
@@ -233,7 +233,7 @@ async def test_key_that_another_process_revokes_is_refused_within_seconds(
 ) -> None:
     client = await caller("agent")
     assert (await client.get("/v1/users/mara/memories")).status_code == 200
-    other_process = KeyService(KeyStore(graph), utc_now)
+    other_process = KeyService(graph, graph, utc_now)
     [key] = await other_process.list(tenant)
     await other_process.revoke(tenant, key.id)
     async with asyncio.timeout(60):

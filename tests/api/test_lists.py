@@ -61,7 +61,7 @@ async def test_a_list_whose_length_is_a_multiple_of_the_limit_ends_with_its_last
         given = dict([query.split("=")]) if query else {}
         [everything] = await read_pages(admin, path, **given, limit=200)
         assert len(everything) >= 4, listed
-        for limit in (1, 2, 3, len(everything)):
+        for limit in (2, len(everything)):
             pages = await read_pages(admin, path, **given, limit=limit)
             assert [item for page in pages for item in page] == everything, (listed, limit)
             assert [] not in pages, (listed, limit)

@@ -135,29 +135,30 @@ async def test_lists_are_filtered_by_every_attribute_without_an_embedding(
     assert len(await current_contents(agent, created_after="2020-01-01T00:00:00Z")) == 4
 
 
-@pytest.mark.parametrize("sort", ["created_at", "-created_at", "importance", "-importance", "valid_at", "-valid_at"])
-async def test_pagination_has_no_gap_or_repeat(agent: httpx.AsyncClient, sort: str) -> None:
+SORTS = ("created_at", "-created_at", "importance", "-importance", "valid_at", "-valid_at")
+
+
+async def test_pagination_has_no_gap_or_repeat(agent: httpx.AsyncClient) -> None:
     statements = [
         {"content": f"fact {i}", "importance": (i % 3) / 10, "valid_at": f"20{10 + i % 4}-01-01T00:00:00Z"}
         for i in range(11)
     ]
     await save(agent, *statements)
-    seen: list[dict[str, Any]] = []
-    cursor = None
-    while True:
-        params: dict[str, str | int] = {"sort": sort, "limit": 4, **({"cursor": cursor} if cursor else {})}
-        page = (await agent.get(MEMORIES, params=params)).json()
-        seen += page["items"]
-        cursor = page["next_cursor"]
-        if cursor is None:
-            break
-    assert len({memory["id"] for memory in seen}) == len(seen) == 11
-    keys = [memory[sort.removeprefix("-")] for memory in seen]
-    assert keys == sorted(keys, reverse=sort.startswith("-"))
-    other = await agent.get(
-        MEMORIES, params={"sort": "importance" if sort != "importance" else "valid_at", "cursor": "AAAA"}
-    )
-    assert other.status_code == 422
+    for sort in SORTS:
+        seen: list[dict[str, Any]] = []
+        cursor = None
+        while True:
+            params: dict[str, str | int] = {"sort": sort, "limit": 4, **({"cursor": cursor} if cursor else {})}
+            page = (await agent.get(MEMORIES, params=params)).json()
+            seen += page["items"]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+        assert len({memory["id"] for memory in seen}) == len(seen) == 11, sort
+        keys = [memory[sort.removeprefix("-")] for memory in seen]
+        assert keys == sorted(keys, reverse=sort.startswith("-")), sort
+        other = {"sort": "importance" if sort != "importance" else "valid_at", "cursor": "AAAA"}
+        assert (await agent.get(MEMORIES, params=other)).status_code == 422
 
 
 @pytest.mark.req("QUINN-27", "QUINN-23")
@@ -316,16 +317,15 @@ async def test_global_memories_are_written_by_admins_and_readable_by_all(
 
 
 @pytest.mark.req("QUINN-05")
-@pytest.mark.parametrize("change", [{"scope": "profile"}, {"scope": "episodic"}, {"domain": "food"}, {"domain": None}])
 async def test_a_correction_cannot_take_a_global_memory_from_the_tenant(
-    agent: httpx.AsyncClient, admin: httpx.AsyncClient, change: dict[str, Any]
+    agent: httpx.AsyncClient, admin: httpx.AsyncClient
 ) -> None:
     (rule,) = await save(admin, {"content": "The office closes at six", "scope": "global"})
     one = f"/v1/users/otto/memories/{rule['memory']['id']}"
-    assert (await agent.patch(one, json=change)).status_code == 403
-    refused = await admin.patch(one, json=change)
-    assert refused.status_code == 422
-    assert "save the statement anew" in refused.json()["detail"]
+    for change in ({"scope": "profile"}, {"scope": "episodic"}, {"domain": "food"}, {"domain": None}):
+        assert (await agent.patch(one, json=change)).status_code == 403, change
+        refused = await admin.patch(one, json=change)
+        assert (refused.status_code, "save the statement anew" in refused.json()["detail"]) == (422, True), change
     read = (await agent.get(one)).json()
     assert (read["scope"], read["domain"], read["version"], read["user_id"]) == ("global", None, 1, None)
     for attempt in (agent.patch(one, json={"content": "x y"}), agent.delete(one), agent.post(f"{one}/revert")):
@@ -381,42 +381,38 @@ async def test_a_tag_sets_the_domain_in_a_save_and_in_a_correction(agent: httpx.
 
 
 @pytest.mark.req("QUINN-22")
-@pytest.mark.parametrize(
-    ("stored", "equal", "other"),
-    [(3, 3.0, 3.5), (3.0, 3, 4), (0, -0.0, 1), (-0.0, 0.0, 0.5), (0.0, 0, False), (10**16, 1e16, 1e15), (1, 1.0, True)],
-)
-async def test_equal_numbers_of_metadata_match_however_they_are_written(
-    agent: httpx.AsyncClient, stored: float, equal: float, other: float
-) -> None:
-    await save(agent, {"content": "keeps bees", "metadata": {"n": stored}})
-    for number, found in ((stored, 1), (equal, 1), (other, 0)):
-        answer = await agent.post("/v1/users/mara/search", json={"query": "bees", "metadata": {"n": number}})
-        assert (answer.status_code, len(answer.json()["results"])) == (200, found), number
-        listed = await current_contents(agent, **{"metadata.n": str(number).lower()})
-        assert len(listed) == found, number
+async def test_equal_numbers_of_metadata_match_however_they_are_written(agent: httpx.AsyncClient) -> None:
+    for key, (stored, equal, other) in enumerate(
+        [(3, 3.0, 3.5), (3.0, 3, 4), (-0.0, 0, 0.5), (0.0, 0, False), (10**16, 1e16, 1e15), (1, 1.0, True)]
+    ):
+        await save(agent, {"content": f"keeps bees in hive {key}", "metadata": {f"n{key}": stored}})
+        for number, found in ((equal, 1), (other, 0)):
+            query = {"query": "bees", "metadata": {f"n{key}": number}}
+            answer = await agent.post("/v1/users/mara/search", json=query)
+            assert (answer.status_code, len(answer.json()["results"])) == (200, found), (stored, number)
+            listed = await current_contents(agent, **{f"metadata.n{key}": str(number).lower()})
+            assert len(listed) == found, (stored, number)
 
 
-@pytest.mark.parametrize(
-    "memory",
-    [
-        {"content": ""},
-        {"content": "x" * 8001},
-        {"content": "x", "valid_at": "2026-01-01T00:00:00"},
-        {"content": "x", "valid_at": "2026-01-02T00:00:00Z", "invalid_at": "2026-01-01T00:00:00Z"},
-        {"content": "x", "confidence": 1.1},
-        {"content": "x", "predicate": "likes"},
-        {"content": "x", "single_valued": True},
-        {"content": "x", "tags": ["<script>"]},
-        {"content": "x", "surprise": 1},
-    ],
-)
-async def test_invalid_input_is_422_with_location_and_saves_nothing(
-    agent: httpx.AsyncClient, memory: dict[str, Any]
-) -> None:
-    answer = await agent.post(MEMORIES, json={"memories": [{"content": "good"}, memory]})
-    assert answer.status_code == 422
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert all(error["loc"][:3] == ["body", "memories", 1] for error in answer.json()["errors"])
+INVALID = [
+    {"content": ""},
+    {"content": "x" * 8001},
+    {"content": "x", "valid_at": "2026-01-01T00:00:00"},
+    {"content": "x", "valid_at": "2026-01-02T00:00:00Z", "invalid_at": "2026-01-01T00:00:00Z"},
+    {"content": "x", "confidence": 1.1},
+    {"content": "x", "predicate": "likes"},
+    {"content": "x", "single_valued": True},
+    {"content": "x", "tags": ["<script>"]},
+    {"content": "x", "surprise": 1},
+]
+
+
+async def test_invalid_input_is_422_with_location_and_saves_nothing(agent: httpx.AsyncClient) -> None:
+    for memory in INVALID:
+        answer = await agent.post(MEMORIES, json={"memories": [{"content": "good"}, memory]})
+        assert answer.status_code == 422, memory
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert all(error["loc"][:3] == ["body", "memories", 1] for error in answer.json()["errors"]), memory
     assert await current_contents(agent) == set()
 
 
@@ -477,6 +473,30 @@ async def test_statements_of_one_save_are_linked_to_the_entities_of_each_other(a
         ["mara", "小明"],
         ["小明"],
     ]
+
+
+@pytest.mark.req("UMB-19")
+async def test_earlier_memories_are_linked_in_the_write_that_creates_the_entity(agent: httpx.AsyncClient) -> None:
+    await save(
+        agent,
+        {"content": "Dana lives in Malmö", "immutable": True},
+        {"content": "Mara met Dana in 2019"},
+        {"content": "The danas of old were sailors"},
+        {"content": "Dana Berg sings", "subject": {"name": "Dana Berg", "type": "Person"}},
+    )
+    await save(agent, {"content": "Dana works at Acme", "subject": {"name": "Dana", "type": "Person"}})
+    found = (await agent.get("/v1/users/mara/entities/lookup", params={"q": "Dana"})).json()["entities"]
+    memories = {match["entity"]["name"]: {memory["content"] for memory in match["memories"]} for match in found}
+    assert memories["Dana"] == {"Dana lives in Malmö", "Mara met Dana in 2019", "Dana works at Acme"}
+    (history,) = [
+        (await agent.get(f"{MEMORIES}/{memory['id']}/history")).json()["items"]
+        for match in found
+        for memory in match["memories"]
+        if memory["content"] == "Dana lives in Malmö"
+    ]
+    assert len(history) == 1
+    listed = (await agent.get("/v1/users/mara/entities", params={"query": "dana"})).json()["items"]
+    assert {entity["name"]: entity["memory_count"] for entity in listed} == {"Dana": 3, "Dana Berg": 1}
 
 
 @pytest.mark.req("UMB-05")
@@ -587,3 +607,14 @@ async def test_infer_without_a_model_says_what_to_configure(agent: httpx.AsyncCl
     assert (refused.status_code, problem["title"]) == (501, "Not configured")
     assert "GRAPHMEM_LLM_MODEL" in problem["detail"]
     assert await current_contents(agent) == set()
+
+
+@pytest.mark.req("CASH-11", "CASH-13")
+async def test_a_change_is_checked_like_a_save(agent: httpx.AsyncClient) -> None:
+    (result,) = await save(agent, {"content": "Mara rows"})
+    path = f"{MEMORIES}/{result['memory']['id']}"
+    low = await agent.patch(path, json={"confidence": 0.3})
+    assert low.status_code == 422
+    assert "at least 0.5" in low.text
+    (pin,) = await save(agent, {"content": "Mara has a phone", "predicate": "PIN_4321"})
+    assert (pin["action"], pin["reason"]) == ("skip", "holds a secret: password")

@@ -108,12 +108,20 @@ PLACEHOLDERS = (
     "{{LIBRECHAT_USER_ID}}", "{{ user.id }}", "app:{{user}}", "${USER}", "undefined", "null", "None", "NULL",
     "[object Object]",
 )  # fmt: skip
-IDS = ("none-of-yours", "user-null-1", "undefined behaviour", "Nullius", "{user}", "$5", "object Object")
+FURTHER_PLACEHOLDERS = (
+    "{user}", "tenant-{user_id}", "%7Buser%7D", "#{user}", "<user_id>", "<%= user %>", "%USER%", "$USER", "__USER__",
+    "[USER_ID]", " null ", "(null)", "NaN", "nan", "shop:undefined", "<function get_user at 0x7f1c>",
+    "[object Promise]",
+)  # fmt: skip
+IDS = (
+    "none-of-yours", "user-null-1", "undefined behaviour", "Nullius", "$5", "object Object", "Nan", "100%",
+    "<17@mail.example>", "a{1}b", "shop:mara", "__init", "[1]", "5 < 6 > 4",
+)  # fmt: skip
 
 
 def test_placeholders_are_no_session_ids_and_longer_ids_may_hold_their_words() -> None:
     messages = [{"role": "user", "content": "x"}]
-    for placeholder in PLACEHOLDERS:
+    for placeholder in (*PLACEHOLDERS, *FURTHER_PLACEHOLDERS):
         with pytest.raises(ValidationError, match="placeholder"):
             MessagesIn.model_validate({"session_id": placeholder, "messages": messages})
     for given in IDS:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager
 
 import httpx
 import pytest
-from graphmem_api.admission import Admission
+from graphmem_api.admission import Admission, Place
 from graphmem_api.app import create_app
+from graphmem_api.streamed_response import StreamedResponse
 from pydantic import ValidationError
+from starlette.types import Message
 
 from graphmem.app.bootstrap import Services
 from graphmem.runtime.errors import Unavailable
@@ -37,20 +39,64 @@ async def test_request_over_the_rate_limit_gets_429_with_retry_after(
     assert calm.status_code == 200
 
 
-async def test_a_key_that_sends_too_much_leaves_room_for_others(services: Services) -> None:
-    admission = Admission(8, lambda: services.waiting.count)
+def test_a_key_that_sends_too_much_leaves_room_for_others() -> None:
+    admission = Admission(8)
     with ExitStack() as sent:
         for _ in range(6):
-            sent.enter_context(admission.accepted("loud"))
-            sent.enter_context(admission.worked_on())
+            sent.enter_context(_in_progress(admission, "loud"))
         with pytest.raises(Unavailable, match="This key"):
-            sent.enter_context(admission.accepted("loud"))
-        with admission.accepted("calm"), admission.worked_on():
-            sent.enter_context(admission.worked_on())
-            with pytest.raises(Unavailable, match="The server"):
-                sent.enter_context(admission.worked_on())
-    with admission.accepted("loud"), admission.worked_on():
+            sent.enter_context(_in_progress(admission, "loud"))
+        sent.enter_context(_in_progress(admission, "calm"))
+        sent.enter_context(_in_progress(admission, "other"))
+        with pytest.raises(Unavailable, match="The server"):
+            sent.enter_context(_in_progress(admission, "third"))
+    with _in_progress(admission, "loud"):
         pass
+
+
+def test_a_request_that_waits_gives_up_its_own_place_and_no_other() -> None:
+    admission = Admission(2)  # one place is not kept back: a key may have both
+    with _in_progress(admission, "calm") as calm, _in_progress(admission, "loud"):
+        with calm.paused(), calm.paused(), ExitStack() as further:
+            further.enter_context(_in_progress(admission, "loud"))
+            with pytest.raises(Unavailable, match="This key"):
+                further.enter_context(admission.accepted("loud"))
+        with pytest.raises(Unavailable, match="The server"), _in_progress(admission, "third"):
+            pass
+
+
+async def test_a_streamed_response_keeps_its_place_until_it_ends() -> None:
+    admission = Admission(1)
+
+    async def chunks() -> AsyncGenerator[bytes]:
+        yield b"one"
+        with pytest.raises(Unavailable), _in_progress(admission, "other"):
+            pass
+
+    async def send(_: Message) -> None:
+        pass
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    with ExitStack() as counted:
+        counted.enter_context(_in_progress(admission, "agent"))
+        response = StreamedResponse(chunks(), _release)
+        response.hold(counted.pop_all())
+    await response({"type": "http", "asgi": {"spec_version": "2.4"}}, receive, send)
+    with _in_progress(admission, "other"):
+        pass
+
+
+async def _release() -> None:
+    pass
+
+
+@contextmanager
+def _in_progress(admission: Admission, key_id: str) -> Iterator[Place]:
+    with admission.accepted(key_id) as place, place.worked_on():
+        yield place
 
 
 async def test_requests_beyond_those_in_progress_get_503_and_probes_are_answered(
@@ -68,7 +114,7 @@ async def test_requests_beyond_those_in_progress_get_503_and_probes_are_answered
         yield f'"likes {uuid.uuid4().hex}"}}]}}'.encode()
 
     app = create_app(services, settings)
-    app.state.admission = Admission(1, lambda: 0)  # requests of other tests may still wait in these services
+    app.state.admission = Admission(1)
     async with serve_app(app) as address, httpx.AsyncClient(base_url=address, headers=_bearer(key)) as client:
         memories, body_type = "/v1/users/mara/memories", {"content-type": "application/json"}
         held = asyncio.create_task(client.post(memories, content=held_body(), headers=body_type))
@@ -98,10 +144,11 @@ async def test_requests_that_wait_for_a_job_leave_room_for_others(
             body = {"messages": [{"role": "user", "content": "I live in Lund."}], "wait": True}
             waiting = asyncio.create_task(client.post("/v1/users/mara/messages", json=body, timeout=60))
             async with asyncio.timeout(60):
-                while not idle.waiting.count:  # noqa: ASYNC110 - no event tells
+                while not await idle.jobs.list(f"{tenant}:mara", limit=1):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
-            meanwhile = await client.get("/v1/users/mara/memories")
-            assert idle.waiting.count == 1
+                while (meanwhile := await client.get("/v1/users/mara/memories")).status_code == 503:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            assert not waiting.done()
             waited = await waiting
     assert (meanwhile.status_code, waited.status_code) == (200, 200)
 

@@ -20,6 +20,7 @@ from graphmem_api.app import create_app
 from PIL import Image
 from pydantic import SecretStr
 from selenium import webdriver
+from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
@@ -49,6 +50,13 @@ FLAGS = (
     "--lang=en-US",
 )
 WIDE, NARROW = (1280, 900), (390, 844)
+
+FIND_SHOWN = """
+const [css, text] = arguments;
+const isShown = (found) => found.getClientRects().length && found.checkVisibility({visibilityProperty: true});
+return [...document.querySelectorAll(css)]
+  .find((found) => isShown(found) && (found.innerText ?? found.textContent).includes(text)) ?? null;
+"""
 
 
 @dataclass
@@ -121,7 +129,10 @@ class Page:
             except Exception:
                 return None
 
-        found = WebDriverWait(self.driver, WAIT_SECONDS, 0.05).until(safe, f"{what}; the page: {self.text()[:1500]}")
+        try:
+            found = WebDriverWait(self.driver, WAIT_SECONDS, 0.05).until(safe)
+        except TimeoutException:
+            pytest.fail(f"{what}; the page: {self.text()[:1500]}")
         assert found is not None
         return found
 
@@ -131,26 +142,27 @@ class Page:
     def find_all(self, css: str) -> list[WebElement]:
         return self.driver.find_elements(By.CSS_SELECTOR, css)
 
+    def find_shown(self, css: str, text: str = "") -> WebElement | None:
+        """Return the first element with the text that is shown: found by one call, whatever the page holds."""
+        found: WebElement | None = self.driver.execute_script(FIND_SHOWN, css, text)
+        return found
+
     def wait_for(self, css: str, text: str = "") -> WebElement:
         """Wait until an element with the text is shown."""
-        return self.wait_until(
-            lambda: next(found for found in self.find_all(css) if found.is_displayed() and text in found.text),
-            f"waited for {css} with {text!r}",
-        )
+        return self.wait_until(lambda: self.find_shown(css, text), f"waited for {css} with {text!r}")
 
     def wait_until_gone(self, css: str, text: str = "") -> None:
         """Wait until no element with the text is shown."""
-        self.wait_until(
-            lambda: not [found for found in self.find_all(css) if found.is_displayed() and text in found.text],
-            f"waited for the end of {css} with {text!r}",
-        )
+        self.wait_until(lambda: self.find_shown(css, text) is None, f"waited for the end of {css} with {text!r}")
 
     def click(self, css: str, text: str = "") -> None:
         """Click an element with the text; try again when the page replaces it meanwhile."""
 
         def clicked() -> bool:
-            next(found for found in self.find_all(css) if found.is_displayed() and text in found.text).click()
-            return True
+            found = self.find_shown(css, text)
+            if found is not None:
+                found.click()
+            return found is not None
 
         self.wait_until(clicked, f"waited to click {css} with {text!r}")
 
@@ -202,6 +214,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrom
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
         options.add_argument(flag)
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
+    driver.set_script_timeout(4 * WAIT_SECONDS)  # as long as a drawing takes on a busy machine
     yield driver
     driver.quit()
 

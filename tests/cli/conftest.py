@@ -1,31 +1,48 @@
-"""The command line as a process of its own, against the test database."""
+"""The command line against the test database: in this process, or where that matters as a process of its own."""
 
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import signal
 import sys
 import tempfile
+import threading
+import time
+import traceback
 import uuid
+import warnings
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from graphmem_api.app import create_app
+from pydantic import SecretStr
 
-from graphmem.cli.local_server import RECORD_FILE
+from graphmem.app.bootstrap import Services
+from graphmem.cli import main
+from graphmem.cli.local_server import RECORD_FILE, new_secret, record_server
+from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
+from tests.api.conftest import serve_app
 from tests.conftest import QUIET_WORKERS
 from tests.forks import Fork, read_streams, start_command
 from tests.model_server import ModelServer
 
 GRAPHMEM = Path(sys.executable).with_name("graphmem")
+
+LONG_RUNNING = frozenset({"serve", "worker", "mcp", "quickstart", "evaluate"})
+"""Commands that set up the process in which they run, or that run jobs there whatever the server."""
+
+WORKING = frozenset({"consolidate", "maintain", "reembed", "jobs", "ingest", "summarize", "placement"})
+"""Commands that run jobs where no server is called; a process runs those of one service only."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +79,21 @@ class Cli:
         )
 
     async def __call__(self, *arguments: str, stdin: str = "", **environment: str) -> CommandResult:
-        """Run a command to its end."""
+        """Run a command to its end, in this process unless it runs jobs or serves."""
+        if not LONG_RUNNING.intersection(arguments[:1]):
+            variables = self._variables(environment)
+            calls_server = "GRAPHMEM_URL" in variables or (self.folder / "data" / RECORD_FILE).exists()
+            if calls_server or not WORKING.intersection(arguments):
+                return await self.here(*arguments, stdin=stdin, **environment)
         with tempfile.TemporaryDirectory() as name:
             streams = Path(name)
             process = self.fork(arguments, streams, stdin, **environment)
             code = await asyncio.to_thread(process.wait)
             return CommandResult(code, *read_streams(name))
+
+    async def here(self, *arguments: str, stdin: str = "", **environment: str) -> CommandResult:
+        """Run a command to its end in this process, which runs no jobs meanwhile."""
+        return await asyncio.to_thread(run_here, arguments, self._variables(environment), self.folder, stdin)
 
     def fork(self, arguments: Sequence[str], streams: Path, stdin: str = "", **environment: str) -> Fork:
         """Start a command in a process that need not import everything first; write its output to `out` and `err`."""
@@ -77,6 +103,51 @@ class Cli:
     def _variables(self, environment: Mapping[str, str]) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GRAPHMEM_", "OPENAI_"))}
         return {**inherited, **QUIET_WORKERS, "COLUMNS": "200", **self.environment, **environment}
+
+
+_process_state = threading.Lock()
+"""Held while a command has the environment, the folder and the streams of the process to itself."""
+
+
+def run_here(arguments: Sequence[str], variables: Mapping[str, str], folder: Path, stdin: str) -> CommandResult:
+    """Run a command in a thread of this process, which has what it needs of a process for that time."""
+    streams = [
+        io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8", "surrogateescape")), encoding="utf-8"),
+        *(io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)),
+    ]
+    with _process_state, warnings.catch_warnings():
+        left = dict(os.environ), Path.cwd(), sys.argv, (sys.stdin, sys.stdout, sys.stderr)
+        sys.stdin, sys.stdout, sys.stderr = streams
+        try:
+            _take_over(variables, folder, ["graphmem", *arguments])
+            main()
+            code: Any = 0
+        except SystemExit as ended:
+            code = ended.code or 0
+        except Exception:
+            traceback.print_exc()
+            code = 1
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = left[3]
+            _take_over(*left[:3])
+    out, err = (_written(stream) for stream in streams[1:])
+    return CommandResult(code, out, err)
+
+
+def _take_over(variables: Mapping[str, str], folder: Path, arguments: list[str]) -> None:
+    changed = os.environ.get("TZ") != variables.get("TZ")
+    os.environ.clear()
+    os.environ.update(variables)
+    if changed:
+        time.tzset()
+    os.chdir(folder)
+    sys.argv = arguments
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    assert isinstance(stream.buffer, io.BytesIO)
+    return stream.buffer.getvalue().decode()
 
 
 @pytest.fixture
@@ -105,8 +176,11 @@ def cli_with_models(cli: Cli, models: ModelServer) -> Cli:
 
 
 @asynccontextmanager
-async def serving(cli: Cli) -> AsyncIterator[tuple[str, str]]:
-    """Serve the data folder of a command line; yield the address and the secret of the server."""
+async def serving(cli: Cli, log: list[str] | None = None) -> AsyncIterator[tuple[str, str]]:
+    """Serve the data folder of a command line; yield the address and the secret of the server.
+
+    What it writes is added to `log` in the end.
+    """
     with tempfile.TemporaryDirectory() as name:
         process = cli.fork(("serve", "--port", "0"), Path(name))
         while process.poll() is None and "Started server" not in _read_log(name):  # noqa: ASYNC110 - a file
@@ -120,6 +194,8 @@ async def serving(cli: Cli) -> AsyncIterator[tuple[str, str]]:
             process.send_signal(signal.SIGTERM)
             await asyncio.to_thread(process.wait)
         assert recorded["secret"] not in _read_log(name)
+        if log is not None:
+            log.append(_read_log(name))
         assert not record.exists()
 
 
@@ -128,11 +204,28 @@ def _read_log(streams: str) -> str:
     return log.read_text("utf-8") if log.exists() else ""
 
 
+@pytest.fixture(scope="package")
+async def server(
+    database: Settings, graph: Graph, embedder: Embedder, _models: ModelServer, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[Settings, str, str]]:
+    """The settings, the address and the secret of a server in this process, which has a model."""
+    secret = new_secret()
+    model = {"openai_base_url": _models.url, "openai_api_key": SecretStr("sk-test")}
+    settings = database.model_copy(update={"data_dir": tmp_path_factory.mktemp("server"), **model})
+    async with (
+        Services.open(settings, embedder=embedder) as services,
+        serve_app(create_app(services, settings, secret)) as address,
+    ):
+        yield settings, address, secret
+
+
 @pytest.fixture
-async def served(cli_with_models: Cli) -> AsyncIterator[tuple[str, str]]:
-    """The address and the secret of a server on the data folder."""
-    async with serving(cli_with_models) as server:
-        yield server
+def served(cli_with_models: Cli, server: tuple[Settings, str, str], models: ModelServer) -> Iterator[tuple[str, str]]:
+    """The address and the secret of the server, which commands find in the data folder."""
+    settings, address, secret = server
+    folder = cli_with_models.folder / "data"
+    with record_server(settings.model_copy(update={"data_dir": folder}), address, secret):
+        yield address, secret
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
 from graphmem.memories.listing import ListFilters
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from graphmem.tenants.owners import DEFAULT_TENANT, Owner
 from tests.cli.conftest import Cli
 
@@ -59,7 +59,7 @@ async def current_contents(memory: Services, user: str) -> set[str]:
 
 async def test_unreadable_proposals_exit_with_2(cli_with_models: Cli, user: str) -> None:
     for text in ("{", '{"proposals": 3}', '[{"action": "DELETE", "memory_ids": ["a", "b"]}]'):
-        done = await cli_with_models("consolidate", "--user", user, "--proposals", "-", stdin=text)
+        done = await cli_with_models.here("consolidate", "--user", user, "--proposals", "-", stdin=text)
         assert (done.code, done.out) == (2, "")
 
 
@@ -69,5 +69,5 @@ async def test_maintain_reports_each_task_and_rejects_unknown_tasks(cli_with_mod
         "tasks": {"decay": {"faded": 0}, "expire": {}},
         "receipt": Receipt().model_dump(mode="json"),
     }
-    refused = await cli_with_models("maintain", "polish", *tenant)
+    refused = await cli_with_models.here("maintain", "polish", *tenant)
     assert (refused.code, "decay, compress, prune, expire" in refused.err) == (2, True)

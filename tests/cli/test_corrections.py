@@ -7,7 +7,7 @@ import json
 import pytest
 from rich.cells import cell_len
 
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from tests.cli.conftest import Cli
 from tests.model_server import ModelServer
 

@@ -232,14 +232,14 @@ async def test_facts_that_the_file_states_are_measured_without_a_model(cli: Cli,
 async def test_what_cannot_run_is_refused_with_what_to_do(
     cli_without_settings: Cli, locomo: Path, given: list[str], said: str
 ) -> None:
-    refused = await cli_without_settings("evaluate", *(str(locomo) if part == "FILE" else part for part in given))
+    refused = await cli_without_settings.here("evaluate", *(str(locomo) if part == "FILE" else part for part in given))
     assert refused.code != 0
     assert said in refused.err
     assert not (cli_without_settings.folder / "reports").exists()
 
 
 async def test_a_plan_says_what_a_run_will_ask_of_models(cli_without_settings: Cli, locomo: Path) -> None:
-    planned = await cli_without_settings(
+    planned = await cli_without_settings.here(
         *("evaluate", "locomo", "--data", str(locomo), "--plan", "--json", "--budget", "500", "--against"),
         *("full-context", "--price-in", "1", "--price-out", "2", "--limit", "3"),
     )
@@ -251,7 +251,7 @@ async def test_a_plan_says_what_a_run_will_ask_of_models(cli_without_settings: C
 
 async def test_a_plan_counts_the_extraction_of_each_system(cli_without_settings: Cli, locomo: Path) -> None:
     against = ["--against", "graphiti", "--against", "mem0"]
-    planned = await cli_without_settings("evaluate", "locomo", "--data", str(locomo), "--plan", "--json", *against)
+    planned = await cli_without_settings.here("evaluate", "locomo", "--data", str(locomo), "--plan", "--json", *against)
     assert planned.code == 0, planned.err
     steps = {step["step"]: step for step in planned.json["steps"]}
     graphiti, mem0 = steps["extraction, graphiti"], steps["extraction, mem0"]

@@ -50,7 +50,7 @@ async def test_usage_errors_exit_with_2(cli_without_settings: Cli) -> None:
 
 async def test_invalid_arguments_are_rejected_before_connecting(cli_without_settings: Cli) -> None:
     ended = await asyncio.gather(
-        *(cli_without_settings(*arguments, **UNREACHABLE_NEO4J) for arguments in INVALID_ARGUMENTS)
+        *(cli_without_settings.here(*arguments, **UNREACHABLE_NEO4J) for arguments in INVALID_ARGUMENTS)
     )
     for done, word in zip(ended, INVALID_ARGUMENTS.values(), strict=True):
         assert_one_line(done, 2, word)
@@ -59,7 +59,9 @@ async def test_invalid_arguments_are_rejected_before_connecting(cli_without_sett
 async def test_invalid_line_is_reported_before_anything_is_stored(cli_without_settings: Cli) -> None:
     lines = '{"role": "user", "content": "A first line."}\n{"role": "judge", "content": "Guilty."}'
     assert_one_line(
-        await cli_without_settings("ingest", "--user", "mara", "-", stdin=lines, **UNREACHABLE_NEO4J), 2, "Line 2: role"
+        await cli_without_settings.here("ingest", "--user", "mara", "-", stdin=lines, **UNREACHABLE_NEO4J),
+        2,
+        "Line 2: role",
     )
 
 
@@ -100,7 +102,7 @@ async def test_db_start_fails_when_neo4j_uri_is_configured(cli_without_settings:
 
 
 async def test_input_that_is_not_utf_8_is_refused(cli_without_settings: Cli) -> None:
-    done = await cli_without_settings("ingest", "--user", "mara", "-", stdin="\udcff\udcfe", **UNREACHABLE_NEO4J)
+    done = await cli_without_settings.here("ingest", "--user", "mara", "-", stdin="\udcff\udcfe", **UNREACHABLE_NEO4J)
     assert_one_line(done, 2, "UTF-8")
 
 

@@ -30,7 +30,7 @@ async def test_quickstart_answers_from_the_sample_beside_a_server_without_a_mode
     await server.communicate()
     assert first.code == 0, first.err
     async with await JobRunner.open(Settings(data_dir=cli.folder / "data")) as jobs:
-        queued = await jobs.list(f"{tenant}:mara", limit=200)
+        queued = await jobs.list(f"{tenant}:demo", limit=200)
     assert [job.kind for job in queued if not job.status.is_final] == [], "nothing is left for the server to do"
     assert "recorded completions of a large language model" in first.err
     assert "42424242" not in first.out.replace(" ", "")
@@ -51,6 +51,6 @@ async def test_quickstart_answers_from_the_sample_beside_a_server_without_a_mode
     assert f"Kept: {len(report['kept'])} current memories" in second.out
     for part in ("Superseded, ended or retracted", "Answers", "Neo4j Browser", "db browser", "OPENAI_API_KEY"):
         assert part in second.out
-    sessions = (await cli("sessions", "--user", "mara", "--tenant", tenant, "--json")).json["items"]
+    sessions = (await cli("sessions", "--user", "demo", "--tenant", tenant, "--json")).json["items"]
     assert sum(session["message_count"] for session in sessions) == 64
-    await cli("forget", "--user", "mara", "--tenant", tenant, "--yes")
+    await cli("forget", "--user", "demo", "--tenant", tenant, "--yes")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import tempfile
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,7 +42,7 @@ async def test_a_named_server_is_called_or_the_command_fails(cli: Cli) -> None:
     commands = [*READS_AND_WRITES, *LOCAL_ONLY]
     named = replace(cli, environment={**cli.environment, "GRAPHMEM_URL": NOBODY, "GRAPHMEM_API_KEY": "gm_key"})
     for command in commands:
-        done = await named(*command, stdin=line)
+        done = await named.here(*command, stdin=line)
         assert (done.code, done.out) == (1, ""), command
         assert NOBODY in done.err, command
 
@@ -95,16 +94,18 @@ def test_what_a_command_works_on_without_a_server(tmp_path: Path) -> None:
         find_target(Flags(), named, "acme")
 
 
-async def test_a_second_server_on_a_folder_names_the_first_and_ends(cli_with_models: Cli) -> None:
-    async with serving(cli_with_models) as (url, _):
-        record = (cli_with_models.folder / "data" / RECORD_FILE).read_text()
-        for options in ((), ("--host", "0.0.0.0")):
-            second = await cli_with_models("serve", "--port", "0", *options)
-            assert (second.code, second.out) == (1, "")
-            assert f"is served already, at {url}" in second.err
-        assert (cli_with_models.folder / "data" / RECORD_FILE).read_text() == record
-        opened = await cli_with_models("open", "--no-open", "--json")
-        assert (opened.code, opened.json) == (0, {"url": f"{url}/ui"})
+async def test_a_second_server_on_a_folder_names_the_first_and_ends(
+    cli_with_models: Cli, served: tuple[str, str]
+) -> None:
+    url, _ = served
+    record = (cli_with_models.folder / "data" / RECORD_FILE).read_text()
+    for options in ((), ("--host", "0.0.0.0")):
+        second = await cli_with_models("serve", "--port", "0", *options)
+        assert (second.code, second.out) == (1, "")
+        assert f"is served already, at {url}" in second.err
+    assert (cli_with_models.folder / "data" / RECORD_FILE).read_text() == record
+    opened = await cli_with_models("open", "--no-open", "--json")
+    assert (opened.code, opened.json) == (0, {"url": f"{url}/ui"})
 
 
 def test_of_two_servers_that_start_together_one_has_the_folder(tmp_path: Path) -> None:
@@ -122,35 +123,57 @@ def test_of_two_servers_that_start_together_one_has_the_folder(tmp_path: Path) -
         assert [*tmp_path.iterdir()] == []
 
 
+def test_of_servers_that_find_the_record_of_a_killed_one_one_has_the_folder(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, neo4j_uri="bolt://127.0.0.1:1")
+    begin, ended = threading.Barrier(4), threading.Barrier(4)
+    refused = []
+
+    def serve(number: int) -> None:
+        begin.wait()
+        try:
+            with record_server(settings, f"http://127.0.0.1:{number}", "secret"):
+                ended.wait()
+        except ConfigurationError:
+            refused.append(number)
+            ended.wait()
+
+    for _ in range(20):
+        (tmp_path / RECORD_FILE).write_text(json.dumps({**_RECORD, "pid": 2**22 - 1}))
+        servers = [threading.Thread(target=serve, args=(number,)) for number in range(1, 5)]
+        for server in servers:
+            server.start()
+        for server in servers:
+            server.join()
+    assert len(refused) == 20 * 3
+
+
+def test_a_command_does_not_open_another_database_beside_the_server_of_its_folder(tmp_path: Path) -> None:
+    served = Settings(data_dir=tmp_path, neo4j_uri="bolt://127.0.0.1:1")
+    with record_server(served, "http://127.0.0.1:1", "secret"):
+        with pytest.raises(ConfigurationError, match=r"http://127\.0\.0\.1:1 .* another database"):
+            find_target(Flags(), Settings(data_dir=tmp_path))
+        assert find_target(Flags(no_server=True), Settings(data_dir=tmp_path)).server is None
+    assert find_target(Flags(), Settings(data_dir=tmp_path)).server is None
+
+
 _RECORD = {"url": "http://127.0.0.1:1", "pid": 1, "started": 1.0, "database": "", "secret": ""}
 
 
-async def test_a_key_with_fewer_rights_is_no_first_admin_key(cli_with_models: Cli) -> None:
+async def test_a_server_starts_beside_the_key_of_a_user_and_says_what_it_lacks(cli: Cli) -> None:
     """The shell in which a user's key was created starts the server again."""
-    created = await cli_with_models("keys", "create", "notes", "--user", "mara", "--only-key")
-    refused = await cli_with_models("serve", "--port", "0", GRAPHMEM_ADMIN_KEY=created.out.strip())
+    key = (await cli("keys", "create", "notes", "--user", "mara", "--only-key")).out.strip()
+    refused = await cli("serve", "--port", "0", GRAPHMEM_ADMIN_KEY=key)
     assert (refused.code, "'notes' of role agent" in refused.err) == (1, True)
-    caller = {**cli_with_models.environment, "GRAPHMEM_API_KEY": created.out.strip()}
-    async with serving(replace(cli_with_models, environment=caller)) as (url, _):
-        refused = await cli_with_models("keys", "list", GRAPHMEM_URL=url, GRAPHMEM_API_KEY=created.out.strip())
+    caller = replace(
+        cli, environment={**cli.environment, "GRAPHMEM_API_KEY": key, "GRAPHMEM_ADMIN_KEY": "the-first-key"}
+    )
+    log: list[str] = []
+    async with serving(caller, log):
+        refused = await caller("keys", "list")
         assert (refused.code, "role agent" in refused.err) == (1, True)
-
-
-async def test_the_server_says_what_it_lacks_and_lists_its_first_key(cli: Cli) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        settings = {"GRAPHMEM_ADMIN_KEY": "the-first-key"}
-        process = cli.fork(("serve", "--port", "0"), Path(name), **settings)
-        log = Path(name, "err")
-        try:
-            while process.poll() is None and not (log.exists() and "Started server" in log.read_text()):  # noqa: ASYNC110, ASYNC240
-                await asyncio.sleep(0.05)
-            said = log.read_text()  # noqa: ASYNC240
-            assert "No language model is configured" in said
-            assert "GRAPHMEM_ADMIN_KEY" not in said
-            listed = await cli("keys", "list", GRAPHMEM_API_KEY="the-first-key")
-            assert "first GRAPHMEM_ADMIN_KEY admin all theirs" in " ".join(listed.out.split())
-            revoked = await cli("keys", "revoke", "first", GRAPHMEM_API_KEY="the-first-key")
-            assert (revoked.code, "GRAPHMEM_ADMIN_KEY" in revoked.err) == (1, True), revoked.err
-        finally:
-            process.kill()
-            await asyncio.to_thread(process.wait)
+        listed = await cli("keys", "list", GRAPHMEM_API_KEY="the-first-key")
+        assert "first GRAPHMEM_ADMIN_KEY admin all theirs" in " ".join(listed.out.split())
+        revoked = await cli("keys", "revoke", "first", GRAPHMEM_API_KEY="the-first-key")
+        assert (revoked.code, "GRAPHMEM_ADMIN_KEY" in revoked.err) == (1, True), revoked.err
+    assert "No language model is configured" in log[0]
+    assert "GRAPHMEM_ADMIN_KEY" not in log[0]

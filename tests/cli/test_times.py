@@ -8,9 +8,10 @@ from datetime import date
 
 import pytest
 
-from graphmem.client.inputs import parse_memories, parse_search_query
+from graphmem.client.inputs import parse_memories, with_options
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.times import start_of_local_day
+from graphmem.search.models import SearchQuery
 from tests.cli.conftest import Cli
 
 BERLIN = {"TZ": "Europe/Berlin"}
@@ -44,14 +45,14 @@ def test_a_date_without_a_time_is_midnight_in_the_zone_of_the_machine() -> None:
 def test_python_reads_a_date_as_the_command_line_does(given: str | date) -> None:
     [memory] = parse_memories({"content": "Mara lives in Oslo", "valid_at": given}).memories
     assert str(memory.valid_at) == "2019-12-31 23:00:00+00:00"
-    query = parse_search_query("where", {"valid_as_of": given})
+    query = with_options(SearchQuery, "query", "where", {"valid_as_of": given})
     assert str(query.valid_as_of) == "2019-12-31 23:00:00+00:00"
 
 
 @pytest.mark.parametrize("given", ["2020-01-01T12:00:00", "12:00", "0001-01-01"])
 def test_python_refuses_a_time_without_an_offset(given: str) -> None:
     with pytest.raises(InvalidInput, match="valid_as_of"):
-        parse_search_query("where", {"valid_as_of": given})
+        with_options(SearchQuery, "query", "where", {"valid_as_of": given})
 
 
 async def test_a_date_is_shown_as_it_was_given(cli: Cli, user: str) -> None:

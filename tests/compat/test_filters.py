@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from typing import Any
 
 import pytest
@@ -43,6 +44,15 @@ ITEM = {
         ({"categories": {"contains": "food"}}, True),
         ({"metadata": {"topic": "Tea"}}, True),
         ({"created_at": {"gte": "2026-05-01", "lt": "2026-06-01"}}, True),
+        ({"created_at": {"gte": "2026-05-04T12:30:00+03:00"}}, True),
+        ({"created_at": {"gt": "2026-05-04T09:00:00-02:00"}}, False),
+        ({"created_at": {"lte": datetime(2026, 5, 4, 10)}}, True),
+        ({"created_at": {"gte": date(2026, 5, 5)}}, False),
+        ({"created_at": {"lt": 1777880000}}, False),
+        ({"created_at": {"lt": 1777880000123}}, False),
+        ({"created_at": "2026-05-04T10:00:00.000Z"}, True),
+        ({"keywords": {"contains": "TEA"}}, True),
+        ({"keywords": "coffee"}, False),
         ({"AND": [{"user_id": "ada"}, {"stars": {"gt": 4}}]}, False),
         ({"OR": [{"stars": {"gt": 4}}, {"topic": "Tea"}]}, True),
         ({"NOT": [{"topic": "Tea"}]}, False),
@@ -57,6 +67,10 @@ def test_a_filter_matches_what_mem0_matches(filters: dict[str, Any], is_match: b
 def test_an_operator_that_there_is_not_is_named() -> None:
     with pytest.raises(ValueError, match="'like'"):
         matches({"topic": {"like": "T%"}}, ITEM)
+    with pytest.raises(ValueError, match="keywords"):
+        matches({"keywords": {"gt": "tea"}}, ITEM)
+    with pytest.raises(ValueError, match="no time"):
+        matches({"created_at": {"gt": "yesterday"}}, ITEM)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from graphmem.neo4j import driver
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
 from graphmem.secrets.values import SecretPolicy
-from graphmem.tenants.instruction_store import InstructionStore
+from graphmem.tenants.tenant_settings import InstructionStore
 
 DATA, QUERY, TIMES = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

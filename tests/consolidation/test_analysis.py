@@ -25,7 +25,7 @@ from graphmem.memories.memory import Memory
 from graphmem.models.prompts import load_prompts
 from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.errors import ModelUnavailable
-from graphmem.tenants.instruction_store import InstructionStore
+from graphmem.tenants.tenant_settings import InstructionStore
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_execution import current, entity_id
 from tests.models.scripted_server import ScriptedServer, fails, replies

@@ -41,8 +41,8 @@ from graphmem.runtime.errors import (
 )
 from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.settings import Settings
-from graphmem.tenants.instruction_store import InstructionStore
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.tenant_settings import InstructionStore
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_analysis import action
 from tests.consolidation.test_execution import DIET, current, merge, verified

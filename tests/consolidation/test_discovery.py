@@ -21,6 +21,7 @@ from graphmem.consolidation.batch_planning import (
 )
 from graphmem.consolidation.discovery import Discovery, find_similar_spellings, rank_similar_names
 from graphmem.memories.entity import NamedEntity
+from graphmem.memories.memory import MemoryIn
 from graphmem.tenants.owners import Owner
 from tests.consolidation.conftest import ConsolidationHarness
 
@@ -315,8 +316,9 @@ async def test_two_similar_names_stand_in_one_batch_whenever_they_were_told(harn
             {"action": "CREATE_ENTITY", "name": "blue", "type": "Colour", "memory_ids": [older.id]}
         )
         await user.executor.execute(user.owner, run_id, reviewed, considered=[older.id])
-        for filler in range(27):
-            await user.save(f"Here is thing {filler}", subject={"name": f"thing{filler}", "type": "Thing"})
+        things = [{"name": f"thing{number}", "type": "Thing"} for number in range(27)]
+        fillers = [{"content": f"Here is {thing['name']}", "subject": thing} for thing in things]
+        await user.save_all([MemoryIn.model_validate(filler) for filler in fillers])
         [newer] = await user.save("It rows", subject={"name": pair[1]})
         found = await Discovery(user.graph, batch_size=25, max_batches=400).find_batches(user.owner, user.clock())
         if older.id not in batch_of(newer.id, found):

@@ -18,7 +18,7 @@ from graphmem.memories.memory import MemoryStatus
 from graphmem.runtime.errors import JobStoreUnavailable, NotFound
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.idempotency import IdempotencyStore
-from graphmem.tenants.keys import KeyStore
+from graphmem.tenants.keys import KeyService
 from graphmem.tenants.owners import Owner
 from graphmem.user_data.forget import (
     ERASURE_JOB,
@@ -72,7 +72,7 @@ def forget_service(harness: ConsolidationHarness, jobs: JobRunner) -> ForgetServ
         lookup=cache,
         vectors=cache,
         context_snapshots=cache,
-        keys=KeyStore(graph),
+        keys=KeyService(graph, graph, harness.clock),
         webhooks=WebhookStore(graph),
     )
     return ForgetService(graph, data, harness.clock, lambda: b"key")

@@ -49,6 +49,48 @@ def both(contents: list[str]) -> list[list[str]]:
     return [contents, contents[::-1]]
 
 
+@pytest.mark.req("UMB-15", "UMB-16")
+@pytest.mark.parametrize(
+    ("contents", "merged"),
+    [
+        (["likes tea", "no longer likes tea"], "no longer likes tea"),
+        (["Mara likes tea", "Mara rows"], "Nobody believes that Mara likes tea, and Mara rows"),
+        (["Mara mag Tee", "Mara mag Tee nicht"], "Mara mag Tee nicht"),
+        (["isst Fleisch", "Mara isst Fleisch nie"], "Mara isst Fleisch nie"),
+    ],
+)
+def test_a_source_within_its_denial_is_not_literally_in_a_merge(contents: list[str], merged: str) -> None:
+    assert all(refusal(one, merged) for one in both(contents))
+    assert not any(refusal(one, merged, verified=True) for one in both(contents))
+
+
+@pytest.mark.req("UMB-15")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Mara flies on LH1234", "Mara flies on LH1235"),
+        ("Mara was in Oslo on 4 May", "Mara was in Oslo on 4 June"),
+        ("Mara met Anna at 9", "Mara met Petra at 9"),
+    ],
+)
+def test_identifiers_months_and_names_stay_whatever_a_verification_calls_the_same(one: str, other: str) -> None:
+    facts = [fact("a", one), fact("b", other)]
+    [proposal] = parse_proposals([{"action": "MERGE", "memory_ids": ["a", "b"], "content": other}])
+    restated = (" ".join(one.split()[-2:]), " ".join(other.split()[-2:]))
+    longer = (" ".join(one.split()[-4:]), " ".join(other.split()[-4:]))
+    verification = quoting(facts, other, restated, longer)
+    assert refusal_reason(proposal, make_context(*facts), verification) is not None
+
+
+@pytest.mark.req("UMB-15")
+def test_every_memory_that_states_the_merged_text_belongs_to_the_merge() -> None:
+    facts = [fact(key, "Mara rows", predicate=predicate) for key, predicate in (("a", "ROWS"), ("b", "SPORT"))]
+    other = fact("c", "Mara rows")
+    [proposal] = parse_proposals([{"action": "MERGE", "memory_ids": ["a", "c"], "content": "Mara rows"}])
+    reason = refusal_reason(proposal, replace(make_context(*facts, other), curated=True))
+    assert reason == "b states the same already: add it to memory_ids"
+
+
 @pytest.mark.req("UMB-15")
 def test_a_right_merge_that_is_quoted_passes_in_any_language() -> None:
     assert refused(RIGHT, quoted=True) == []

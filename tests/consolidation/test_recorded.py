@@ -23,7 +23,7 @@ from graphmem.models.prompts import load_prompts
 from graphmem.models.provider_model import ProviderModel
 from graphmem.models.replay import ReplayServer
 from graphmem.runtime.retries import RetryPolicy
-from graphmem.tenants.instruction_store import InstructionStore
+from graphmem.tenants.tenant_settings import InstructionStore
 from tests.consolidation.conftest import ConsolidationHarness
 from tests.consolidation.test_analysis import batch_of
 from tests.consolidation.test_execution import current, entity_id

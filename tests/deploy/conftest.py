@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -110,10 +112,16 @@ def render(chartcheck: Path) -> Render:
             "kube_version": kube_version,
             "values": values,
         }
-        done = subprocess.run([chartcheck], input=json.dumps(request), capture_output=True, text=True, check=True)
-        answer = json.loads(done.stdout)
-        texts = (answer["templates"] or {}).values()
-        objects = [item for text in texts for item in yaml.safe_load_all(text) if item]
-        return Rendered(objects, answer["refusal"], answer["warnings"])
+        return deepcopy(_run(chartcheck, json.dumps(request)))
 
     return render_chart
+
+
+@cache
+def _run(chartcheck: Path, request: str) -> Rendered:
+    """Render once what several tests look at."""
+    done = subprocess.run([chartcheck], input=request, capture_output=True, text=True, check=True)
+    answer = json.loads(done.stdout)
+    texts = (answer["templates"] or {}).values()
+    objects = [item for text in texts for item in yaml.safe_load_all(text) if item]
+    return Rendered(objects, answer["refusal"], answer["warnings"])

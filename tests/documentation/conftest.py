@@ -13,7 +13,7 @@ from graphmem.app.bootstrap import Services
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
 from tests.api.conftest import address, app, services, settings
-from tests.cli.conftest import cli, cli_with_models, cli_without_settings, served, user
+from tests.cli.conftest import cli, cli_with_models, cli_without_settings, user
 
 __all__ = [
     "address",
@@ -21,7 +21,6 @@ __all__ = [
     "cli",
     "cli_with_models",
     "cli_without_settings",
-    "served",
     "services",
     "settings",
     "user",

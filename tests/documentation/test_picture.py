@@ -61,7 +61,7 @@ async def test_the_commands_print_what_the_picture_shows(terminal: ModuleType, c
     (cli.folder / "new.svg").write_text(terminal.draw(steps), "utf-8")
     drawn, shown = (read_lines(path) for path in (cli.folder / "new.svg", terminal.PICTURE))
     assert [normalise(line) for line in drawn] == [normalise(line) for line in shown]
-    await cli("forget", "--user", "mara", "--tenant", tenant, "--yes")
+    await cli("forget", "--user", "demo", "--tenant", tenant, "--yes")
 
 
 def normalise(line: str) -> str:

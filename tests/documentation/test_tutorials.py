@@ -56,7 +56,7 @@ async def test_an_agent_remembers(reader: Reader, provider: ProviderServer) -> N
     provider.prepare("Noted.", "You play the cello.")
     assert_as_shown(await reader.follow("docs/tutorial-agent.md"))
     assert "I play the cello." in str(provider.received[1].body)
-    assert await reader.run('graphmem search --user mara "Where was my instrument made?"')
+    assert await reader.run('graphmem search --user demo "Where was my instrument made?"')
 
 
 async def test_a_program_written_for_mem0_takes_its_memories_along(reader: Reader) -> None:

@@ -9,24 +9,34 @@ from typing import Any
 
 import pytest
 
-from graphmem.evaluation.benchmark import AskedQuestion, Benchmark, BenchmarkConversation, draw_questions
-from graphmem.evaluation.causes import Cause, CauseAnswer, find_cause
+from graphmem.evaluation.benchmark import (
+    AskedQuestion,
+    Benchmark,
+    BenchmarkConversation,
+    draw_questions,
+    read_benchmark,
+)
 from graphmem.evaluation.context_lines import FoundLine, fill_budget, find_quoted
-from graphmem.evaluation.formats import read_benchmark
 from graphmem.evaluation.judging import (
+    Cause,
+    CauseAnswer,
     CriteriaVerdict,
     CriteriaVerdicts,
     RatedAnswer,
     RatedAnswers,
     Rating,
+    answer_share,
+    bootstrap,
+    difference,
     distinct_answers,
+    evidence_share,
+    find_cause,
     find_rule,
     judge_prompt,
+    reader_prompt,
     score_answers,
 )
-from graphmem.evaluation.reading import reader_prompt
 from graphmem.evaluation.run_folder import AnswerContext, RecordFile
-from graphmem.evaluation.scores import answer_share, bootstrap, difference, evidence_share
 from graphmem.runtime.errors import InvalidInput
 from graphmem.text.token_counts import count_tokens
 
@@ -226,7 +236,7 @@ def test_a_cut_record_is_forgotten_and_the_last_one_of_a_key_counts(tmp_path: Pa
     path, asked = tmp_path / "contexts.jsonl", question()
 
     def open_file() -> RecordFile[AnswerContext]:
-        return RecordFile(path, AnswerContext, lambda record: record.key)
+        return RecordFile(path, AnswerContext)
 
     open_file().add(context(asked, "first"), context(asked, "second"), context(asked, "other", budget=500))
     path.write_text(path.read_text("utf-8") + '{"question_id": "cut', "utf-8")

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from evaluation.consolidation.cases import LANGUAGES, NIGHT, ConsolidationCase, load_cases, matches
-from evaluation.consolidation.night import to_memory_input
 from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.field_types import content_hash
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.profiles import load_profile
+from quality.consolidation.cases import LANGUAGES, NIGHT, ConsolidationCase, load_cases, matches
+from quality.consolidation.night import to_memory_input
 
 CASES = load_cases()
 THEMES = {

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from evaluation.consolidation.__main__ import main
-from evaluation.consolidation.cases import NIGHT, ConsolidationCase
-from evaluation.consolidation.night import CaseClock, finish_case, run_night, store_case
-from evaluation.consolidation.score import NightScore, score_case
-from evaluation.metrics import Ratio
 from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
 from graphmem.models.embedder import Embedder
 from graphmem.runtime.settings import Settings
+from quality.consolidation.__main__ import main
+from quality.consolidation.cases import NIGHT, ConsolidationCase
+from quality.consolidation.night import CaseClock, finish_case, run_night, store_case
+from quality.consolidation.score import NightScore, score_case
+from quality.metrics import Ratio
 from tests.model_server import ModelServer
 
 MERGED = "Ida rows a skiff on the Elbe."

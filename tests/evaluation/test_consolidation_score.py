@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from evaluation.consolidation.cases import ConsolidationCase
-from evaluation.consolidation.outcome import ExecutedMerge, NightOutcome, StoredEntity, StoredMemory
-from evaluation.consolidation.report import render_markdown
-from evaluation.consolidation.run_record import (
+from graphmem.consolidation.models import ConsolidationRun, ReportedContradiction
+from quality.consolidation.cases import ConsolidationCase
+from quality.consolidation.outcome import ExecutedMerge, NightOutcome, StoredEntity, StoredMemory
+from quality.consolidation.report import render_markdown
+from quality.consolidation.run_record import (
     describe_refusals,
     executed_merges,
     find_differences,
     reported_contradictions,
 )
-from evaluation.consolidation.score import NightScore, metrics_by, score_case, sum_metrics
-from evaluation.metrics import Ratio
-from graphmem.consolidation.models import ConsolidationRun, ReportedContradiction
+from quality.consolidation.score import NightScore, metrics_by, score_case, sum_metrics
+from quality.metrics import Ratio
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 TEXTS = {"rows": "Ida rows.", "club": "Ida rows in the club Elbe 1890.", "bakes": "Ida bakes rye bread."}

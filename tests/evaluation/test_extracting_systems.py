@@ -15,13 +15,13 @@ from graphmem.evaluation.benchmark import (
     BenchmarkData,
     BenchmarkMessage,
 )
+from graphmem.evaluation.evaluation import ExtractingSystemStorer
 from graphmem.evaluation.graphiti_system import graphiti_group
 from graphmem.evaluation.mem0_system import date_prompt, describe_memory, describe_unusable_mem0, to_mem0_messages
 from graphmem.evaluation.plan import Prices
 from graphmem.evaluation.report import build_report, render_report
 from graphmem.evaluation.run_folder import AnswerContext, RunFolder, RunOptions, StoredSession, StoredSize
-from graphmem.evaluation.storing import ExtractingSystemStorer
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from graphmem.runtime.errors import ModelUnavailable
 
 SAID_AT = datetime(2023, 5, 1, 13, 56, tzinfo=UTC)

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from evaluation.cases import (
+from graphmem.app.bootstrap import Services
+from graphmem.conversations.session import MessageRole
+from graphmem.tenants.owners import Owner
+from quality.cases import (
     CONVERSATIONS,
     HARD_CONVERSATIONS,
     UNSEEN_CONVERSATIONS,
@@ -16,12 +19,9 @@ from evaluation.cases import (
     StoredMemory,
     load_cases,
 )
-from evaluation.extraction import MemoryReader, case_zone, save_stored
-from evaluation.results import USER, BatchOutcome, CaseResult, ScoredMemory
-from evaluation.score import CaseScore, score_case
-from graphmem.app.bootstrap import Services
-from graphmem.conversations.session import MessageRole
-from graphmem.tenants.owners import Owner
+from quality.extraction import MemoryReader, case_zone, save_stored
+from quality.results import USER, BatchOutcome, CaseResult, ScoredMemory
+from quality.score import CaseScore, score_case
 
 HARD_CASES = {case.id: case for case in load_cases(HARD_CONVERSATIONS)}
 UNSEEN_CASES = {case.id: case for case in load_cases(UNSEEN_CONVERSATIONS)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.languages import Language, is_written_in
+from quality.languages import Language, is_written_in
 
 SENTENCES: list[tuple[Language, str]] = [
     ("en", "Mara moved from Leeds to York in 2021 with her sister."),

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.poison.__main__ import CAUGHT_GOAL, WRONGLY_CAUGHT_GOAL, CaseOutcome, PoisonScore, render, replay
-from evaluation.poison.cases import load_poison_cases
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
+from quality.poison.__main__ import CAUGHT_GOAL, WRONGLY_CAUGHT_GOAL, CaseOutcome, PoisonScore, render, replay
+from quality.poison.cases import load_poison_cases
 
 CASES = load_poison_cases()
 

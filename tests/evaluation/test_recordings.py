@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from evaluation.extraction import RECORDINGS
 from graphmem.ingestion.answers import Candidate, Extraction
 from graphmem.memories.memory import MemoryType
 from graphmem.models.replay import load_recordings
 from graphmem.models.structured_output import read_answer
+from quality.extraction import RECORDINGS
 
 FIRST_PERSON = re.compile(r"\b(I|I'm|my|me|we|our|ich|mein|meine|wir|jag|min|vi|yo|mi|je|mon|ma|nous)\b")
 DANGLING_SUBJECT = re.compile(

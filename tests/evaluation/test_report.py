@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from evaluation.cases import EvaluationCase
-from evaluation.extraction import exit_status
-from evaluation.report import SuiteScore, render_markdown, to_json
-from evaluation.results import BatchOutcome, CaseResult, ScoredMemory
-from evaluation.score import CaseScore, score_case
+from quality.cases import EvaluationCase
+from quality.extraction import exit_status
+from quality.report import SuiteScore, render_markdown, to_json
+from quality.results import BatchOutcome, CaseResult, ScoredMemory
+from quality.score import CaseScore, score_case
 
 
 def case(id: str) -> EvaluationCase:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from evaluation.cases import EvaluationCase, load_cases, matches_any
-from evaluation.date_mentions import falls_on, mentions_date
-from evaluation.metrics import Ratio
-from evaluation.results import BatchOutcome, CaseResult, ScoredMemory, summarize_costs
-from evaluation.score import CaseScore, metrics_by_tag, score_case, sum_metrics
+from quality.cases import EvaluationCase, load_cases, matches_any
+from quality.date_mentions import falls_on, mentions_date
+from quality.metrics import Ratio
+from quality.results import BatchOutcome, CaseResult, ScoredMemory, summarize_costs
+from quality.score import CaseScore, metrics_by_tag, score_case, sum_metrics
 
 HOME = {
     "any": ["lives leipzig"],

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.secret_detection import ScannedLine, describe_errors, render_table, scan_line, score_class
-from evaluation.secret_lines import load_secret_lines
 from graphmem.secrets.detection import SECRET_CLASSES, SecretClass
+from quality.secret_detection import ScannedLine, describe_errors, render_table, scan_line, score_class
+from quality.secret_lines import load_secret_lines
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from evaluation.consolidation.verification_cases import (
+from graphmem.text.word_lists import WRITTEN_LANGUAGES
+from quality.consolidation.verification_cases import (
     ErrorKind,
     Expected,
     LinkCase,
     load_verification_cases,
 )
-from graphmem.text.word_lists import WRITTEN_LANGUAGES
 
 CASES = load_verification_cases()
 

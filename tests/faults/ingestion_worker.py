@@ -20,7 +20,7 @@ from graphmem.jobs.runner import JobRunner
 from graphmem.memories.declarations import DeclaredTypeStore
 from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.settings import Settings
-from graphmem.tenants.instruction_store import InstructionStore
+from graphmem.tenants.tenant_settings import InstructionStore
 
 T = TypeVar("T")
 

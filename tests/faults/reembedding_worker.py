@@ -41,7 +41,9 @@ async def main(data_dir: Path) -> None:
     settings = Settings(data_dir=data_dir)
     async with open_components(settings, load_embedder=False) as components:
         assert isinstance(components.embedder, RecordedEmbedder)
-        job = ReembeddingJob(VectorStore(components.graph), components.embedder, pause=1.2, batch_size=3)
+        job = ReembeddingJob(
+            VectorStore(components.graph), components.embedder, components.placed, pause=1.2, batch_size=3
+        )
         async with await JobRunner.open(settings) as jobs:
             await jobs.start_worker([JobHandler(REEMBEDDING_JOB, job.handle)], WorkerOptions(dead_worker_seconds=2))
             await asyncio.sleep(120)

@@ -73,11 +73,14 @@ async def test_frozen_database_is_answered_with_503_while_clients_wait_and_needs
         save = {"memories": [{"content": "Mara likes tea"}]}
         writes = asyncio.ensure_future(client.post(memories, json=save, headers={"Idempotency-Key": uuid.uuid4().hex}))
         ready = asyncio.ensure_future(client.get("/readyz"))
-        for request in (ready, reads, writes):
+        maintains = asyncio.ensure_future(client.post("/v1/admin/maintenance", json={"tasks": ["decay"]}))
+        for request in (ready, reads, writes, maintains):
             response = await request
             assert response.status_code == 503
             assert int(response.headers["Retry-After"]) > 0
             assert response.json()["title"] == "Unavailable"
+        async with await JobRunner.open(settings) as jobs:
+            assert await jobs.list(kind=MAINTENANCE_JOB) == [], "nothing is queued for a database that does not answer"
         forbid_waiting(monkeypatch)
         response = await client.get(memories)
         assert response.status_code == 503, "while the database is known to be silent, nobody waits for it"
@@ -105,66 +108,43 @@ async def test_server_that_has_not_opened_the_database_does_not_answer(database:
 MESSAGES = {"session_id": "s1", "messages": [{"role": "user", "content": "I like tea"}], "wait": True}
 
 
-@pytest.mark.parametrize(
-    ("kind", "path", "body"),
-    [
-        (MAINTENANCE_JOB, "/v1/admin/maintenance", {"tasks": ["decay"]}),
-        (CONSOLIDATION_JOB, "/v1/admin/consolidations", {"user_id": "mara", "wait": True}),
-        (EXTRACTION_JOB, "/v1/users/mara/messages", MESSAGES),
-    ],
-)
-async def test_request_that_waits_for_a_job_does_not_wait_for_a_silent_database(
-    kind: JobKind[Any],
-    path: str,
-    body: dict[str, object],
-    proxied: tuple[Proxy, Settings],
-    graph: Graph,
-    embedder: Embedder,
-    tenant: str,
-    monkeypatch: pytest.MonkeyPatch,
+async def test_requests_that_wait_for_a_job_do_not_wait_for_a_silent_database(
+    proxied: tuple[Proxy, Settings], graph: Graph, embedder: Embedder, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy, settings = proxied
-    body = {name: tenant if name == "user_id" else value for name, value in body.items()}
-    path = path.replace("mara", tenant)
-    async with serving(settings, embedder) as client:
+    requests: list[tuple[JobKind[Any], str, dict[str, object]]] = [
+        (MAINTENANCE_JOB, "/v1/admin/maintenance", {"tasks": ["decay"]}),
+        (CONSOLIDATION_JOB, "/v1/admin/consolidations", {"user_id": tenant, "wait": True}),
+        (EXTRACTION_JOB, f"/v1/users/{tenant}/messages", MESSAGES),
+    ]
+    async with serving(settings, embedder) as client, await JobRunner.open(settings) as jobs:
         save = {"memories": [{"content": "Mara likes tea"}]}
         assert (await client.post(f"/v1/users/{tenant}/memories", json=save)).status_code == 200
-        async with await JobRunner.open(settings) as jobs:
-            earlier = {job.id for job in await jobs.list(kind=kind)}
-            waiting = asyncio.ensure_future(client.post(path, json=body))
-            while not (queued := {job.id for job in await jobs.list(kind=kind)} - earlier):  # noqa: ASYNC110
+        waiting = {}
+        for kind, path, body in requests:
+            request = asyncio.ensure_future(client.post(path, json=body))
+            while not (queued := await jobs.list(kind=kind)):  # noqa: ASYNC110 - it polls a store
                 await asyncio.sleep(0.05)
-        await asyncio.sleep(0.5)  # by now the request waits
-        [job_id] = queued
+            waiting[queued[0].id] = request
+        await asyncio.sleep(0.5)  # by now the last request waits
         proxy.freeze()
-        response = await waiting
-        assert (response.status_code, response.json()["title"]) == (503, "Unavailable")
-        assert int(response.headers["Retry-After"]) > 0
-        assert job_id in response.json()["detail"]
+        for job_id, request in waiting.items():
+            response = await request
+            assert (response.status_code, response.json()["title"]) == (503, "Unavailable")
+            assert int(response.headers["Retry-After"]) > 0
+            assert job_id in response.json()["detail"]
 
+        known = {job.id: job.status for job in await jobs.list()}
+        assert {known[job_id] for job_id in waiting} == {JobStatus.QUEUED}
         forbid_waiting(monkeypatch)
-        response = await client.post(path, json=body)
-        assert response.status_code == 503, "while the database is known to be silent, nothing is queued"
-        async with await JobRunner.open(settings) as jobs:
-            assert (await jobs.get(job_id)).status is JobStatus.QUEUED
+        for _, path, body in requests:
+            response = await client.post(path, json=body)
+            assert response.status_code == 503, "while the database is known to be silent, nothing is queued"
+        assert {job.id: job.status for job in await jobs.list()} == known
         proxy.thaw()
         async with asyncio.timeout(60):
             while (await client.delete(f"/v1/users/{tenant}")).status_code == 503:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
-
-
-async def test_maintenance_is_not_queued_for_a_database_that_does_not_answer(
-    proxied: tuple[Proxy, Settings], graph: Graph, embedder: Embedder
-) -> None:
-    proxy, settings = proxied
-    async with serving(settings, embedder) as client:
-        proxy.freeze()
-        response = await client.post("/v1/admin/maintenance", json={"tasks": ["decay"]})
-        assert response.status_code == 503
-        assert int(response.headers["Retry-After"]) > 0
-        async with await JobRunner.open(settings) as jobs:
-            assert await jobs.list(kind=MAINTENANCE_JOB) == []
-        proxy.thaw()
 
 
 async def test_slow_work_of_a_database_that_answers_is_not_cut_short(graph: Graph, owner: Owner) -> None:

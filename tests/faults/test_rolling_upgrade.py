@@ -7,11 +7,11 @@ import json
 import os
 import shutil
 import signal
-import sys
-from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -20,12 +20,18 @@ from graphmem.cli.doctor_checks import Check, CheckStatus, check_database
 from graphmem.jobs.store import SQLITE_FILE
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded.server import EmbeddedNeo4j
-from graphmem.neo4j.migration_lease import LeaseLost, MigrationLease
-from graphmem.neo4j.migrations import load_migrations, migrate, newest_version
+from graphmem.neo4j.migrations import (
+    LeaseLost,
+    MigrationLease,
+    check_invariants,
+    load_migrations,
+    migrate,
+    newest_version,
+)
 from graphmem.runtime.settings import Settings
-from tests.cli.conftest import GRAPHMEM
 from tests.conftest import QUIET_WORKERS
 from tests.faults.migrating_process import MODEL
+from tests.forks import Fork, start_command, start_python, start_script
 from tests.ingestion.conftest import candidate, extraction
 from tests.jobs.conftest import free_port
 from tests.model_server import ModelServer
@@ -33,10 +39,18 @@ from tests.model_server import ModelServer
 MIGRATING_PROCESS = Path(__file__).with_name("migrating_process.py")
 ROOT = Path(__file__).parents[2]
 KEY = "key-of-both-versions"
+NEWER_VERSION = Path(__file__).with_name("newer_version.py")
 START_SECONDS = 120
 NEWEST = newest_version(load_migrations())
 
 pytestmark = pytest.mark.timeout(400)
+
+
+class Version(Enum):
+    """This version, and a later one with one more migration."""
+
+    OLD = "old"
+    NEW = "new"
 
 
 @pytest.fixture(scope="module")
@@ -114,11 +128,9 @@ async def test_of_processes_that_start_at_once_one_migrates(
 async def test_a_process_that_is_killed_while_it_migrates_is_waited_for_as_long_as_its_lease(
     empty_graph: Graph, own_database: Settings, migrations: Path, tmp_path: Path
 ) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, MIGRATING_PROCESS, migrations, "600"),
-        env=variables(own_database, GRAPHMEM_DATA_DIR=str(tmp_path)),
-    )
-    assert await process.wait() == -signal.SIGKILL
+    environment = variables(own_database, GRAPHMEM_DATA_DIR=str(tmp_path))
+    process = start_script(MIGRATING_PROCESS, str(migrations), "600", environment=environment)
+    assert await asyncio.to_thread(process.wait, START_SECONDS) == -signal.SIGKILL
     start = asyncio.create_task(migrate(empty_graph, MODEL, migrations))
     done, _ = await asyncio.wait({start}, timeout=1.5)
     assert not done
@@ -207,16 +219,31 @@ async def test_the_doctor_says_what_a_version_means_for_the_processes_that_run(
     assert "upgrade graphmem" in check.detail + check.fix
 
 
+async def test_a_later_migration_changes_data_in_batches_of_its_own(empty_graph: Graph, tmp_path: Path) -> None:
+    async def run(query: str) -> Any:
+        return await empty_graph.write(lambda transaction: transaction.run_text(query))
+
+    await run("UNWIND ['yes', 'no'] AS word CREATE (:Item {word: word})")
+    assert await migrate(empty_graph, MODEL) == [migration.version for migration in load_migrations()]
+    folder = tmp_path / "migrations"
+    shutil.copytree(ROOT / "cypher" / "migrations", folder)
+    (folder / f"V{NEWEST + 1:04}__longer_words.cypher").write_text(
+        "MATCH (n:Item) WHERE n.long IS NULL\nCALL (n) {\n  SET n.long = n.word + '!'\n} IN TRANSACTIONS OF 1 ROWS;\n"
+    )
+    assert await migrate(empty_graph, MODEL, folder) == [NEWEST + 1]
+    assert {row["long"] for row in await run("MATCH (n:Item) RETURN n.long AS long")} == {"yes!", "no!"}
+    assert [result async for result in check_invariants(empty_graph) if result.count] == []
+
+
 # Two versions side by side
 
 
 @pytest.fixture
-def newer_version(tmp_path: Path) -> Path:
-    """A copy of the packages with one more migration, which is declared compatible with this version."""
+def newer_cypher(tmp_path: Path) -> Path:
+    """The migrations of a later version: one more, which is declared compatible with this version."""
     folder = tmp_path / "newer"
-    for name in ("graphmem", "api", "cypher"):
-        shutil.copytree(ROOT / name, folder / name)
-    (folder / "cypher" / "migrations" / f"V{NEWEST + 1:04}__said_when.cypher").write_text(
+    shutil.copytree(ROOT / "cypher" / "migrations", folder / "migrations")
+    (folder / "migrations" / f"V{NEWEST + 1:04}__said_when.cypher").write_text(
         f"// Messages by the time at which they were said.\n// Compatible with: V{NEWEST:04}\n"
         "CREATE INDEX graphmem_message_time IF NOT EXISTS FOR (m:Episodic) ON (m.group_id, m.valid_at);\n"
     )
@@ -226,10 +253,11 @@ def newer_version(tmp_path: Path) -> Path:
 class Installation:
     """Processes of two versions on one database and one job store."""
 
-    def __init__(self, settings: Settings, models: ModelServer, folder: Path) -> None:
-        self.running: list[Process] = []
+    def __init__(self, settings: Settings, models: ModelServer, folder: Path, newer_cypher: Path) -> None:
+        self.running: list[Fork] = []
         self._started = 0
         self._folder = folder
+        self._newer_cypher = newer_cypher
         self._variables = variables(
             settings,
             **models.environment,
@@ -238,29 +266,27 @@ class Installation:
             GRAPHMEM_ADMIN_KEY=KEY,
         )
 
-    async def start(self, version: Path, *command: str) -> Process:
-        """Start a process of the version whose packages are in a folder."""
+    def start(self, version: Version, *command: str) -> Fork:
+        """Start a process of a version."""
         self._started += 1
         data = self._folder / f"data-{self._started}"
         data.mkdir()
+        (data / "in").touch()
         # Each process has a data folder of its own, as on a machine of its own; the job store is one.
         (data / SQLITE_FILE).symlink_to(self._folder / SQLITE_FILE)
-        with (self._folder / f"{self._started}.log").open("wb") as log:
-            process = await asyncio.create_subprocess_exec(
-                GRAPHMEM,
-                *command,
-                cwd=self._folder,
-                env=self._variables | {"PYTHONPATH": f"{version}:{version / 'api'}", "GRAPHMEM_DATA_DIR": str(data)},
-                stdout=log,
-                stderr=log,
-            )
+        environment = self._variables | {"GRAPHMEM_DATA_DIR": str(data)}
+        if version is Version.OLD:
+            process = start_command(command, environment, self._folder, data)
+        else:
+            newer = [str(NEWER_VERSION), str(self._newer_cypher), *command]
+            process = start_python(newer, environment, self._folder, data)
         self.running.append(process)
         return process
 
-    async def serve(self, version: Path, *options: str) -> tuple[Process, httpx.AsyncClient]:
+    async def serve(self, version: Version, *options: str) -> tuple[Fork, httpx.AsyncClient]:
         """Start a server and return it with a client, once it is ready."""
         port = free_port()
-        process = await self.start(version, "serve", "--port", str(port), *options)
+        process = self.start(version, "serve", "--port", str(port), *options)
         client = httpx.AsyncClient(
             base_url=f"http://127.0.0.1:{port}",
             headers={"Authorization": f"Bearer {KEY}"},
@@ -277,23 +303,22 @@ class Installation:
 
     def log(self) -> str:
         """What all processes have printed."""
-        return "\n".join(path.read_text() for path in sorted(self._folder.glob("*.log")))
+        return "\n".join(path.read_text() for path in sorted(self._folder.glob("data-*/err")))
 
-    async def end(self, process: Process, number: signal.Signals) -> None:
+    async def end(self, process: Fork, number: signal.Signals) -> None:
         """End a process."""
-        with suppress(ProcessLookupError):
-            process.send_signal(number)
-        await process.wait()
+        process.send_signal(number)
+        await asyncio.to_thread(process.wait, START_SECONDS)
         self.running.remove(process)
 
 
 @pytest.fixture
 async def installation(
-    own_database: Settings, empty_graph: Graph, models: ModelServer, tmp_path: Path
+    own_database: Settings, empty_graph: Graph, models: ModelServer, newer_cypher: Path, tmp_path: Path
 ) -> AsyncIterator[Installation]:
     """An installation without a process yet, on an empty database; what still runs is killed at the end."""
     models.completion = json.dumps(extraction(candidate("User is fond of coffee")))
-    installation = Installation(own_database, models, tmp_path)
+    installation = Installation(own_database, models, tmp_path, newer_cypher)
     yield installation
     for process in list(installation.running):
         await installation.end(process, signal.SIGKILL)
@@ -318,7 +343,7 @@ async def say(client: httpx.AsyncClient, user: str) -> str:
 
 async def wait_for_job(client: httpx.AsyncClient, job_id: str) -> str:
     """The status of a job, once it is final."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(START_SECONDS):
         while True:
             job = (await client.get(f"/v1/jobs/{job_id}")).raise_for_status().json()
             if job["finished_at"]:
@@ -338,15 +363,15 @@ async def use(client: httpx.AsyncClient, stop: asyncio.Event) -> int:
 
 
 async def test_both_versions_serve_while_the_database_is_migrated(
-    installation: Installation, newer_version: Path, empty_graph: Graph
+    installation: Installation, empty_graph: Graph
 ) -> None:
-    old_api, old = await installation.serve(ROOT, "--no-worker")
+    old_api, old = await installation.serve(Version.OLD, "--no-worker")
     await save(old, "mara", "Mara keeps bees")
     job_of_old = await say(old, "mara")
     stop = asyncio.Event()
     traffic = asyncio.create_task(use(old, stop))
 
-    new_worker = await installation.start(newer_version, "worker")
+    new_worker = installation.start(Version.NEW, "worker")
     assert await wait_for_job(old, job_of_old) == "succeeded", "the new version does what the old one has queued"
     applied = await empty_graph.fetch("schema.list_applied_migrations")
     assert [applied[-1][name] for name in ("version", "compatible_with")] == [NEWEST + 1, NEWEST]
@@ -357,7 +382,7 @@ async def test_both_versions_serve_while_the_database_is_migrated(
 
     # The old version starts again on the migrated database, now with a worker, beside a server of the new one.
     (_, old), (_, new) = await asyncio.gather(
-        installation.serve(ROOT), installation.serve(newer_version, "--no-worker")
+        installation.serve(Version.OLD), installation.serve(Version.NEW, "--no-worker")
     )
     assert {"Mara keeps bees", "User is fond of coffee"} <= await read(old, "mara")
     await save(old, "mara", "Mara sails")

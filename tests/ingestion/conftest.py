@@ -41,10 +41,9 @@ from graphmem.neo4j.driver import Graph
 from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.settings import Settings
 from graphmem.secrets.values import SecretPolicy
-from graphmem.tenants.instruction_store import InstructionStore
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
-from graphmem.tenants.trust_store import TrustService, TrustStore
+from graphmem.tenants.tenant_settings import InstructionStore, TrustService
 from tests.conftest import FakeClock
 from tests.models.scripted_server import ScriptedServer, Step, replies
 
@@ -232,7 +231,7 @@ def harness(
             entities,
             clock,
             500,
-            TrustService(TrustStore(graph), clock),
+            TrustService(graph, clock),
         ),
         conversations=MessageService(inbox, episodes, jobs, JobWaiting(graph, jobs)),
         inbox=inbox,

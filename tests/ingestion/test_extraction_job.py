@@ -18,8 +18,8 @@ from graphmem.models.provider_model import ProviderModel
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.paging import PageQuery
 from graphmem.secrets.values import SecretPolicy
-from graphmem.tenants.instruction_store import InstructionStore
 from graphmem.tenants.profiles import TenantProfiles
+from graphmem.tenants.tenant_settings import InstructionStore
 from tests.ingestion.conftest import (
     IngestionHarness,
     candidate,

@@ -342,3 +342,20 @@ async def test_messages_are_stored_while_the_embedder_is_away_and_embedded_later
             return
         await asyncio.sleep(0.1)
     raise AssertionError("the message has no vector yet")
+
+
+@pytest.mark.req("GO-02", "TRUE-07")
+async def test_messages_that_come_again_after_their_job_has_ended_answer_that_job(harness: IngestionHarness) -> None:
+    harness.model_answers(extraction(candidate("Mara likes tea")))
+    first = await harness.send_and_extract({"id": "m1", "role": "user", "content": "I like tea"})
+    again = await harness.send_and_extract({"id": "m1", "role": "user", "content": "I like tea"})
+    assert (again.id, again.status, again.receipt) == (first.id, JobStatus.SUCCEEDED, first.receipt)
+
+
+@pytest.mark.req("QUINN-08")
+async def test_messages_that_are_not_to_be_extracted_write_no_memory_however_many_they_are(
+    harness: IngestionHarness,
+) -> None:
+    harness.inbox._summaries = True
+    await harness.send(*(f"line {number}" for number in range(60)), extract=False)
+    assert await harness.jobs.list(harness.owner.group_id) == []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from graphmem.ingestion.candidates import AliasGroup
 from graphmem.ingestion.link import choose_user_name, resolve_names
 from graphmem.memories.entity import EntityRef
@@ -70,12 +72,19 @@ def test_somebody_else_at_the_keyboard_is_not_taken_for_the_user() -> None:
     assert not may_mean_same_person("Mara Holm", "Mara Lindqvist")
 
 
+@pytest.mark.req("QUINN-27")
 def test_the_user_id_gives_way_to_a_name_and_a_name_to_a_fuller_one() -> None:
     spoken, told = AliasGroup("", ("Mara",)), AliasGroup("", ("Mara Lindqvist", "Mimi"))
     assert choose_user_name("u-17", "u-17", [spoken]) == "Mara"
     assert choose_user_name("u-17", "u-17", [spoken, told]) == "Mara Lindqvist"
     assert choose_user_name("Mara", "u-17", [spoken, told]) == "Mara Lindqvist"
     assert choose_user_name("Mara Lindqvist", "u-17", [spoken]) is None
+    known = AliasGroup("", ("Alice Smith", "Alice Johnson"))
+    assert (
+        choose_user_name("Alice Johnson", "u-17", [known, AliasGroup("", ("Alice Berg", "Alice Johnson"))])
+        == "Alice Berg"
+    )
+    assert choose_user_name("Alice Johnson", "u-17", [known, AliasGroup("", ("Alice Smith",))]) is None
     assert choose_user_name("u-17", "u-17", [AliasGroup("", ("U-17",)), AliasGroup("", ())]) is None
 
 

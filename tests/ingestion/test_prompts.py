@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphmem.ingestion.extract import MAX_KNOWN_NAMES
+from graphmem.memories.memory import MemoryIn
 from graphmem.models.prompts import load_prompts
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
@@ -105,10 +106,10 @@ async def test_an_organisation_is_known_by_what_relates_it_to_the_user(harness: 
 
 async def test_a_name_that_the_messages_mention_is_shown_however_many_are_known(harness: IngestionHarness) -> None:
     await harness.save("Quill plays chess", subject={"name": "Quill", "type": "Person"})
-    for number in range(MAX_KNOWN_NAMES):
-        person = {"name": f"Person{number:02}", "type": "Person"}
-        await harness.save(f"Person{number:02} swims", subject=person)
-        await harness.save(f"Person{number:02} sings", subject=person)
+    for does in ("swims", "sings"):
+        names = [f"Person{number:02}" for number in range(MAX_KNOWN_NAMES)]
+        people = [{"content": f"{name} {does}", "subject": {"name": name, "type": "Person"}} for name in names]
+        await harness.memories.save(harness.owner, [MemoryIn.model_validate(person) for person in people])
     harness.model_answers(extraction(), extraction())
     await harness.send_and_extract("I met somebody.")
     await harness.send_and_extract("I met Quill.", session="s2")

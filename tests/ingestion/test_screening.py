@@ -11,7 +11,6 @@ from graphmem.ingestion.answers import Addressee, Candidate, Extraction, Screeni
 from graphmem.ingestion.screening import (
     ADDRESSES_ASSISTANT,
     PART_OF_ADDRESS,
-    SPEAKS_FOR_USER,
     TAKES_BACK,
     UNANSWERED,
     UNQUOTED,
@@ -20,6 +19,7 @@ from graphmem.ingestion.screening import (
     render_foreign_lines,
 )
 from graphmem.ingestion.transcript import TranscriptLine
+from graphmem.memories.direct_screening import SPEAKS_FOR_USER
 from graphmem.tenants.trust import StatedKind
 from tests.ingestion.builders import line
 from tests.ingestion.conftest import candidate, extraction

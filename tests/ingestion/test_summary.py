@@ -14,8 +14,9 @@ from graphmem.ingestion.service import MessageService
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.runner import JobWaiting
 from graphmem.models.embedder import Embedder
+from graphmem.runtime.errors import Conflict
 from graphmem.secrets.values import SecretPolicy
-from tests.ingestion.conftest import IngestionHarness, message_at
+from tests.ingestion.conftest import IngestionHarness, extraction, message_at
 
 
 def summary(text: str, **fields: Any) -> dict[str, Any]:
@@ -107,11 +108,68 @@ async def test_the_fifty_first_message_triggers_a_summary_of_older_ones(
     )
     await harness.send(*(message_at("2026-05-01", f"line {n}") for n in range(50)), extract=False)
     assert await harness.jobs.list(harness.owner.group_id, SUMMARY_JOB) == []
-    harness.model_answers(summary("Mara counted"))
-    await harness.send(message_at("2026-05-01", "line 50"), extract=False)
+    harness.model_answers(extraction(), summary("Mara counted"))
+    await harness.send(message_at("2026-05-01", "line 50"))
     (job,) = await harness.jobs.list(harness.owner.group_id, SUMMARY_JOB)
     assert (await harness.wait_for_job(job.id)).status is JobStatus.SUCCEEDED
     session = await harness.conversations.get_session(harness.owner, "s1")
     assert (session.summary, session.summarized_through, session.message_count) == ("Mara counted", 41, 51)
-    assert "line 40" in harness.prompts[0]
-    assert "line 41" not in harness.prompts[0]
+    assert "line 40" in harness.prompts[1]
+    assert "line 41" not in harness.prompts[1]
+
+
+@pytest.mark.req("CASH-11", "CASH-12", "QUINN-07")
+async def test_what_may_not_be_stored_is_left_out_of_a_summary_and_the_rest_is_kept(harness: IngestionHarness) -> None:
+    await harness.send(message_at("2026-05-01", "I have $512 in my account"), extract=False)
+    takeaways = ["Mara has $512 in her account", "Mara was born on 4 May 1990", "Mara wants weekly summaries"]
+    text = "Mara asked about budgets. She has $512 in her account. She wants weekly summaries."
+    harness.model_answers(summary(text, takeaways=takeaways))
+    job = await harness.conversations.summarize(harness.owner, "s1", wait=True)
+    assert job.status is JobStatus.SUCCEEDED, job.error
+    kept = "Mara asked about budgets. She wants weekly summaries."
+    assert sorted(await harness.current_contents()) == ["Boats: boats", kept, "Mara wants weekly summaries"]
+    reasons = [action["reason"] for action in job.actions if action["action"] == "refuse"]
+    assert reasons == ["a temporary state", "holds a secret: birth_date"]
+    stored = await harness.conversations.get_session(harness.owner, "s1")
+    assert stored.summary == kept
+    (memory,) = [memory for memory in await harness.current_memories() if memory.content == kept]
+    assert memory.metadata["takeaways"] == ["Mara wants weekly summaries"]
+
+
+@pytest.mark.req("QUINN-07")
+async def test_a_summary_that_was_skipped_can_be_asked_for_again(harness: IngestionHarness) -> None:
+    await harness.send(message_at("2026-05-01", "which boat is for me?"), extract=False)
+    harness.model_answers(summary(""))
+    first = await harness.conversations.summarize(harness.owner, "s1", wait=True)
+    assert first.status is JobStatus.SKIPPED
+    harness.model_answers(summary("Mara looked for a boat"))
+    second = await harness.conversations.summarize(harness.owner, "s1", wait=True)
+    assert (second.status, second.id == first.id) == (JobStatus.SUCCEEDED, False)
+    assert "Mara looked for a boat" in await harness.current_contents()
+
+
+@pytest.mark.req("QUINN-04")
+async def test_a_closing_says_which_job_follows_and_that_job_why_it_wrote_no_summary(harness: IngestionHarness) -> None:
+    await harness.send(*(message_at("2026-05-01", f"line {number}") for number in range(12)), extract=False)
+    harness.inbox._summaries = True
+    harness.model_answers(extraction(), summary(""))
+    closed = await harness.conversations.close(harness.owner, "s1")
+    assert closed.reason is None
+    job = await harness.wait_for_job(closed.job_id)
+    assert (job.kind, job.reason) == ("session_closing", "the model wrote no summary")
+
+
+@pytest.mark.req("CASH-07")
+async def test_the_session_of_an_extraction_takes_no_messages_and_is_no_source(harness: IngestionHarness) -> None:
+    await harness.send("I like tea", extract=False)
+    harness.model_answers({"skip": True})
+    triggered = await harness.conversations.trigger_extraction(harness.owner.tenant, "s1", harness.owner.user_id)
+    run = triggered.message.rpartition(" ")[2]
+    with pytest.raises(Conflict, match="records an extraction"):
+        await harness.send("I like coffee", session=run)
+    with pytest.raises(Conflict, match="records an extraction"):
+        await harness.conversations.trigger_extraction(harness.owner.tenant, run, harness.owner.user_id)
+    for call in (harness.conversations.close, harness.conversations.summarize):
+        with pytest.raises(Conflict, match="records an extraction"):
+            await call(harness.owner, run)
+    await harness.jobs.wait(triggered.job_id, 30)

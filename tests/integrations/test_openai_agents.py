@@ -58,6 +58,26 @@ async def test_session_keeps_items_and_gives_turns_to_the_memory(client: AsyncCl
     assert await session.get_items() == []
 
 
+async def test_a_tool_call_keeps_the_context_of_its_turn_which_does_not_repeat_the_question(
+    client: AsyncClient,
+) -> None:
+    await client.add("eva", {"content": "Eva lives in Lund"})
+    memory = AgentMemory(client, "eva", session_id="monday")
+    model = ScriptedModel(
+        call("save_memory", '{"statement": "Eva moves to Malmo in May"}'), say("Lund."), say("Malmo.")
+    )
+    agent = Agent(name="A", model=model, instructions=with_context(memory, "Be brief."), tools=[*memory_tools(memory)])
+    session = GraphmemSession(SQLiteSession("monday"), memory)
+    await Runner.run(agent, "Where does Eva live?", session=session)
+    await Runner.run(agent, "Where does Eva live?", session=session)
+    first, of_tool, second = model.instructions
+    assert first is not None
+    assert "Eva lives in Lund" in first
+    assert of_tool == first
+    assert "Malmo" in (second or "")
+    assert [given for given in model.instructions if "Where does Eva live?" in (given or "")] == []
+
+
 async def test_tools_save_and_find_and_instructions_carry_the_context(client: AsyncClient) -> None:
     memory = AgentMemory(client, "ada")
     model = ScriptedModel(

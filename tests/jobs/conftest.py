@@ -26,7 +26,7 @@ from graphmem.jobs.runner import JobRunner
 from graphmem.runtime.settings import Settings
 from tests.conftest import require_program
 from tests.forks import Fork, start_script
-from tests.jobs.kinds import HandleJob, handlers_of
+from tests.jobs.kinds import HANDOVER_PAUSES, HandleJob, handlers_of
 from tests.system_packages import find_program
 
 WORKER = Path(__file__).with_name("worker_process.py")
@@ -179,6 +179,7 @@ async def open_runner(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> As
                     "dead_worker_seconds": 2.0,
                     "retry_delays": (0.01, 0.01),
                     "database_pauses": (0.2,) * 100,
+                    "handover_pauses": HANDOVER_PAUSES,
                     "model_pauses": (),
                     **changes,
                 }

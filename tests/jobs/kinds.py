@@ -14,6 +14,9 @@ from graphmem.jobs.kinds import JobHandler, JobKind, ScheduledPayload, Steps
 from graphmem.jobs.runner import JobRunner
 from graphmem.runtime.settings import Settings
 
+HANDOVER_PAUSES = (0.1,) * 1000
+"""How long a job waits that a worker of a test does not know: another one is there that does."""
+
 
 class JobInput(ScheduledPayload):
     """A payload for the partition `queue`; each test sets the fields it needs."""

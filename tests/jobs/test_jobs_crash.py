@@ -26,7 +26,6 @@ async def _run_until_killed(worker: WorkerSubprocess) -> int:
     return await asyncio.to_thread(worker.start().wait, TIMEOUT_SECONDS)
 
 
-@both_stores
 async def test_job_killed_after_each_step_runs_each_step_once(
     open_runner: OpenRunner, worker_process: WorkerSubprocess
 ) -> None:

@@ -10,10 +10,10 @@ from graphmem.jobs.kinds import JobWaits, Steps
 from tests.jobs.conftest import OpenRunner, both_stores, wait_to_the_end
 from tests.jobs.kinds import JobInput, kind
 
-USERS = int(os.environ.get("GRAPHMEM_TEST_ORDER_USERS", "30"))
+USERS = int(os.environ.get("GRAPHMEM_TEST_ORDER_USERS", "10"))
 """Users whose jobs could overtake each other, each several times a second."""
 
-SECONDS = 2.0
+SECONDS = 1.0
 """How long they have the opportunity."""
 
 

@@ -10,6 +10,8 @@ import psycopg
 import pytest
 from sqlalchemy import event
 
+from graphmem.jobs.job import JobOutcome, JobStatus
+from graphmem.jobs.kinds import Steps
 from graphmem.runtime.errors import JobStoreUnavailable
 from graphmem.runtime.settings import Settings
 from tests.jobs.conftest import OpenRunner, PostgresServer
@@ -81,3 +83,27 @@ async def test_a_full_disk_of_sqlite_is_named(
     event.listen(runner._store.engine, "connect", limit_size)
     with pytest.raises(JobStoreUnavailable, match="disk is full: free disk space"):
         await runner.enqueue(kind("echo"), JobInput(text="Ada" * 100_000))
+
+
+@pytest.mark.req("UMB-01")
+@pytest.mark.parametrize(("part", "call"), [("registry", "claim"), ("store", "seconds_of_earlier_job")])
+async def test_a_job_that_meets_an_outage_of_the_job_store_before_its_handler_goes_on(
+    open_runner: OpenRunner, monkeypatch: pytest.MonkeyPatch, part: str, call: str
+) -> None:
+
+    async def echo(payload: JobInput, steps: Steps) -> JobOutcome:
+        return JobOutcome()
+
+    runner = await open_runner({"echo": echo})
+    assert runner._worker
+    owner = getattr(runner._worker._context, part)
+    answers, outages = getattr(owner, call), [JobStoreUnavailable("The job store does not answer.")]
+
+    def fail_once(*arguments: object) -> object:
+        if outages:
+            raise outages.pop()
+        return answers(*arguments)
+
+    monkeypatch.setattr(owner, call, fail_once)
+    job_id = await runner.enqueue(kind("echo"), JobInput(text="Ada"), "job")
+    assert (await runner.wait(job_id, 30)).status is JobStatus.SUCCEEDED

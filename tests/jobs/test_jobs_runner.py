@@ -15,7 +15,7 @@ from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import Steps
 from graphmem.jobs.runner import JobRunner
 from graphmem.jobs.store import DEMO_QUEUE
-from graphmem.models.receipt import Receipt
+from graphmem.models.language_model import Receipt
 from graphmem.runtime.errors import (
     ConfigurationError,
     Conflict,
@@ -88,7 +88,6 @@ async def queue_for_servers(settings: Settings) -> str:
         return await runner.enqueue(kind("shout_text"), JobInput(text="hello again"))
 
 
-@both_stores
 async def test_a_job_ends_with_its_outcome_receipt_and_times(open_runner: OpenRunner) -> None:
     runner = await open_runner({"shout_text": shout_text})
     job_id = await runner.enqueue(kind("shout_text"), JobInput(text="hello", user_id="a", session_id="s1"))
@@ -223,7 +222,6 @@ async def test_job_that_a_database_refuses_for_too_long_fails(open_runner: OpenR
     assert (job.status, job.error) == (JobStatus.FAILED, "Neo4j is unavailable.")
 
 
-@both_stores
 async def test_run_idempotent_is_retried_and_runs_again_when_the_job_is_retried(
     open_runner: OpenRunner,
 ) -> None:
@@ -374,7 +372,6 @@ async def test_job_whose_handler_changed_fails_and_a_retry_starts_it_over(
         assert (await runner.wait(job_id, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
 
 
-@both_stores
 async def test_close_during_a_step_loses_nothing_and_repeats_no_finished_step(settings: Settings) -> None:
     calls: list[str] = []
     entered, opened = asyncio.Event(), asyncio.Event()
@@ -467,7 +464,7 @@ async def test_job_of_an_unknown_kind_waits_for_a_newer_worker(open_runner: Open
     front = await open_runner()
     job_id = await front.enqueue(kind("sing"), JobInput())
     behind = await front.enqueue(kind("shout_text"), JobInput(text="then this"))
-    older = await open_runner({"shout_text": shout_text}, handover_pauses=(0.3,) * 1000)
+    older = await open_runner({"shout_text": shout_text})
     job = await front.wait(job_id, TIMEOUT_SECONDS)
     assert job.status is JobStatus.QUEUED
     assert job.waits_until
@@ -480,13 +477,10 @@ async def test_job_of_an_unknown_kind_waits_for_a_newer_worker(open_runner: Open
         assert (await wait_to_the_end(front, queued)).status is JobStatus.SUCCEEDED
 
 
-@both_stores
 async def test_two_versions_of_workers_do_the_jobs_of_both(
-    open_runner: OpenRunner, worker_process: WorkerSubprocess, monkeypatch: pytest.MonkeyPatch
+    open_runner: OpenRunner, worker_process: WorkerSubprocess
 ) -> None:
-    # A worker that asks more often than the other takes the jobs that it does not know again and again.
-    monkeypatch.setattr("graphmem.jobs.store.POLL_SECONDS", 1.0)
-    older = await open_runner({"shout_text": shout_text}, handover_pauses=(0.2,) * 100)
+    older = await open_runner({"shout_text": shout_text})
     worker_process.start()
     worker_process.wait_for_line("ready")
     kinds = {f"user-{number}": "three" if number % 2 else "shout_text" for number in range(6)}

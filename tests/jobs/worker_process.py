@@ -16,7 +16,7 @@ from pathlib import Path
 from graphmem.jobs.job import JobOutcome
 from graphmem.jobs.kinds import Steps
 from graphmem.runtime.settings import Settings
-from tests.jobs.kinds import HandleJob, JobInput, Report, open_worker
+from tests.jobs.kinds import HANDOVER_PAUSES, HandleJob, JobInput, Report, open_worker
 
 DATA, URL, FOLDER, NAME = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), sys.argv[4]
 
@@ -72,7 +72,7 @@ async def tick(payload: JobInput, steps: Steps) -> JobOutcome:
 async def main() -> None:
     settings = Settings(data_dir=DATA, jobs_url=URL or None)
     functions: dict[str, HandleJob] = {"three": three, "blocking_job": blocking_job, "tick": tick}
-    async with open_worker(settings, functions, dead_worker_seconds=2.0):
+    async with open_worker(settings, functions, dead_worker_seconds=2.0, handover_pauses=HANDOVER_PAUSES):
         note("ready")
         await asyncio.Event().wait()
 

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from graphmem.runtime.json_text import to_json
+from pydantic import ValidationError
 
 from graphmem.cli import memories as cli_memories
 from graphmem.client.inputs import ListMemoriesOptions, SearchOptions
@@ -119,3 +121,24 @@ def test_only_times_and_the_domain_leave_a_search_to_the_index() -> None:
     assert not is_indexable(min_importance=0.0)
     assert not is_indexable(tags={"none": ["a"]})
     assert not MemoryFilters().resolve([], NOW, DEFAULT_ORDER).is_fully_indexable
+
+
+def test_metadata_is_matched_by_a_value_by_one_of_several_and_by_the_members_of_a_list() -> None:
+    stored = {"tags": ["a", "b,]", 3.0], "stage": "open", "n": 3, "odd": ['x"],"tags":["y'], "empty": []}
+    matching: list[dict[str, Any]] = [
+        {"tags": "a"}, {"tags": "b,]"}, {"tags": 3}, {"tags": ["z", "a"]}, {"stage": ["new", "open"]}, {"n": "3"},
+    ]  # fmt: skip
+    others: list[dict[str, Any]] = [
+        {"tags": "b"}, {"tags": "y"}, {"tags": "z"}, {"stage": "ope"}, {"stage": "o.en"}, {"empty": "a"}, {"odd": "y"},
+    ]  # fmt: skip
+    for given in (*matching, *others):
+        filters = FactFilters(datetime.now(UTC), attributes=MemoryFilters.model_validate({"metadata": given}))
+        [pattern] = filters.attribute_params["metadata"]
+        assert (re.match(pattern, to_json(stored)) is not None) is (given in matching), given
+
+
+def test_a_value_that_metadata_cannot_have_is_one_error() -> None:
+    for wrong in ({"a": 1}, [[1]], []):
+        with pytest.raises(ValidationError) as refused:
+            MemoryFilters.model_validate({"metadata": {"tags": wrong}})
+        assert refused.value.error_count() == 1

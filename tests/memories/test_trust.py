@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.memories.fact import Fact
 from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import MemoryPatch, MemoryStatus, SaveAction
 from graphmem.runtime.errors import Conflict, Forbidden
-from graphmem.tenants.trust import DEFAULT_ORDER, STATED_KINDS, SourceKind, StatedKind, TrustOrder
+from graphmem.tenants.trust import DEFAULT_ORDER, STATED_KINDS, Decision, Effect, SourceKind, StatedKind, TrustOrder
 from tests.memories.test_versioning import NOW, lives_in, year
 
 
@@ -191,10 +191,24 @@ def test_a_correction_by_a_less_trusted_key_is_contested_beside_the_memory() -> 
     assert home["Lund"].content == "Mara lives in Lund"
 
 
-def test_a_less_trusted_key_may_label_a_memory() -> None:
+def test_a_less_trusted_key_labels_no_memory() -> None:
     home = Home(said("user", "Lund", year(2020)))
-    labelled = home.by("assistant").amend("Lund", MemoryPatch(tags=["home"], importance=0.9))
-    assert (labelled.memory_id, labelled.version, labelled.source_kind) == ("Lund", 2, "user")
+    with pytest.raises(Forbidden):
+        home.by("assistant").amend("Lund", MemoryPatch(tags=["home"], importance=0.9))
+    assert home["Lund"].version == 1
+
+
+@pytest.mark.parametrize("by", STATED_KINDS)
+@pytest.mark.parametrize("on", STATED_KINDS)
+def test_one_decision_says_what_a_source_does_to_another(by: StatedKind, on: StatedKind) -> None:
+    is_less = DEFAULT_ORDER.is_less(by, than=on)
+    for effect in Effect:
+        decision = DEFAULT_ORDER.decide(effect, by, on)
+        if not is_less:
+            assert decision is Decision.APPLY
+        else:
+            assert decision is (Decision.CONTEST if effect in (Effect.END, Effect.NARROW) else Decision.REFUSE)
+        assert DEFAULT_ORDER.decide(effect, None, on) is Decision.APPLY
 
 
 def test_a_correction_by_a_more_trusted_key_is_its_word() -> None:
@@ -287,13 +301,11 @@ def ensure_kept(before: Fact, after: Fact) -> None:
     assert after.trust_kind == before.trust_kind
 
 
-@settings(max_examples=400, deadline=None)
 @given(STATEMENTS)
 def test_no_statement_ends_or_narrows_one_of_a_more_trusted_source(statements: list[Said]) -> None:
     save_all(Home(), statements)
 
 
-@settings(max_examples=400, deadline=None)
 @given(STATEMENTS)
 def test_two_sources_never_give_a_relation_two_values_at_once(statements: list[Said]) -> None:
     home = Home()
@@ -305,7 +317,6 @@ def test_two_sources_never_give_a_relation_two_values_at_once(statements: list[S
                 assert not (one.is_valid_at(LATER) and other.is_valid_at(LATER))
 
 
-@settings(max_examples=200, deadline=None)
 @given(STATEMENTS, st.sampled_from(STATED_KINDS))
 def test_sources_that_are_trusted_alike_change_nothing(statements: list[Said], kind: StatedKind) -> None:
     alike = TrustOrder((STATED_KINDS,))
@@ -319,7 +330,6 @@ def _shape(fact: Fact) -> Fact:
     return replace(fact, uuid="", source_kind="user")
 
 
-@settings(max_examples=200, deadline=None)
 @given(STATEMENTS, st.booleans())
 def test_a_revert_undoes_every_resolution(statements: list[Said], holds: bool) -> None:
     home = Home()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from graphmem.models.lenient_answer import LenientAnswer
+from graphmem.models.language_model import LenientAnswer
 from graphmem.models.structured_output import CUT_OFF, UnusableAnswer, read_answer, response_schema
 
 

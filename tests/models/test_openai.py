@@ -9,7 +9,7 @@ import pytest
 from fastapi.responses import PlainTextResponse
 
 from graphmem.models.embedder import create_embedder
-from graphmem.models.openai_embedder import OpenAIEmbedder
+from graphmem.models.openai_api import OpenAIEmbedder
 from graphmem.runtime.errors import ConfigurationError, ModelUnavailable
 from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.settings import Settings

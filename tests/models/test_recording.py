@@ -11,8 +11,14 @@ from typing import Any
 import httpx
 import pytest
 
-from graphmem.models.recording import RecordingServer
-from graphmem.models.replay import CompletionServer, ReplayServer, build_completion, build_error, recording_key
+from graphmem.models.replay import (
+    CompletionServer,
+    RecordingServer,
+    ReplayServer,
+    build_completion,
+    build_error,
+    recording_key,
+)
 
 
 class CountingModel(CompletionServer):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphmem.neo4j.applied import AppliedRevisions
+from graphmem.neo4j.driver import AppliedRevisions
 
 
 def test_a_revision_and_those_before_it_are_known_until_the_life_ends() -> None:

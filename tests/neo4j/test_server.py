@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import socket
 import sqlite3
@@ -21,13 +20,11 @@ from neo4j import AsyncGraphDatabase
 
 import graphmem
 from graphmem.cli.doctor_checks import CheckStatus, run_checks
-from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded.home import Neo4jHome, ServerInfo
 from graphmem.neo4j.embedded.server import EmbeddedNeo4j, find_server, stop_server
-from graphmem.neo4j.migrations import check_invariants, load_migrations, migrate, newest_version
 from graphmem.runtime.errors import ConfigurationError, DatabaseUnavailable, InvalidInput
-from graphmem.runtime.files import cypher_root, wait_until
+from graphmem.runtime.files import wait_until
 from graphmem.runtime.progress import StartProgress
 from graphmem.runtime.settings import Settings
 from graphmem.user_data.backup import create_backup, restore_backup
@@ -36,7 +33,6 @@ from tests.neo4j import use_server
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(480)]
 CACHE = Settings().cache_dir
 ROOT = Path(graphmem.__file__).parents[1]
-FIRST_MODEL = EmbeddingModel(name="model", dimension=3, embedder="openai")
 
 
 async def start_user_process(data_dir: Path) -> Process:
@@ -62,6 +58,7 @@ async def run(info: ServerInfo, query: str) -> list[list[object]]:
 
 
 async def test_server_is_shared_and_stops_with_its_last_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One server goes through all that may happen to it: a start takes seconds of every core."""
     monkeypatch.setattr("graphmem.neo4j.embedded.server._CHECKS_OF_DATABASE", 1)
     users = [await start_user_process(tmp_path) for _ in range(2)]
     pids = [await server_pid(user) for user in users]
@@ -79,55 +76,55 @@ async def test_server_is_shared_and_stops_with_its_last_user(tmp_path: Path, mon
     assert await run(server.info, "MATCH (n:Item) RETURN n.word") == [["yes"]], (
         "the server outlives the process that started it"
     )
+    await check_restarts(server)
+    restored = tmp_path / "restored"
+    await check_backup_while_in_use(server, tmp_path / "backup", restored)
 
     last = await start_user_process(tmp_path)
-    assert await server_pid(last) == server.info.pid
+    pid = await server_pid(last)
     await server.stop()
     assert await find_server(tmp_path) is not None, "another process still uses it"
     await kill(last)
     again = await start_user_process(tmp_path)
-    assert await server_pid(again) == server.info.pid, "one that is started after a crash joins the running server"
+    assert await server_pid(again) == pid, "one that is started after a crash joins the running server"
     await kill(again)
     await wait_until(lambda: Neo4jHome.in_data_dir(tmp_path).run_files.server_process() is None)
     assert await find_server(tmp_path) is None, "it stops after its last user, even a killed one"
 
-    await check_restart_after_kill(tmp_path)
-    restored = tmp_path / "restored"
-    await check_backup_while_in_use(tmp_path, tmp_path / "backup", restored)
     await check_detached_restart_and_password(restored)
 
 
-async def check_restart_after_kill(data_dir: Path) -> None:
+async def check_restarts(server: EmbeddedNeo4j) -> None:
+    data_dir = server.info.home.parent
     files = Neo4jHome.in_data_dir(data_dir).run_files
-    async with await EmbeddedNeo4j.start_or_join(data_dir, CACHE) as server:
-        eventually_consistent = "OPTIONS {indexConfig: {`fulltext.eventually_consistent`: true}}"
-        await run(server.info, f"CREATE FULLTEXT INDEX words FOR (n:Note) ON EACH [n.word] {eventually_consistent}")
-        await run(server.info, "CALL db.awaitIndexes(60)")
-        for number in range(50):
-            await run(server.info, f"CREATE (:Note {{word: 'echo{number}'}})")
-        graph = Graph(server.info.uri, server.info.user, server.info.password, is_running=server.is_running)
-        await check_frozen_server(graph, server.info.pid)
+    eventually_consistent = "OPTIONS {indexConfig: {`fulltext.eventually_consistent`: true}}"
+    await run(server.info, f"CREATE FULLTEXT INDEX words FOR (n:Note) ON EACH [n.word] {eventually_consistent}")
+    await run(server.info, "CALL db.awaitIndexes(60)")
+    for number in range(10):
+        await run(server.info, f"CREATE (:Note {{word: 'echo{number}'}})")
+    graph = Graph(server.info.uri, server.info.user, server.info.password, is_running=server.is_running)
+    await check_frozen_server(graph, server.info.pid)
 
-        os.kill(server.info.pid, signal.SIGKILL)
-        with pytest.raises(DatabaseUnavailable):
-            await graph.verify_connectivity()
-        await wait_until_answering(graph)
-        state = files.read_state()
-        assert state is not None
-        assert state.pid != server.info.pid, "the server was started again"
-        joined = await EmbeddedNeo4j.start_or_join(data_dir, CACHE)
-        assert joined.info.uri == server.info.uri, "on the same port"
-        await joined.stop()
-        found = await run(server.info, "CALL db.index.fulltext.queryNodes('words', 'echo*') YIELD node RETURN count(*)")
-        assert found == [[50]], "after a crash, eventually consistent full text contains what was written before it"
+    os.kill(server.info.pid, signal.SIGKILL)
+    with pytest.raises(DatabaseUnavailable):
+        await graph.verify_connectivity()
+    await wait_until_answering(graph)
+    state = files.read_state()
+    assert state is not None
+    assert state.pid != server.info.pid, "the server was started again"
+    joined = await EmbeddedNeo4j.start_or_join(data_dir, CACHE)
+    assert joined.info.uri == server.info.uri, "on the same port"
+    await joined.stop()
+    found = await run(server.info, "CALL db.index.fulltext.queryNodes('words', 'echo*') YIELD node RETURN count(*)")
+    assert found == [[10]], "after a crash, eventually consistent full text contains what was written before it"
 
-        os.kill(state.supervisor, signal.SIGKILL)
-        os.kill(state.pid, signal.SIGKILL)
-        await wait_until(lambda: files.server_process() is None)
-        await wait_until_answering(graph)
-        assert files.supervisor_process() is not None, "a process that uses the server has started another supervisor"
-        await check_restart_of_failed_database(graph, server)
-        await graph.close()
+    os.kill(state.supervisor, signal.SIGKILL)
+    os.kill(state.pid, signal.SIGKILL)
+    await wait_until(lambda: files.server_process() is None)
+    await wait_until_answering(graph)
+    assert files.supervisor_process() is not None, "a process that uses the server has started another supervisor"
+    await check_restart_of_failed_database(graph, server)
+    await graph.close()
 
 
 async def check_restart_of_failed_database(graph: Graph, server: EmbeddedNeo4j) -> None:
@@ -165,17 +162,15 @@ async def wait_until_answering(graph: Graph) -> None:
             await asyncio.sleep(0.1)
 
 
-async def check_backup_while_in_use(data_dir: Path, file: Path, restored: Path) -> None:
+async def check_backup_while_in_use(server: EmbeddedNeo4j, file: Path, restored: Path) -> None:
     """Back up a folder whose server is in use, and restore the backup; it is started by the next check."""
-    settings = Settings(data_dir=data_dir, cache_dir=CACHE)
-    with closing(sqlite3.connect(data_dir / "jobs.sqlite")) as jobs:
+    settings = Settings(data_dir=server.info.home.parent, cache_dir=CACHE)
+    with closing(sqlite3.connect(settings.data_dir / "jobs.sqlite")) as jobs:
         jobs.executescript("PRAGMA journal_mode=WAL; CREATE TABLE job (id); INSERT INTO job VALUES ('j1');")
-        async with await EmbeddedNeo4j.start_or_join(data_dir, CACHE) as server:
-            await check_upgrade(server.info)
-            made = await create_backup(settings, file, "1")
-            assert await run(server.info, "MATCH (n:Item) RETURN n.word") == [["yes"]], "it runs again, where it ran"
-            with pytest.raises(InvalidInput, match="exists"):
-                await create_backup(settings, file, "1")
+        made = await create_backup(settings, file, "1")
+        assert await run(server.info, "MATCH (n:Item) RETURN n.word") == [["yes"]], "it runs again, where it ran"
+        with pytest.raises(InvalidInput, match="exists"):
+            await create_backup(settings, file, "1")
     assert made.has_jobs
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
 
@@ -184,25 +179,6 @@ async def check_backup_while_in_use(data_dir: Path, file: Path, restored: Path) 
     await restore_backup(Settings(data_dir=restored, cache_dir=CACHE), file)
     with closing(sqlite3.connect(restored / "jobs.sqlite")) as jobs:
         assert jobs.execute("SELECT id FROM job").fetchall() == [("j1",)], "with what is still in SQLite's log"
-
-
-async def check_upgrade(info: ServerInfo) -> None:
-    """Migrate a database and its data to a later version, whose migration changes data in batches of its own."""
-    graph = Graph(info.uri, info.user, info.password)
-    assert await migrate(graph, FIRST_MODEL) == [migration.version for migration in load_migrations()]
-    version = newest_version(load_migrations()) + 1
-    later = await asyncio.to_thread(copy_migrations, info.home / "later version")
-    (later / f"V{version:04}__longer_words.cypher").write_text(
-        "MATCH (n:Item) WHERE n.long IS NULL\nCALL (n) {\n  SET n.long = n.word + '!'\n} IN TRANSACTIONS OF 1 ROWS;\n"
-    )
-    assert await migrate(graph, FIRST_MODEL, later) == [version]
-    assert await run(info, "MATCH (n:Item) RETURN n.long") == [["yes!"]]
-    assert [result async for result in check_invariants(graph) if result.count] == []
-    await graph.close()
-
-
-def copy_migrations(folder: Path) -> Path:
-    return shutil.copytree(cypher_root() / "migrations", folder)
 
 
 async def check_detached_restart_and_password(data_dir: Path) -> None:

@@ -32,7 +32,7 @@ JOB = "11111111-1111-4111-8111-111111111111"
 _dies: ContextVar[bool] = ContextVar("dies", default=False)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def other_process(settings: Settings, graph: Graph, embedder: Embedder) -> AsyncIterator[Services]:
     """Services as in another process: with a table of locations of its own."""
     async with Services.open(settings, embedder=embedder, worker=False) as services:

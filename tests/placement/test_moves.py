@@ -131,10 +131,10 @@ async def test_a_move_under_a_storm_of_writes_loses_nothing_and_no_read_misses_a
             if answer.status_code != 200:
                 problems.append(f"{user}: {answer.status_code} {answer.text}")
 
-    writers = [asyncio.create_task(write(f"user{number}")) for number in range(4)]
-    await asyncio.sleep(1)
+    writers = [asyncio.create_task(write(f"user{number}")) for number in range(3)]
+    await asyncio.sleep(0.5)
     job = await move(admin, SECOND)
-    await asyncio.sleep(1)
+    await asyncio.sleep(0.5)
     stop.set()
     await asyncio.gather(*writers)
 
@@ -148,7 +148,7 @@ async def test_a_move_under_a_storm_of_writes_loses_nothing_and_no_read_misses_a
 async def test_users_who_are_forgotten_during_a_move_stay_forgotten(
     admin: httpx.AsyncClient, placed: PlacedGraph, tenant: str
 ) -> None:
-    users = [f"user{number}" for number in range(12)]
+    users = [f"user{number}" for number in range(6)]
     for user in users:
         await save(admin, user, f"{user} plays the violin")
     moving = asyncio.create_task(move(admin, SECOND))

@@ -21,12 +21,13 @@ from graphmem.neo4j.placed_graph import PlacedGraph
 from graphmem.neo4j.queries import load_queries
 from graphmem.neo4j.schema import RESERVED_LABELS
 from graphmem.neo4j.tenant_context import use_graph
-from graphmem.runtime.settings import GraphAddress, Settings
+from graphmem.runtime.settings import HOME_GRAPH, GraphAddress, Settings
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.tokens import make_local_key
 from tests.api.conftest import serve_app
-from tests.placement.conftest import SECOND
-from tests.placement.test_moves import count_nodes, export, move, place, save
+from tests.placement.conftest import DRAINED, SECOND
+from tests.placement.test_moves import count_nodes, export, list_ids, move, place, save
 
 UNMOVED_LABELS = {
     *("ApiKey", "EmbeddingSchema", "Migration", "MigrationLease"),
@@ -163,6 +164,21 @@ async def test_moves_that_cannot_be_are_refused(admin: httpx.AsyncClient) -> Non
     assert already.status_code == 409
     drained = await admin.post("/v1/admin/placements/home/drain", json={"to": SECOND})
     assert drained.status_code == 403
+
+
+async def test_a_drained_graph_has_no_tenants(
+    admin: httpx.AsyncClient, services: Services, placed: PlacedGraph, tenant: str
+) -> None:
+    await save(admin, "mara", "Mara plays the violin")
+    assert (await move(admin, DRAINED))["status"] == "succeeded"
+    caller = make_local_key("test", tenant)
+    for job in await services.placements.drain(caller, DRAINED, HOME_GRAPH):
+        assert (await services.jobs.wait(job.id, 60)).status is JobStatus.SUCCEEDED
+    assert await count_nodes(await placed.open_named(DRAINED), tenant) == {}
+    assert len(await list_ids(admin, "mara")) == 1
+    listed = await services.placements.describe(caller)
+    assert tenant in {found.tenant for found in listed.tenants if found.graph == HOME_GRAPH}
+    assert [found.tenant for found in listed.tenants if found.graph == DRAINED] == []
 
 
 @pytest.fixture

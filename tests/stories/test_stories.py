@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -14,7 +15,8 @@ from graphmem.app.bootstrap import Services
 from graphmem.runtime.times import utc_now
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.ingestion.conftest import candidate, extraction
-from tests.models.scripted_server import ScriptedServer
+from tests.ingestion.test_tool_extraction import call, calls
+from tests.models.scripted_server import ScriptedServer, fails, replies
 from tests.stories.conftest import answer
 
 USER = "/v1/users/john"
@@ -171,3 +173,109 @@ async def test_a_quote_of_its_source_outlives_the_message(john: httpx.AsyncClien
     assert archive["message_count"] == 11
     memories = (await john.get(f"{USER}/memories", params={"type": "fact"})).json()["items"]
     assert [memory["source"]["quote"] for memory in memories] == [said]
+
+
+async def trigger(client: httpx.AsyncClient, session_id: str) -> str:
+    """Trigger the extraction of a session by tool calls, wait for its end, and return the id of its own session."""
+    body = {"session_id": session_id, "user_id": "john"}
+    started = (await client.post("/_admin/trigger-memory-extraction-v2", json=body)).json()
+    assert started["triggered"] is True
+    for _ in range(600):
+        job = (await client.get(f"/v1/jobs/{started['job_id']}")).json()
+        if job["status"] in ("succeeded", "skipped", "failed"):
+            break
+        await asyncio.sleep(0.05)
+    assert job["status"] == "succeeded", job
+    return str(started["message"]).removeprefix("Memory extraction triggered, session ID: ")
+
+
+@pytest.mark.req("CASH-01", "CASH-02", "CASH-07", "CASH-12", "CASH-14", "CASH-15", "CASH-17", "CASH-21")
+async def test_what_an_adviser_learns_by_hand_opens_the_next_conversation(
+    john: httpx.AsyncClient, model: ScriptedServer
+) -> None:
+    turns = [
+        {"role": "user", "content": "I prefer weekly spending summaries"},
+        {"role": "assistant", "content": "I'll remember that preference."},
+        {"role": "user", "content": "Also, I run a small bakery. I have $512 in my account."},
+    ]
+    await john.post(f"{USER}/messages", json={"session_id": "chat", "messages": turns, "extract": False})
+    assert (await john.get(f"{USER}/memories")).json()["items"] == [], "chat alone extracts nothing"
+    before = (await john.get(f"{USER}/sessions/chat")).json()
+
+    said = [
+        call("Prefers weekly spending summaries", topic_tags=["COMMUNICATION_PREFERENCES"]),
+        call("Runs a small bakery business", "FACTUAL_INFO", confidence=0.95, topic_tags=["BAKING"]),
+        call("User has $512 in the account", "FACTUAL_INFO"),
+        call("User sent $20 to Alex on 26 November", "FACTUAL_INFO"),
+    ]
+    runs = []
+    for _ in range(2):
+        model.requests.clear()
+        model.steps = [calls(*said), replies("That is all."), replies(json.dumps({"decisions": []}))]
+        runs.append(await trigger(john, "chat"))
+    assert len({"chat", *runs}) == 3
+    assert (await john.get(f"{USER}/sessions/chat")).json() == before, "the source is untouched"
+    memories = (await john.get(f"{USER}/memories")).json()["items"]
+    assert {memory["content"] for memory in memories} == {
+        "Prefers weekly spending summaries",
+        "Runs a small bakery business",
+    }
+    assert {"COMMUNICATION_PREFERENCES", "OTHER"} <= {tag for memory in memories for tag in memory["tags"]}
+    context = await build_context(john, "How is my business doing?", session_id="tomorrow")
+    lines = context["preamble"].splitlines()
+    assert lines[0] == "## Information about this user from past conversations:"
+    assert {"- Prefers weekly spending summaries", "- Runs a small bakery business"} <= set(lines)
+    assert "512" not in context["preamble"]
+
+
+@pytest.mark.req("UMB-02", "UMB-06", "UMB-14", "UMB-15", "UMB-16", "UMB-18", "UMB-19")
+async def test_what_is_said_of_bob_is_linked_found_merged_and_superseded(
+    john: httpx.AsyncClient, model: ScriptedServer
+) -> None:
+    async def save(*contents: str, **fields: Any) -> list[dict[str, Any]]:
+        memories = [{"content": content, **fields} for content in contents]
+        saved = await john.post(f"{USER}/memories", json={"memories": memories})
+        results: list[dict[str, Any]] = saved.json()["results"]
+        return results
+
+    await save("Bob likes coffee", "Alice likes tea")
+    bob = {"name": "Bob", "type": "Person"}
+    acme, engineering = await save("Bob works at Acme", "Bob is in engineering", subject=bob)
+    found = (await john.get(f"{USER}/entities/lookup", params={"q": "How is Bob?"})).json()["entities"]
+    known = {memory["content"] for memory in found[0]["memories"]}
+    assert known == {"Bob works at Acme", "Bob is in engineering", "Bob likes coffee"}
+
+    both = {"action": "MERGE", "memory_ids": [acme["memory"]["id"], engineering["memory"]["id"]], "verified": True}
+    people = [result["memory"]["id"] for result in await save("Bob likes coffee", "Alice likes tea")]
+    proposals = [
+        {**both, "content": "Bob works in engineering at Acme", "reason": "one job"},
+        {"action": "MERGE", "memory_ids": people, "content": "Bob likes coffee and Alice likes tea", "verified": True},
+    ]
+    body = {"user_id": "john", "proposals": proposals, "wait": True}
+    run = (await john.post("/v1/admin/consolidations", json=body)).json()
+    assert [proposal["verdict"] for proposal in run["proposals"]] == ["executed", "refused"]
+    merged = run["proposals"][0]["result_id"]
+    assert (await john.get(f"{USER}/memories/{merged}")).json()["content"] == "Bob works in engineering at Acme"
+
+    (newco,) = await save("Bob now works at NewCo", subject=bob, supersedes=[merged])
+    assert newco["superseded"] == [merged]
+    old = (await john.get(f"{USER}/memories/{merged}")).json()
+    assert (old["status"], old["superseded_by"]) == ("superseded", newco["memory"]["id"])
+
+
+@pytest.mark.req("UMB-01")
+async def test_waiting_for_a_model_that_fails_answers_the_job_that_waits(
+    john: httpx.AsyncClient, model: ScriptedServer
+) -> None:
+    model.steps = [fails(429, **{"retry-after": "3600"})]
+    turn = {"id": "m1", "role": "user", "content": "I like tea"}
+    body = {"session_id": "wait", "messages": [turn], "wait": True}
+    sent = await john.post(f"{USER}/messages", json=body)
+    job = sent.json()
+    assert (sent.status_code, job["status"], bool(job["reason"])) == (202, "queued", True)
+    answer(model, extraction(candidate("John likes tea")))
+    await john.post(f"/v1/jobs/{job['id']}/retry")
+    again = await john.post(f"{USER}/messages", json=body)
+    assert (again.status_code, again.json()["id"], again.json()["status"]) == (200, job["id"], "succeeded")
+    once_more = await john.post(f"{USER}/messages", json=body)
+    assert (once_more.status_code, once_more.json()["id"]) == (200, job["id"])

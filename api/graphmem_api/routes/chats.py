@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Header, Request
@@ -33,7 +33,7 @@ from graphmem_api import headers, route_classes
 from graphmem_api.auth import IN_PROCESS_CALLER, Caller, require_access
 from graphmem_api.dependencies import ServicesDep
 from graphmem_api.forwarding import forward_response, forwarded_request_headers, holds_graphmem_key
-from graphmem_api.openapi import Responses, openapi_problem
+from graphmem_api.openapi import openapi_problem
 
 router = APIRouter(route_class=route_classes.ChatRoute, tags=["chats"])
 
@@ -43,22 +43,30 @@ OPENAI_PATH, ANTHROPIC_PATH = "/openai/v1", "/anthropic/v1"
 _THREADED_BYTES = 256 * 1024
 """Bodies from this size on, in bytes, are parsed and written in a thread, so that other requests go on."""
 
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+
 _ANY_OBJECT = {"type": "object", "additionalProperties": True}
 
-NOT_CONFIGURED: Responses = {501: openapi_problem(501, "No provider is configured.")}
 
-
-def _describe_answer(*, streams: bool) -> Responses:
+def _pass_on_route(
+    method: str, path: str, *, summary: str, operation_id: str, fields: Sequence[str] = (), streams: bool = False
+) -> Callable[[Endpoint], Endpoint]:
+    """Return the decorator of a route that passes a call on; `fields` are those that its body must have."""
     content: dict[str, Any] = {"application/json": {"schema": _ANY_OBJECT}}
     if streams:
         content["text/event-stream"] = {"schema": {"type": "string"}}
     answer = {"description": "The answer of the provider, as it was sent; its errors too.", "content": content}
-    return {200: answer, **NOT_CONFIGURED}
-
-
-def _describe_body(*required: str) -> dict[str, Any]:
-    schema = {**_ANY_OBJECT, "required": list(required)}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+    schema = {**_ANY_OBJECT, "required": list(fields)}
+    body = {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+    return router.api_route(
+        path,
+        methods=[method],
+        summary=summary,
+        operation_id=operation_id,
+        response_class=Response,
+        responses={200: answer, 501: openapi_problem(501, "No provider is configured.")},
+        openapi_extra=body if fields else None,
+    )
 
 
 class ChatHeaders(BaseModel):
@@ -111,76 +119,83 @@ class ChatHeaders(BaseModel):
 GivenHeaders = Annotated[ChatHeaders, Header()]
 
 
-@router.post(
+@_pass_on_route(
+    "POST",
     OPENAI_PATH + "/chat/completions",
     summary="Chat completion of OpenAI, with memory",
     operation_id="openai_chat_completions",
-    response_class=Response,
-    responses=_describe_answer(streams=True),
-    openapi_extra=_describe_body("model", "messages"),
+    fields=(
+        "model",
+        "messages",
+    ),
+    streams=True,
 )
 async def chat_completions(request: Request, caller: Caller, services: ServicesDep, given: GivenHeaders) -> Response:
     """Pass a chat completion on with the context for the user's last message, and store what both say."""
     return await _pass_on_chat(request, caller, services, given, UpstreamProtocol.OPENAI, ChatCompletionsProtocol())
 
 
-@router.post(
+@_pass_on_route(
+    "POST",
     OPENAI_PATH + "/responses",
     summary="Response of OpenAI, with memory",
     operation_id="openai_responses",
-    response_class=Response,
-    responses=_describe_answer(streams=True),
-    openapi_extra=_describe_body("model", "input"),
+    fields=(
+        "model",
+        "input",
+    ),
+    streams=True,
 )
 async def responses(request: Request, caller: Caller, services: ServicesDep, given: GivenHeaders) -> Response:
     """Pass a request for a response on with the context for the user's last message, and store what both say."""
     return await _pass_on_chat(request, caller, services, given, UpstreamProtocol.OPENAI, ResponsesProtocol())
 
 
-@router.post(
+@_pass_on_route(
+    "POST",
     ANTHROPIC_PATH + "/messages",
     summary="Message of Anthropic, with memory",
     operation_id="anthropic_messages",
-    response_class=Response,
-    responses=_describe_answer(streams=True),
-    openapi_extra=_describe_body("model", "messages", "max_tokens"),
+    fields=(
+        "model",
+        "messages",
+        "max_tokens",
+    ),
+    streams=True,
 )
 async def messages(request: Request, caller: Caller, services: ServicesDep, given: GivenHeaders) -> Response:
     """Pass a request for a message on with the context for the user's last message, and store what both say."""
     return await _pass_on_chat(request, caller, services, given, UpstreamProtocol.ANTHROPIC, MessagesProtocol())
 
 
-@router.post(
+@_pass_on_route(
+    "POST",
     ANTHROPIC_PATH + "/messages/count_tokens",
     summary="Tokens of a request to Anthropic",
     operation_id="anthropic_count_tokens",
-    response_class=Response,
-    responses=_describe_answer(streams=False),
-    openapi_extra=_describe_body("model", "messages"),
+    fields=(
+        "model",
+        "messages",
+    ),
 )
 async def count_tokens(request: Request, services: ServicesDep) -> Response:
     """Count the tokens of a request as it is, without a context."""
     return await _pass_on(request, services, UpstreamProtocol.ANTHROPIC, await request.body(), {}, None)
 
 
-@router.get(
-    OPENAI_PATH + "/models",
-    summary="Models of the provider of OpenAI's protocol",
-    operation_id="openai_models",
-    response_class=Response,
-    responses=_describe_answer(streams=False),
+@_pass_on_route(
+    "GET", OPENAI_PATH + "/models", summary="Models of the provider of OpenAI's protocol", operation_id="openai_models"
 )
 async def openai_models(request: Request, services: ServicesDep) -> Response:
     """List the models of the provider, as programs do that let their user choose one."""
     return await _pass_on(request, services, UpstreamProtocol.OPENAI, None, {}, None)
 
 
-@router.get(
+@_pass_on_route(
+    "GET",
     ANTHROPIC_PATH + "/models",
     summary="Models of the provider of Anthropic's protocol",
     operation_id="anthropic_models",
-    response_class=Response,
-    responses=_describe_answer(streams=False),
 )
 async def anthropic_models(request: Request, services: ServicesDep) -> Response:
     """List the models of the provider, as programs do that let their user choose one."""

@@ -29,7 +29,7 @@ from graphmem.runtime.paging import Page
 from graphmem.search.models import UserProfile
 from graphmem.tenants.spaces import PlaceQuery
 from graphmem_api import route_classes
-from graphmem_api.auth import Caller, OwnerInPath
+from graphmem_api.auth import Caller, OwnerInPath, require_own_word
 from graphmem_api.dependencies import USER_PATH, ServicesDep
 
 router = APIRouter(route_class=route_classes.ReadRoute, tags=["context"])
@@ -52,6 +52,7 @@ async def rate(
     owner: OwnerInPath, context_id: str, caller: Caller, services: ServicesDep, body: ContextFeedbackIn
 ) -> ContextFeedbackResult:
     """Rate the answer that a context led to: the first positive rating strengthens the memories that it held."""
+    require_own_word(caller, "A rating")
     scope = await services.rights.read_scope(owner, caller)
     return await services.contexts.rate(scope, context_id, body.score)
 
@@ -130,12 +131,14 @@ async def contexts(
 
 
 @write_router.post(USER_PATH + "/contexts", summary="State a context item", status_code=201)
-async def add_item(owner: OwnerInPath, services: ServicesDep, body: ContextItemIn) -> ContextItem:
+async def add_item(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: ContextItemIn) -> ContextItem:
     """Store a topic, preference or goal that contexts use until it expires, of one session or of all."""
+    require_own_word(caller, "How to answer")
     return await services.contexts.add_item(owner, body)
 
 
 @write_router.delete(USER_PATH + "/contexts/{item_id:segment}", summary="Delete a context item", status_code=204)
-async def delete_item(owner: OwnerInPath, item_id: str, services: ServicesDep) -> None:
+async def delete_item(owner: OwnerInPath, item_id: str, caller: Caller, services: ServicesDep) -> None:
     """Delete a context item before it expires."""
+    require_own_word(caller, "How to answer")
     await services.contexts.delete_item(owner, item_id)

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 
 from graphmem.runtime.errors import NotFound
-from graphmem_api.openapi_texts import DOCUMENTATION_FOLDER
+from graphmem_api.openapi import DOCUMENTATION_FOLDER
 
 router = APIRouter(include_in_schema=False)
 

@@ -1,4 +1,4 @@
-"""Memories without a language model: save, list, read, update, end, revert."""
+"""Memories without a language model: save, list, read, update, end, revert; and what changed in them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response
 
 from graphmem.app.bootstrap import Services
+from graphmem.changes.models import ChangesQuery, MemoryChange
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import (
     ErasedMemory,
@@ -33,6 +34,7 @@ from graphmem_api.dependencies import USER_PATH, IdempotentRequestDep, ServicesD
 from graphmem_api.openapi import openapi_problem
 
 read_router = APIRouter(route_class=route_classes.ReadRoute, tags=["memories"])
+changes_router = APIRouter(route_class=route_classes.ReadRoute, tags=["memories"])
 write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["memories"])
 
 MEMORIES_PATH = USER_PATH + "/memories"
@@ -184,3 +186,14 @@ def _parse_if_match(header: str | None) -> int | None:
             errors=[{"loc": ["header", "If-Match"], "msg": 'must be a version in quotes, for example "3"'}],
         )
     return int(match[1])
+
+
+@changes_router.get(
+    USER_PATH + "/changes", summary="List what changed between two times", operation_id="memories_list_changes"
+)
+async def list_changes(
+    owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[ChangesQuery, Query()]
+) -> Page[MemoryChange]:
+    """List what graphmem learned, corrected, merged, deleted and restored, oldest first; with `space` in that space."""
+    place = await services.rights.find_place(owner, caller, query.space)
+    return await services.changes.page(place, query)

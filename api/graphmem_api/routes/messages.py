@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
+from pydantic import AliasChoices, Field
 
 from graphmem.app.bootstrap import Services
 from graphmem.context.models import FeedbackResult
@@ -24,16 +25,27 @@ from graphmem.conversations.session import (
     TriggerIn,
 )
 from graphmem.jobs.job import Job
-from graphmem.runtime.field_types import SessionId
+from graphmem.runtime.field_types import Id, SessionId
 from graphmem.runtime.paging import Page
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner, make_owner
 from graphmem.tenants.spaces import PlaceQuery, SpaceRole
-from graphmem_api import route_classes, schemas
-from graphmem_api.auth import Caller, OwnerInPath, require_access
+from graphmem_api import route_classes
+from graphmem_api.auth import Caller, OwnerInPath, require_access, require_own_word
 from graphmem_api.dependencies import USER_PATH, IdempotentRequestDep, ServicesDep
 from graphmem_api.openapi import Responses
+
+
+class MessagesWithUserIn(MessagesIn):
+    """A batch of messages with the user in the body, as `userId` or `user_id`."""
+
+    user_id: Id = Field(validation_alias=AliasChoices("userId", "user_id"), serialization_alias="userId")
+
+    def without_user(self) -> MessagesIn:
+        """Return the batch without its user."""
+        return MessagesIn.model_validate(self.model_dump(exclude={"user_id"}, exclude_unset=True))
+
 
 read_router = APIRouter(route_class=route_classes.ReadRoute, tags=["messages"])
 write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["messages"])
@@ -43,7 +55,9 @@ MESSAGES_PATH = USER_PATH + "/messages"
 SESSIONS_PATH = USER_PATH + "/sessions"
 SESSION_PATH = SESSIONS_PATH + "/{session_id:segment}"
 
-FINISHED_JOB: Responses = {200: {"model": Job, "description": "The finished job (`wait=true`)."}}
+FINISHED_JOB: Responses = {
+    200: {"model": Job, "description": "The finished job (`wait=true`); 202 with the job while it waits for a model."}
+}
 
 
 @write_router.post(
@@ -68,7 +82,7 @@ async def add(
     responses=FINISHED_JOB,
 )
 async def add_with_user_in_body(
-    caller: Caller, services: ServicesDep, body: schemas.MessagesWithUserIn, request: IdempotentRequestDep
+    caller: Caller, services: ServicesDep, body: MessagesWithUserIn, request: IdempotentRequestDep
 ) -> Response:
     """Store messages like `POST /v1/users/{user_id}/messages`, with the user in the body."""
     require_access(caller, body.user_id)
@@ -81,6 +95,7 @@ async def feedback(
     owner: OwnerInPath, message_id: str, caller: Caller, services: ServicesDep, body: FeedbackIn
 ) -> FeedbackResult:
     """Record the user's rating of a message and learn from it."""
+    require_own_word(caller, "A rating")
     scope = await services.rights.read_scope(owner, caller)
     return await services.learner.learn_from_feedback(scope, message_id, body.score, body.text, body.context_id)
 
@@ -100,7 +115,9 @@ async def create_session(
 ) -> Session:
     """Open a session under an id of the caller's or a new one."""
     place = await services.rights.find_place(owner, caller, body.space, SpaceRole.WRITER)
-    return await services.messages.open_session(place, body, author=owner.author_in(place), request=request)
+    return await services.messages.open_session(
+        place, body, author=owner.author_in(place), sent_as=caller.source_kind, request=request
+    )
 
 
 @read_router.get(SESSION_PATH, summary="Read a session", operation_id="sessions_get")
@@ -175,9 +192,10 @@ async def summarize(
 ) -> Job:
     """Summarise a session and save the summary as a memory, in the background; with `wait` answer the finished job."""
     wait = body.wait if body else False
-    response.status_code = 200 if wait else 202
     place = await services.rights.find_place(owner, caller, query.space, SpaceRole.WRITER)
-    return await services.messages.summarize(place, session_id, wait=wait)
+    job = await services.messages.summarize(place, session_id, wait=wait)
+    response.status_code = 200 if wait and job.status.is_final else 202
+    return job
 
 
 @admin_router.post("/_admin/trigger-memory-extraction-v2", summary="Extract memories from a session again")
@@ -200,5 +218,5 @@ async def _add(
 
 
 def _to_response(outcome: MessagesAccepted | Job) -> Response:
-    status = 200 if isinstance(outcome, Job) else 202
+    status = 200 if isinstance(outcome, Job) and outcome.status.is_final else 202
     return Response(outcome.model_dump_json(), status, media_type="application/json")

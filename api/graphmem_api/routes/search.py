@@ -1,25 +1,41 @@
-"""Search in memories and in messages."""
+"""Search in memories and messages, entities and the graph around them, and questions that memory answers."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
 
+from fastapi import APIRouter, Query
+
+from graphmem.ask.models import AskRequest, AskResponse
+from graphmem.memories.entity import Entity
+from graphmem.memories.memory import Memory
+from graphmem.runtime.paging import Page
 from graphmem.search.models import (
+    EntityGraph,
+    EntityGraphQuery,
+    EntityListQuery,
+    EntityMemoriesQuery,
+    LookupQuery,
+    LookupResponse,
     MessageSearchQuery,
     MessageSearchResponse,
     Persona,
+    ProfiledEntity,
     SearchQuery,
     SearchResponse,
 )
 from graphmem_api import route_classes
 from graphmem_api.auth import Caller, OwnerInPath
 from graphmem_api.dependencies import USER_PATH, ServicesDep
+from graphmem_api.openapi import openapi_problem
 
-router = APIRouter(route_class=route_classes.ReadRoute, tags=["search"])
-write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["search"])
+search_router = APIRouter(route_class=route_classes.ReadRoute, tags=["search"])
+persona_router = APIRouter(route_class=route_classes.WriteRoute, tags=["search"])
 
 
-@router.post(USER_PATH + "/search", summary="Search memories by meaning, keywords and graph", operation_id="search")
+@search_router.post(
+    USER_PATH + "/search", summary="Search memories by meaning, keywords and graph", operation_id="search"
+)
 async def search(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: SearchQuery) -> SearchResponse:
     """Search memories; analyst reads do not strengthen them."""
     query = body if caller.can_write else body.model_copy(update={"reinforce": False})
@@ -27,7 +43,7 @@ async def search(owner: OwnerInPath, caller: Caller, services: ServicesDep, body
     return await services.retrieval.search(scope, query)
 
 
-@router.post(USER_PATH + "/messages/search", summary="Search messages", operation_id="messages_search")
+@search_router.post(USER_PATH + "/messages/search", summary="Search messages", operation_id="messages_search")
 async def search_messages(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, body: MessageSearchQuery
 ) -> MessageSearchResponse:
@@ -36,13 +52,90 @@ async def search_messages(
     return await services.retrieval.search_messages(scope, body)
 
 
-@router.get(USER_PATH + "/persona", summary="Read the persona", operation_id="persona_get")
+@search_router.get(USER_PATH + "/persona", summary="Read the persona", operation_id="persona_get")
 async def persona(owner: OwnerInPath, services: ServicesDep) -> Persona:
     """Read the weights by memory type or tag that the user's searches use when they give none."""
     return await services.retrieval.get_persona(owner)
 
 
-@write_router.post(USER_PATH + "/persona", summary="Set the persona", operation_id="persona_set")
+@persona_router.post(USER_PATH + "/persona", summary="Set the persona", operation_id="persona_set")
 async def set_persona(owner: OwnerInPath, services: ServicesDep, body: Persona) -> Persona:
     """Set the weights by memory type or tag that the user's searches use when they give none; empty ones remove it."""
     return await services.retrieval.set_persona(owner, body)
+
+
+entity_router = APIRouter(route_class=route_classes.ReadRoute, tags=["entities"])
+
+ENTITIES_PATH = USER_PATH + "/entities"
+ENTITY_PATH = ENTITIES_PATH + "/{entity_id:segment}"
+
+
+@entity_router.get(ENTITIES_PATH + "/lookup", summary="Look up the entities named in a text")
+async def lookup(
+    owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[LookupQuery, Query()]
+) -> LookupResponse:
+    """Find the entities that `q` names, by name or alias, with the profile of each and the memories about it.
+
+    No model, no embedding.
+    """
+    return await services.retrieval.lookup(
+        await services.rights.read_scope(owner, caller, query.space_selection),
+        query.q,
+        query.limit,
+        filters=query.to_memory_filters(),
+        reinforce=query.reinforce and caller.can_write,
+    )
+
+
+@entity_router.get(ENTITIES_PATH, summary="List entities")
+async def page(
+    owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[EntityListQuery, Query()]
+) -> Page[Entity]:
+    """List entities by name."""
+    scope = await services.rights.read_scope(owner, caller, query.space_selection)
+    return await services.entities.page(scope, query)
+
+
+@entity_router.get(ENTITY_PATH, summary="Read an entity")
+async def get(owner: OwnerInPath, entity_id: str, caller: Caller, services: ServicesDep) -> ProfiledEntity:
+    """Read an entity with its aliases, its attributes and its profile: what is known of it in a few sentences."""
+    return await services.entities.get(await services.rights.read_scope(owner, caller), entity_id)
+
+
+@entity_router.get(ENTITY_PATH + "/memories", summary="List the memories about an entity")
+async def memories(
+    owner: OwnerInPath,
+    entity_id: str,
+    caller: Caller,
+    services: ServicesDep,
+    query: Annotated[EntityMemoriesQuery, Query()],
+) -> Page[Memory]:
+    """List the memories that are about an entity or mention it, the most important first."""
+    scope = await services.rights.read_scope(owner, caller, query.space_selection)
+    return Page(items=await services.entities.list_memories(scope, entity_id, query))
+
+
+@entity_router.get(ENTITY_PATH + "/graph", summary="Read the graph around an entity")
+async def graph(
+    owner: OwnerInPath,
+    entity_id: str,
+    caller: Caller,
+    services: ServicesDep,
+    query: Annotated[EntityGraphQuery, Query()],
+) -> EntityGraph:
+    """Read the entities around one and the memories between them, as of both times."""
+    scope = await services.rights.read_scope(owner, caller, query.space_selection)
+    return await services.entities.get_graph(scope, entity_id, query)
+
+
+@search_router.post(
+    USER_PATH + "/ask",
+    summary="Ask memory a question",
+    operation_id="ask",
+    responses={501: openapi_problem(501, "No language model is configured.")},
+)
+async def ask(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: AskRequest) -> AskResponse:
+    """Answer a question from memory with citations, by one or two calls of a language model."""
+    request = body if caller.can_write else body.model_copy(update={"reinforce": False})
+    scope = await services.rights.read_scope(owner, caller, body.spaces)
+    return await services.answers.ask(scope, request)

@@ -4,13 +4,21 @@
 // Fetch the texts of messages without secrets.
 MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
 RETURN m.message_id AS message_id, m.uuid AS uuid, coalesce(m.redacted, m.content) AS content,
-       m.session_id AS session_id, m.author AS author, coalesce(m.caught, false) AS is_caught
+       m.session_id AS session_id, m.author AS author, coalesce(m.caught, false) AS is_caught,
+       m.role = 'user' AND m.sent_as IS NULL AS is_of_user
 
 // name: find_stored(group_id, message_ids)
 // Find the messages that are stored already, in full or archived, and the job that will read each.
 MATCH (m:Episodic|ArchivedEpisode {group_id: $group_id}) WHERE m.message_id IN $message_ids
 RETURN m.message_id AS message_id, m.session_id AS session_id, m.pending_job AS pending_job,
        coalesce(m.extracted_at, m.archived_at) AS extracted_at, m.created_at AS created_at
+
+// name: find_reading(group_id, message_ids)
+// Find the part of a job that has read messages, the latest one.
+MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids AND m.extracted_at IS NOT NULL
+WITH max(m.extracted_at) AS at
+MATCH (x:Extraction {group_id: $group_id}) WHERE x.created_at = at
+RETURN x.extraction_id AS extraction_id ORDER BY extraction_id DESC LIMIT 1
 
 // name: find_sessions(group_id, session_ids)
 // Find sessions by id, with when each was opened and how many messages it has.

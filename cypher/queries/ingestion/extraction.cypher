@@ -33,9 +33,11 @@ CALL () {
 RETURN [entities, interests, domains, intents] AS known
 
 // name: find_entities_by_keys(group_ids, keys)
-// Find entities by the keys of their names or aliases.
+// Find entities by the keys of their names, or of aliases that the user gave.
 {{entities_with_keys}}
-RETURN collect([e.uuid, e.name_key, coalesce(e.alias_keys, []), coalesce(e.is_user, false)]) AS found
+RETURN collect([e.uuid, e.name_key,
+  [key IN e.alias_keys WHERE NOT any(one IN e.detail_sources WHERE one ENDS WITH ' alias ' + key)],
+  coalesce(e.is_user, false)]) AS found
 
 // name: find_similar_entities(group_id, names)
 // Find entities whose names share words with new names or have similar vectors, with their cosine similarity.

@@ -41,14 +41,18 @@ REMOVE e:Thing
 SET e.type = $type, e.labels = ['Entity', $type], e:$($type), e.updated_at = $now, e.revision = u.revision
 RETURN {{entity_names}} AS entity
 
-// name: add_aliases(group_id, entity, names, keys, shared, now)
-// Add names to an entity, given by id or name key, and return those added; unless `shared`, a name that another entity
-// has already is left out.
+// name: add_aliases(group_id, entity, names, keys, kind, shared, now)
+// Add names that a source gives to an entity, given by id or name key, and return those added; unless `shared`, a name that
+// another entity has already is left out. A name of another source that the user gives too is the user's.
 CALL () {
   MATCH (e:Entity {uuid: $entity}) WHERE e.group_id = $group_id RETURN e
   UNION
   MATCH (e:Entity {group_id: $group_id, name_key: $entity}) RETURN e
 }
+SET e.detail_sources = CASE WHEN $kind = 'user' AND e.detail_sources IS NOT NULL THEN
+    nullIf([one IN e.detail_sources WHERE NOT any(key IN $keys WHERE one ENDS WITH ' alias ' + key)], [])
+  ELSE e.detail_sources END
+WITH e
 UNWIND range(0, size($keys) - 1) AS at
 WITH e, at, $keys[at] AS key WHERE NOT key IN coalesce(e.alias_keys, []) + [e.name_key, '']
 CALL (key) {
@@ -62,10 +66,26 @@ WITH e, collect(at) AS fresh
 MATCH (u:User {group_id: $group_id})
 SET e.revision = u.revision, e.aliases = coalesce(e.aliases, []) + [at IN fresh | $names[at]],
     e.alias_keys = coalesce(e.alias_keys, []) + [at IN fresh | $keys[at]],
-    e.alias_text = trim(e.alias_text + reduce(text = '', at IN fresh | text + ' ' + $names[at])), e.updated_at = $now
+    e.alias_text = trim(e.alias_text + reduce(text = '', at IN fresh | text + ' ' + $names[at])), e.updated_at = $now,
+    e.detail_sources = CASE WHEN $kind = 'user' THEN e.detail_sources
+      ELSE coalesce(e.detail_sources, []) + [at IN fresh | $kind + ' alias ' + $keys[at]] END
 WITH e, fresh
 {{link_aliases}}
 RETURN e.uuid AS entity_id, [at IN fresh | $names[at]] AS aliases
+
+// name: remove_aliases(group_id, ids, keys, now)
+// Take names from entities: another one is called so by a more trusted source.
+UNWIND $ids AS id
+MATCH (u:User {group_id: $group_id})
+MATCH (e:Entity {uuid: id}) WHERE e.group_id = $group_id
+WITH u, e, [at IN range(0, size(coalesce(e.alias_keys, [])) - 1) WHERE NOT e.alias_keys[at] IN $keys] AS kept
+SET e.alias_text = trim(reduce(text = '', at IN kept | text + ' ' + e.aliases[at])),
+    e.detail_sources = nullIf([one IN e.detail_sources WHERE NOT any(key IN $keys WHERE one ENDS WITH ' alias ' + key)], []),
+    e.updated_at = $now, e.revision = u.revision
+SET e.aliases = nullIf([at IN kept | e.aliases[at]], []), e.alias_keys = nullIf([at IN kept | e.alias_keys[at]], [])
+WITH e
+{{link_aliases}}
+RETURN count(*) AS changed
 
 // name: fetch_by_ids(group_ids, ids)
 // Fetch entities by id.
@@ -112,8 +132,8 @@ WITH e, id
 DETACH DELETE e
 RETURN id
 
-// name: set_attributes(group_id, entity_id, attributes, now)
-// Set the attributes of an entity.
+// name: set_attributes(group_id, entity_id, attributes, detail_sources, now)
+// Set the attributes of an entity, and which of its details are not of the user.
 MATCH (u:User {group_id: $group_id})
 MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
-SET e.attributes = $attributes, e.updated_at = $now, e.revision = u.revision
+SET e.attributes = $attributes, e.detail_sources = $detail_sources, e.updated_at = $now, e.revision = u.revision

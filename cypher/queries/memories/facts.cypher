@@ -4,11 +4,30 @@
 // Store the time of a user's latest write.
 MATCH (u:User {group_id: $group_id}) SET u.last_write_at = $at
 
-// name: fetch_for_write(group_id, hashes, memory_ids, pairs)
-// Fetch the believed versions that a write may change: same statement, given id, same subject and predicate.
+// name: fetch_for_write(group_id, tenant, hashes, memory_ids, pairs, slots)
+// Fetch the believed versions that a write may change: same statement and what it contests, given id, same subject and
+// predicate. Of a slot only if it has a single-valued fact: of a source that the tenant trusts the most by default, the
+// rest is not asked, because no other source decides over it, unless the tenant has an order of its own.
 CALL () {
   UNWIND $hashes AS hash
-  MATCH ()-[r:RELATES_TO {group_id: $group_id, content_hash: hash}]->() WHERE r.expired_at IS NULL
+  MATCH ()-[said:RELATES_TO {group_id: $group_id, content_hash: hash}]->() WHERE said.expired_at IS NULL
+  CALL (said) {
+    RETURN said AS r
+    UNION
+    UNWIND said.contests AS id
+    MATCH ()-[r:RELATES_TO {group_id: $group_id, memory_id: id}]->() WHERE r.expired_at IS NULL
+    RETURN r
+  }
+  RETURN r
+  UNION
+  UNWIND $slots AS slot
+  WITH slot WHERE slot[2] OR EXISTS { (:TenantTrust {tenant: $tenant}) }
+  MATCH (s:Entity {uuid: slot[0]})
+  WHERE EXISTS {
+    MATCH (s)-[one:RELATES_TO {name: slot[1]}]->() WHERE one.group_id = $group_id AND one.expired_at IS NULL AND one.single_valued
+  }
+  MATCH (s)-[r:RELATES_TO {name: slot[1]}]->()
+  WHERE r.group_id = $group_id AND r.expired_at IS NULL
   RETURN r
   UNION
   UNWIND $memory_ids AS id
@@ -21,6 +40,16 @@ CALL () {
   RETURN r
 }
 RETURN {{fact_version}}
+
+// name: find_naming(group_id, names)
+// Find the believed facts whose text holds one of some names in lower case, with the entities that they refer to already.
+MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
+WHERE r.expired_at IS NULL AND r.status = 'active' AND {{is_statement}}
+WITH r, toLower(r.fact) AS text
+WHERE any(name IN $names WHERE text CONTAINS name)
+RETURN r.memory_id AS memory_id, r.fact AS content,
+       COLLECT { UNWIND {{entity_ids}} AS id MATCH (e:Entity {uuid: id}) RETURN {{entity_names}} } AS entities
+ORDER BY r.known_from, r.memory_id
 
 // name: find_related(group_id, statements, now, min_cosine, min_slot_cosine, neighbours, limit)
 // Find current facts about the entities of new statements that are similar to them, the most similar first: the less

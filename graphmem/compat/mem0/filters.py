@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, time
 from itertools import product
 from typing import Any
+
+from graphmem.conversations.message_shapes import read_timestamp
 
 ID_FIELDS = ("user_id", "agent_id", "run_id", "app_id")
 """The ids that say whose a memory is; a search names at least one."""
@@ -14,8 +17,13 @@ MISSING_IDS = (
     "filters must contain at least one of: user_id, agent_id, run_id, app_id. Example: filters={'user_id': 'u1'}"
 )
 
-_ITEM_FIELDS = {*ID_FIELDS, "id", "memory", "actor_id", "role", "created_at", "updated_at", "categories"}
+KEYWORDS = "keywords"
+"""The field of a filter that stands for the words of a memory, in any case."""
+
+_ITEM_FIELDS = {*ID_FIELDS, "id", "memory", "actor_id", "role", "created_at", "updated_at", "categories"} | {KEYWORDS}
 """What is a field of a result; every other key of a filter is one of its metadata."""
+
+_TIME_FIELDS = {"created_at", "updated_at"}
 
 Filters = Mapping[str, Any]
 Item = Mapping[str, Any]
@@ -133,12 +141,45 @@ def _matches_condition(key: str, condition: Any, item: Item) -> bool:
         return not any(matches(branch, item) for branch in branches)
     if key == "metadata" and isinstance(condition, Mapping):
         return all(_matches_condition(name, wanted, item) for name, wanted in condition.items())
+    if key == KEYWORDS:
+        return _matches_keywords(condition, item)
     value = item.get(key) if key in _ITEM_FIELDS else (item.get("metadata") or {}).get(key)
-    if isinstance(condition, Mapping):
-        return all(_compare(operator, value, operand) for operator, operand in condition.items())
+    if condition == "*":
+        return value is not None
     if isinstance(condition, list | tuple):
-        return _compare("in", value, condition)
-    return value is not None if condition == "*" else _compare("eq", value, condition)
+        condition = {"in": condition}
+    elif not isinstance(condition, Mapping):
+        condition = {"eq": condition}
+    if key in _TIME_FIELDS and value is not None:
+        value = _read_time(value)
+        condition = {operator: _read_operand(operand) for operator, operand in condition.items()}
+    return all(_compare(operator, value, operand) for operator, operand in condition.items())
+
+
+def _read_operand(operand: Any) -> Any:
+    return [*map(_read_time, operand)] if isinstance(operand, list | tuple) else _read_time(operand)
+
+
+def _read_time(given: Any) -> datetime:
+    """Return a time, a day or seconds since 1970 as a time, in UTC where there is no offset; raise ValueError else."""
+    value = read_timestamp(given)
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise ValueError(f"The filter holds no time: {given!r}. Give one such as 2026-05-01T12:00:00Z.") from None
+    elif isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime.combine(value, time())
+    if not isinstance(value, datetime):
+        raise ValueError(f"The filter holds no time: {given!r}. Give one such as 2026-05-01T12:00:00Z.")
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+def _matches_keywords(condition: Any, item: Item) -> bool:
+    operands = condition.values() if isinstance(condition, Mapping) else [condition]
+    if isinstance(condition, Mapping) and not condition.keys() <= {"contains", "icontains"}:
+        raise ValueError("The filter `keywords` takes a text, `contains` or `icontains`.")
+    return all(_OPERATORS["icontains"](item["memory"], operand) for operand in operands)
 
 
 def _compare(operator: str, value: Any, operand: Any) -> bool:

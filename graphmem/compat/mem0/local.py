@@ -207,6 +207,10 @@ class AsyncMem0:
     ) -> dict[str, Any]:
         """Return the memories that match and answer a query; ids may be in `filters` or arguments of their own.
 
+        A score is not mem0's: from 0.5 on a memory fits, and the right one of a vague question may have less than 0.1.
+        A `threshold` of 0.1 or less therefore leaves nothing out. `rerank=True` raises InvalidInput unless
+        GRAPHMEM_RERANK_MODEL is set.
+
         Memories that have expired are not found, whatever `show_expired` says; a query names the time it is about
         itself, in the place of `reference_date`.
         """

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from graphmem.client import AsyncClient
-from graphmem.client.extracted import read_refusals, read_saves
+from graphmem.client.job_results import read_refusals, read_saves
 from graphmem.compat.mem0.filters import Filters, OwnerIds, find_owners, is_plain, matches, plain_metadata, split_owner
 from graphmem.compat.mem0.shapes import (
     LABELS,
@@ -94,7 +94,9 @@ class Mem0Operations:
         if not isinstance(job, Job):
             return []  # the messages are known already
         if not job.status.is_final:
-            message = f"The memories are extracted later: {job.reason or 'the extraction has not ended'}."
+            reason = (job.reason or "the extraction has not ended").rstrip(".")
+            message = f"The memories are extracted later: {reason}."
+            _log.warning("%s Follow it with client.job(%r) of graphmem.", message, job.id)
             return [{"event": "PENDING", "status": "PENDING", "event_id": job.id, "message": message}]
         saves = [*read_saves(job)]
         self._note_refusals(read_refusals(job, is_empty=not saves))

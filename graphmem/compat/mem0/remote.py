@@ -89,15 +89,19 @@ class AsyncMem0Client:
     async def get_all(self, options: object = None, **kwargs: Any) -> Any:
         """Return a page of the memories that match, the latest first.
 
-        With ids as arguments instead of `filters`, as an earlier version took them, it is all of them in a list.
+        With ids as arguments instead of `filters`, as an earlier version took them, it is a list: of all of them, of
+        the page that is asked for, or of the latest `limit`. Raises ValueError for a page or a size below 1.
         """
         given = _merge_options(options, kwargs)
         filters, in_earlier_form = _read_filters(given)
-        found = await self._operations.get_all(filters, None)
-        if in_earlier_form:
-            return found
-        page, size = int(given.get("page") or 1), int(given.get("page_size") or DEFAULT_PAGE_SIZE)
+        limit = given.get("limit", given.get("top_k"))
+        if limit is not None:
+            check_search(limit, None)
+        found = await self._operations.get_all(filters, limit)
+        page, size = _read_page(given)
         start = (page - 1) * size
+        if in_earlier_form:
+            return found[start : start + size] if "page" in given or "page_size" in given else found
         has_next = start + size < len(found)
         return {
             "count": len(found),
@@ -107,7 +111,11 @@ class AsyncMem0Client:
         }
 
     async def search(self, query: str, options: object = None, **kwargs: Any) -> Any:
-        """Return the memories that match and answer a query.
+        """Return the memories that match and answer a query, best first.
+
+        A score is not mem0's: from 0.5 on a memory fits, and the right one of a vague question may have less than 0.1.
+        A `threshold` of 0.1 or less therefore leaves nothing out. `rerank=True` raises InvalidInput unless the server
+        has a cross-encoder.
 
         With ids as arguments instead of `filters`, as an earlier version took them, the result is a list.
         """
@@ -326,6 +334,14 @@ def _merge_options(options: object, given: Mapping[str, Any]) -> dict[str, Any]:
     dump = getattr(options, "model_dump", None)
     typed = dump(exclude_unset=True) if dump else options if isinstance(options, Mapping) else {}
     return {**typed, **given}
+
+
+def _read_page(given: Mapping[str, Any]) -> tuple[int, int]:
+    """Return which page is asked for, and how many memories a page has."""
+    page, size = (given.get(name) or default for name, default in (("page", 1), ("page_size", DEFAULT_PAGE_SIZE)))
+    if not (isinstance(page, int) and isinstance(size, int) and page > 0 and size > 0):
+        raise ValueError(f"Invalid page {page!r} or page_size {size!r}. Must be positive integers.")
+    return page, size
 
 
 def _read_filters(given: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:

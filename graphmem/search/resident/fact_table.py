@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ from graphmem.search.fact_candidate import FactCandidate, FactText
 from graphmem.search.resident.columns import Column, Members, Words, cosines, unit_vector
 from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
 from graphmem.tenants.owners import message_key
+from graphmem.text.tokenising import join_folded_words
 
 FACT_BYTES = 3_700
 """Memory of a version beside its vector, its texts and its postings, measured over conversations.
@@ -79,9 +81,10 @@ class ResidentFact:
     shown: ShownFact | None = None
 
     @property
-    def texts(self) -> tuple[str, str]:
-        """What full-text search finds it by: its statement and its further words."""
-        return self.properties["fact"], self.search_text
+    def texts(self) -> tuple[str, str, str]:
+        """What full-text search finds it by: its statement, its further words, and the folded words of both."""
+        content = self.properties["fact"]
+        return content, self.search_text, join_folded_words(content, self.search_text) or ""
 
     @property
     def text_bytes(self) -> int:
@@ -135,7 +138,7 @@ class FactTable:
         self._incoming: dict[str, dict[str, ResidentFact]] = defaultdict(dict)
         self._mentioning: dict[str, set[str]] = defaultdict(set)
         self._profiles: dict[str, dict[str, ResidentFact]] = defaultdict(dict)
-        self._texts = TextIndex(fields=2)
+        self._texts = TextIndex(fields=3)
         self._text_bytes = 0
         self._vectors = Column(np.float32, dimension)
         self._has_vector, self._states = Column(np.bool_), Column(np.bool_)
@@ -289,10 +292,10 @@ class FactTable:
                     mask &= self._has_any(self._entities, value)
             elif name not in ("types", "metadata") and value is not None and value != []:
                 mask &= self._mask_of(name, value)
-        texts_of_pairs = given["metadata"]
-        for row in np.flatnonzero(mask) if texts_of_pairs else ():
+        patterns = [re.compile(pattern) for pattern in given["metadata"]]
+        for row in np.flatnonzero(mask) if patterns else ():
             metadata = self.facts[row].properties["metadata"] or ""
-            mask[row] = all(any(text in metadata for text in texts) for texts in texts_of_pairs)
+            mask[row] = all(pattern.match(metadata) for pattern in patterns)
         return mask
 
     def _mask_of(self, name: str, value: Any) -> Mask:

@@ -18,6 +18,7 @@ from graphmem.search.models import MessageCandidate, MessageContent
 from graphmem.search.resident.columns import Column, cosines, unit_vector
 from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
 from graphmem.tenants.owners import message_key
+from graphmem.text.tokenising import join_folded_words
 
 MESSAGE_BYTES = 1_150
 """Memory of a message beside its vector, its text and its postings, measured over conversations."""
@@ -35,10 +36,11 @@ class ResidentMessage:
     message: Message | None = None
 
     @property
-    def texts(self) -> tuple[str, str]:
-        """What full-text search finds it by: its text and who said it."""
+    def texts(self) -> tuple[str, str, str]:
+        """What full-text search finds it by: its text, who said it, and the folded words of both."""
         stored = self.columns[0]
-        return stored["content"], stored.get("speaker") or ""
+        text, speaker = stored["content"], stored.get("speaker") or ""
+        return text, speaker, join_folded_words(text, speaker) or ""
 
     @property
     def is_caught(self) -> bool:
@@ -59,7 +61,7 @@ class MessageTable:
         self._dimension = dimension
         self._messages: list[ResidentMessage] = []
         self._rows: dict[str, int] = {}
-        self._texts = TextIndex(fields=2)
+        self._texts = TextIndex(fields=3)
         self._text_bytes = 0
         self._vectors = Column(np.float32, dimension)
         self._has_vector = Column(np.bool_)

@@ -1,0 +1,89 @@
+"""An export as a caller who is no admin imports it: with the caller's own word in the place of that of others. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+from graphmem.neo4j.schema import RecordLabel
+from graphmem.runtime.field_types import name_key
+from graphmem.tenants.trust import Effect, SourceKind, StatedKind, TrustOrder
+from graphmem.user_data.export_reader import ExportSource
+from graphmem.user_data.export_schema import ExportedEntity, ExportedRecord, ExportedVersion, ExportEntry, ExportHead
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """Who imports an export: the key and what it speaks as, in a space also the member, by the order of the tenant.
+
+    `members` are the name keys of the other members of the space, whose names are theirs.
+    """
+
+    key: str | None
+    kind: StatedKind
+    order: TrustOrder
+    member: str | None = None
+    members: Set[str] = frozenset()
+
+    def own_kind(self, stated: SourceKind) -> SourceKind:
+        """Return whose word a statement of an export is: an import's where the caller may not claim its source."""
+        if stated != "operator" and self.order.permits(Effect.QUOTE_AS, self.kind, stated):
+            return stated
+        return "import" if self.order.permits(Effect.QUOTE_AS, self.kind, "import") else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedExport:
+    """The entries of an export with the importer as who wrote them; what they say and since when stays."""
+
+    source: ExportSource
+    importer: Importer
+
+    @property
+    def head(self) -> ExportHead:
+        """What precedes the entries."""
+        return self.source.head
+
+    def entries(self) -> Iterator[tuple[int, ExportEntry]]:
+        """Yield every entry with its place in its section."""
+        for place, entry in self.source.entries():
+            yield place, self._claim(entry)
+
+    def _claim(self, entry: ExportEntry) -> ExportEntry:
+        match entry:
+            case ExportedVersion():
+                changes = self._claim_version(entry.properties)
+            case ExportedEntity():
+                changes = self._claim_entity(entry.properties)
+            case ExportedRecord():
+                changes = self._claim_record(entry)
+            case _:
+                return entry
+        return entry.model_copy(update={"properties": {**entry.properties, **changes}})
+
+    def _claim_version(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+        importer = self.importer
+        kind, trusted_as = importer.own_kind(stored["source_kind"]), stored.get("trusted_as")
+        changes: dict[str, Any] = {"source_kind": kind, "actor": importer.key}
+        if trusted_as is not None:
+            changes["trusted_as"] = importer.own_kind(trusted_as)
+        if stored.get("ended_actor") is not None:
+            changes["ended_actor"] = importer.key
+        return changes if importer.member is None else changes | {"speaker": importer.member}
+
+    def _claim_entity(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+        """Leave the names of other members of a space to them."""
+        kept = [alias for alias in stored["aliases"] if name_key(alias) not in self.importer.members]
+        return {
+            "aliases": kept,
+            "alias_keys": [name_key(alias) for alias in kept],
+            "alias_text": " ".join(kept),
+        }
+
+    def _claim_record(self, record: ExportedRecord) -> dict[str, Any]:
+        member = self.importer.member
+        if member is None or record.label not in (RecordLabel.EPISODIC, RecordLabel.SESSION):
+            return {}
+        named = {"speaker": member} if record.properties.get("role") == "user" else {}
+        return {"author": member, **named}
