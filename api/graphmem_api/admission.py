@@ -29,7 +29,7 @@ class Admission:
         self._by_key: Counter[str] = Counter()
 
     @contextmanager
-    def accepted(self, key_id: str) -> Iterator[Place]:
+    def accepted(self, key_id: str) -> Iterator[RequestPlace]:
         """Count a request of a key from its headers to its response; raise Unavailable for one too many of the key."""
         if self._by_key[key_id] >= self._limit_of_key:
             raise Unavailable(
@@ -38,7 +38,7 @@ class Admission:
             )
         self._count(key_id, 1, 0)
         try:
-            yield Place(self, key_id)
+            yield RequestPlace(self, key_id)
         finally:
             self._count(key_id, -1, 0)
 
@@ -56,7 +56,7 @@ class Admission:
             del self._by_key[key_id]
 
 
-class Place:
+class RequestPlace:
     """What one request counts for: its key, and the server once it is worked on."""
 
     def __init__(self, admission: Admission, key_id: str) -> None:

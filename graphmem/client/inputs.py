@@ -84,6 +84,7 @@ class ContextOptions(TypedDict, total=False):
     session_id: str | None
     intent: str | None
     domain: str | None
+    tags: TagFilter | Mapping[str, Sequence[str]] | None
     domains: Sequence[str]
     token_budget: int
     top: int

@@ -191,7 +191,7 @@ class ContextBuilder:
             self._load_profiles(source, request),
         )
         order = source.state.trust_order
-        snapshot = snapshot.trusted_as_much_as(request.min_trust, order)
+        snapshot = snapshot.trusted_as_much_as(request.min_trust, order).tagged(request.tags)
         messages = [
             hit for hit in found.messages if order.passes(order.least_trusted(hit.message.stated_by), request.min_trust)
         ]
@@ -269,9 +269,9 @@ class ContextBuilder:
     async def _load_profiles(self, source: CandidateSource, request: ContextRequest) -> list[EntityProfile]:
         """Return the profiles of the entities that the question names, of the surest first.
 
-        With a least trust there are none: a profile tells what several sources say.
+        With a least trust or tags there are none: a profile tells what several memories say.
         """
-        if request.question is None or not request.profiles or request.min_trust is not None:
+        if request.question is None or not request.profiles or request.min_trust is not None or request.tags:
             return []
         named = [mention.id for mention in await self._searcher.find_named(source, request.question)]
         times = FactFilters(
@@ -290,7 +290,12 @@ class ContextBuilder:
         if request.question is None:
             listed = await self._list_domain_memories(source.state, request)
             order = source.state.trust_order
-            return [hit for hit in listed if order.passes(hit.memory.source.trust_kind, request.min_trust)]
+            return [
+                hit
+                for hit in listed
+                if order.passes(hit.memory.source.trust_kind, request.min_trust)
+                and (request.tags is None or request.tags.passes(hit.memory.tags))
+            ]
         wanted = min(MIN_DOMAIN_HITS, request.top)
         count_by_domain = Counter(hit.memory.domain for hit in found)
         scarce = [domain for domain in request.requested_domains if count_by_domain[domain] < wanted]
@@ -386,6 +391,7 @@ def _to_query(request: ContextRequest, question: str, *, include_messages: bool 
         valid_as_of=request.valid_as_of,
         known_as_of=request.known_as_of,
         min_trust=request.min_trust,
+        tags=request.tags,
         limit=min(
             100, max(MIN_SEARCH_LIMIT, SEARCH_LIMIT_FACTOR * request.top, request.token_budget // TOKENS_PER_HIT)
         ),

@@ -28,6 +28,7 @@ class CueWords(BaseModel):
     echo: list[str]
     abandoned: list[str]
     ticket: list[str]
+    pointer: list[str]
     abandoned_break: list[str]
     abandoned_end: list[str]
     change: list[str]
@@ -95,6 +96,13 @@ TICKET = re.compile(
     re.IGNORECASE,
 )
 """Finds the id of a ticket: after "#", or, with a digit in it, after a word such as "issue"."""
+
+POINTER = re.compile(
+    rf"https?://\S+|(?<!\w)(?:(?:KB|knowledge ?base)[ -])?(?:{'|'.join(_WORDS.pointer)})"
+    r"\s+(?:(?:no|nr)\.?\s*)?#?(?=[\w.-]*\d)\w[\w.-]*",
+    re.IGNORECASE,
+)
+"""Finds what a memory refers to outside of memory, such as "KB article 42" and an address of the web."""
 
 ABANDONED = _compile_abandoned(_WORDS)
 """Each finds something that the user gives up; its group `thing` is the name of that."""

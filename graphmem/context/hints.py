@@ -194,7 +194,7 @@ def build_hints(request: ContextRequest, snapshot: ContextSnapshot, sources: Hin
         left_out=[memory.content for memory in sources.left_out],
         knowledge=KnowledgeHint(
             sufficient=bool(sources.named.clear),
-            pointers=_external_pointers(sources.memories),
+            pointers=_external_pointers(sources.named.clear),
         ),
     )
 
@@ -314,6 +314,9 @@ def _successful_queries(snapshot: ContextSnapshot, intent: str | None) -> list[s
     return [query for learned in snapshot.intents if learned.intent == intent for query in learned.successful_queries]
 
 
+_SAID = {MemoryType.RECOMMENDATION: "I suggested", MemoryType.CONVERSATION_SUMMARY: "we discussed"}
+
+
 def _continuity_phrases(sources: HintSources) -> list[str]:
     """Return phrases that refer to an earlier session or a clearly matching memory, with its date."""
     phrases = []
@@ -322,9 +325,10 @@ def _continuity_phrases(sources: HintSources) -> list[str]:
         summary = truncate_at_word(session.summary, PHRASE_CHARACTERS)
         phrases.append(f"As we discussed on {format_date(session.started_at)}{about}: {summary}")
     for memory in sources.named.clear:
-        said = "I suggested" if memory.type is MemoryType.RECOMMENDATION else "you mentioned"
-        said_at = last_said_at(memory, sources.message_times) or memory.created_at
-        phrases.append(f"As {said} before ({format_date(said_at)}): {memory.content}")
+        said = _SAID.get(memory.type, "you mentioned")
+        said_at = last_said_at(memory, sources.message_times) or memory.valid_at or memory.created_at
+        content = memory.content.rstrip(" .")
+        phrases.append(f"As {said} before ({format_date(said_at)}), my note is: “{content}”.")
     return [truncate_at_word(phrase, PHRASE_CHARACTERS + TOPIC_CHARACTERS) for phrase in phrases[:MAX_PHRASES]]
 
 
@@ -372,16 +376,25 @@ def _outcome(content: str) -> Outcome:
 
 
 def _external_pointers(memories: Iterable[Memory]) -> list[str]:
-    """Return what the metadata of memories refers to outside of memory: an article, a ticket, an address."""
+    """Return what memories refer to outside of memory, in metadata and content: an article, a ticket, an address."""
     pointers = [
+        pointer for memory in memories for pointer in (*_pointers_in_metadata(memory), *_pointers_in_content(memory))
+    ]
+    return list(dict.fromkeys(pointers))
+
+
+def _pointers_in_metadata(memory: Memory) -> list[str]:
+    return [
         str(pointer)
-        for memory in memories
         for key, value in memory.metadata.items()
         if key.casefold() in POINTER_KEYS
         for pointer in (value if isinstance(value, list) else [value])
         if isinstance(pointer, str | int)
     ]
-    return list(dict.fromkeys(pointers))
+
+
+def _pointers_in_content(memory: Memory) -> list[str]:
+    return [match[0].rstrip(".,;:!?)") for match in cues.POINTER.finditer(memory.content)]
 
 
 AS_DISCUSSED = "As we discussed"

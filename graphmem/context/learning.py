@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from graphmem.context.mentions import MAX_TTL, extract_mentions, extract_named_things
-from graphmem.context.models import BehaviorPattern, FeedbackResult, Lesson, Mention
+from graphmem.context.models import BehaviorPattern, FeedbackResult, FeedbackVerdict, Lesson, Mention
 from graphmem.context.patterns import find_patterns, max_window_days
 from graphmem.context.preferences import (
     HIGHEST_SCORE,
@@ -128,7 +128,8 @@ class ContextLearner:
     ) -> FeedbackResult:
         """Learn from a score of 1 to 5 on a message and an optional comment; repeated feedback teaches nothing.
 
-        A positive one credits the memories of the context that led to the reply. Raises InvalidInput for another score,
+        A positive one credits the memories of the context that led to the reply; a question that was answered badly no
+        longer counts for the user's patterns. Raises InvalidInput for another score,
         NotFound for an unknown message or context.
         """
         if not LOWEST_SCORE <= score <= HIGHEST_SCORE:
@@ -154,6 +155,8 @@ class ContextLearner:
             credited = (await self._usage.rate(reader, context_id, score)).credited
         result = await self._store.write(owner, learn)
         PREFERENCE_UPDATES.inc(len(result.preferences))
+        if result.verdict is not FeedbackVerdict.NEUTRAL:
+            await self.detect_patterns(owner)
         return result.model_copy(update={"credited": credited})
 
     async def detect_patterns(self, owner: Owner) -> list[BehaviorPattern]:

@@ -17,6 +17,7 @@ from graphmem.conversations.session import (
     Session,
 )
 from graphmem.memories.entity_profile import EntityProfile
+from graphmem.memories.filters import TagFilter
 from graphmem.memories.memory import Memory
 from graphmem.runtime.field_types import (
     MAX_METADATA_DEPTH,
@@ -284,6 +285,7 @@ class ContextRequest(BaseModel):
     session_id: SessionId | None = None
     intent: NonBlankText | None = Field(None, max_length=200)
     domain: Domain | None = None
+    tags: TagFilter | None = Field(None, description="Only memories with these tags, and without those in `none`.")
     domains: list[Domain] = Field(
         default_factory=list, max_length=10, description="Further domains of the question, beside `domain`."
     )
@@ -596,6 +598,10 @@ class ContextSnapshot:
             profile=[memory for memory in self.profile if order.passes(memory.source.trust_kind, kind)],
             messages=[one for one in self.messages if order.passes(order.least_trusted(one.stated_by), kind)],
         )
+
+    def tagged(self, tags: TagFilter | None) -> ContextSnapshot:
+        """Return the snapshot without the memories that a filter on tags leaves out."""
+        return self if tags is None else replace(self, profile=[one for one in self.profile if tags.passes(one.tags)])
 
     def as_of(self, now: datetime) -> ContextSnapshot:
         """Return the snapshot without the memories that are not valid and the items that have expired at `now`."""

@@ -221,7 +221,7 @@ class _Clause(NamedTuple):
         relation = (content | content_words(memory.predicate.replace("_", " "))) - subject - value
         new = self.words - content - relation
         keeps_value = not value or value <= self.words
-        is_about_other = bool(self.opening & new)
+        is_about_other = bool(self.opening & new) or bool(subject & self.words and not subject <= self.words)
         return bool(new and new <= self.values and relation & self.words) and not keeps_value and not is_about_other
 
 

@@ -25,6 +25,7 @@ from graphmem.context.mapping import (
     stated_item_to_row,
 )
 from graphmem.context.models import (
+    MAX_NEGATIVE_SCORE,
     BehaviorPattern,
     ContextItem,
     ContextItemIn,
@@ -322,9 +323,16 @@ class ContextStore:
         return [pattern_from_columns(columns) for columns in row["patterns"]]
 
     async def list_user_messages(self, owner: Owner, since: datetime, zone: str | None) -> list[UserTurn]:
-        """Return the messages of a user since a time; local times are in `zone`, else in each message's own offset."""
+        """Return the messages of a user since a time, without those whose reply was rated badly.
+
+        Local times are in `zone`, else in each message's own offset.
+        """
         rows = await self._graph.fetch(
-            "context.list_user_messages", group_id=owner.group_id, since=since, limit=MAX_PATTERN_MESSAGES
+            "context.list_user_messages",
+            group_id=owner.group_id,
+            since=since,
+            limit=MAX_PATTERN_MESSAGES,
+            worst_score=MAX_NEGATIVE_SCORE,
         )
         return [
             UserTurn(

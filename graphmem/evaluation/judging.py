@@ -197,6 +197,12 @@ def evidence_share(question: AskedQuestion, context: AnswerContext) -> float | N
     return len(evidence & set(context.covered)) / len(evidence) if evidence else None
 
 
+def all_held(question: AskedQuestion, context: AnswerContext) -> float | None:
+    """Return 1 if a context has all of the evidence, else 0; None without evidence."""
+    share = evidence_share(question, context)
+    return None if share is None else float(share == 1)
+
+
 def answer_share(question: AskedQuestion, context: AnswerContext) -> float | None:
     """Return the share of the words of the expected answer that a context has; None for an answer without words.
 

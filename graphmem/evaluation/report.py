@@ -15,6 +15,7 @@ from graphmem.evaluation.judging import (
     Cause,
     Figure,
     Interval,
+    all_held,
     answer_share,
     difference,
     evidence_share,
@@ -48,6 +49,23 @@ NOT_COMPARABLE: Mapping[str, Sequence[str]] = {
     ),
 }
 """What to know of the systems that extract by themselves before their figures are compared with graphmem's."""
+
+
+MANY_NEEDED = 3
+"""Messages from which questions that need as many or more are counted together."""
+
+
+class HeldFigures(BaseModel):
+    """The share of the questions that need `needed` messages, all of which the contexts of a system at a budget hold.
+
+    The last `needed` stands for `MANY_NEEDED` or more.
+    """
+
+    system: str
+    budget: int | None
+    needed: int
+    questions: int
+    share: float
 
 
 class SystemFigures(BaseModel):
@@ -133,6 +151,7 @@ class EvaluationReport(BaseModel):
     messages: int
     systems: list[SystemFigures]
     categories: list[CategoryFigures]
+    held: list[HeldFigures] = Field(default_factory=list)
     differences: list[ScoreDifference]
     costs: list[StepCost]
     thousand_messages: StepCost | None
@@ -176,6 +195,7 @@ def build_report(
         messages=messages,
         systems=[figures.of_system(system, budget) for system, budget in kinds],
         categories=figures.of_categories(kinds),
+        held=figures.of_needed(kinds),
         differences=figures.differences(kinds),
         costs=steps,
         thousand_messages=_for_thousand(steps[0], messages) if extraction.llm_calls and messages else None,
@@ -195,6 +215,7 @@ class _Figures:
         self._contexts = [context for context in folder.contexts if context.question_id in self._questions]
         self._scores = list(self._measure(lambda _, context: _score_of(folder, context)))
         self._evidence = list(self._measure(evidence_share))
+        self._held = list(self._measure(all_held))
         self._words = list(self._measure(answer_share))
 
     def of_system(self, system: str, budget: int | None) -> SystemFigures:
@@ -216,6 +237,26 @@ class _Figures:
             median_ms=times[len(times) // 2],
             p95_ms=times[min(len(times) - 1, int(len(times) * 0.95))],
         )
+
+    def of_needed(self, kinds: Sequence[tuple[str, int | None]]) -> list[HeldFigures]:
+        """Return how often all needed messages are held, by how many are needed, without unanswerable questions."""
+        needed = {
+            question.id: min(MANY_NEEDED, len(set(question.evidence)))
+            for question in self._data.questions
+            if not question.is_unanswerable
+        }
+        found = []
+        for system, budget in kinds:
+            held = values_of(self._held, system, budget)
+            for count in range(1, MANY_NEEDED + 1):
+                values = [value for key, value in held.items() if needed.get(key) == count]
+                if values:
+                    found.append(
+                        HeldFigures(
+                            system=system, budget=budget, needed=count, questions=len(values), share=fmean(values)
+                        )
+                    )
+        return found
 
     def of_categories(self, kinds: Sequence[tuple[str, int | None]]) -> list[CategoryFigures]:
         """Return the figures of each category."""
@@ -350,6 +391,8 @@ def render_report(report: EvaluationReport, plots: Sequence[str] = ()) -> str:
         parts += ["## Difference to the others", _render_differences(report)]
     if any(category.scores for category in report.categories):
         parts += ["## By category", _render_categories(report)]
+    if report.held:
+        parts += ["## All needed messages held", _render_held(report)]
     if report.causes:
         parts += ["## Where wrong answers went wrong", _render_causes(report)]
     if report.extractions:
@@ -399,6 +442,18 @@ def _render_systems(report: EvaluationReport) -> str:
         "ms, p95",
     ]
     return _table(head, rows)
+
+
+def _render_held(report: EvaluationReport) -> str:
+    """Return a row for each number of needed messages, with the share of its questions of which all are held."""
+    shares = {(row.system, row.budget, row.needed): row.share for row in report.held}
+    counts = {row.needed: row.questions for row in report.held}
+    rows = [
+        [f"{count} or more" if count == MANY_NEEDED else str(count), str(counts[count])]
+        + [_number(shares.get((system.system, system.budget, count))) for system in report.systems]
+        for count in sorted(counts)
+    ]
+    return _table(["needed", "questions", *(system.label for system in report.systems)], rows)
 
 
 def _render_differences(report: EvaluationReport) -> str:

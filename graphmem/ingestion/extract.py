@@ -54,7 +54,7 @@ from graphmem.runtime.times import AS_OF_NOW
 from graphmem.secrets.values import Redactor, SecretPolicy, make_redactor, render_secret_rule
 from graphmem.tenants.instructions import Instructions
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.profiles import TenantProfiles, known_topic_tags
+from graphmem.tenants.profiles import OTHER_TOPIC, TenantProfiles, known_topic_tags
 from graphmem.tenants.space_store import SpaceStore
 from graphmem.tenants.spaces import Space
 from graphmem.tenants.tenant_settings import InstructionStore
@@ -64,9 +64,6 @@ TOOL_NAME = "upsert_memories"
 
 TOOL_MEMORY_TYPES = ("USER_PREFERENCE", "FACTUAL_INFO", "BEHAVIORAL_PATTERN", "CONVERSATION_SUMMARY", "OPEN_LOOP")
 """The memory types that the tool accepts; they are read like those of a save."""
-
-OTHER_TOPIC = "OTHER"
-"""The tag of what fits no other topic."""
 
 MAX_SOURCES_PER_CALL = 3
 """Lines that a tool call is attributed to, since the tool does not name its messages."""
@@ -216,12 +213,18 @@ def _to_candidate(call: UpsertMemory, lines: Sequence[TranscriptLine], domain: s
         invalid_at=None,
         confidence=call.confidence,
         importance=0.5,
-        tags=[tag for tag in call.topic_tags if tag.upper() in known_topic_tags()] or [OTHER_TOPIC],
+        tags=_known_topics(call.topic_tags),
         domain=domain,
         single_valued=False,
         retracts=False,
         messages=sorted(sources),
     )
+
+
+def _known_topics(words: Sequence[str]) -> list[str]:
+    """Return the known topic tags among words; if there are words and none is known, it is another topic."""
+    known = [word for word in words if word.upper() in known_topic_tags()]
+    return known or ([OTHER_TOPIC] if words else [])
 
 
 def _invalid_fields(error: ValidationError) -> str:

@@ -73,6 +73,11 @@ class TagFilter(BaseModel):
     all: Tags = Field(default_factory=list)
     none: Tags = Field(default_factory=list)
 
+    def passes(self, tags: Sequence[str]) -> bool:
+        """Return whether a memory with these tags passes."""
+        has = set(tags)
+        return (not self.any or not has.isdisjoint(self.any)) and has.issuperset(self.all) and has.isdisjoint(self.none)
+
 
 class SharedFilters(BaseModel):
     """The filters that have the same name and form in a query string as in a JSON body.

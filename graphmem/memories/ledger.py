@@ -26,7 +26,7 @@ from graphmem.memories.version_log import LatestVersions, VersionLog, ensure_mut
 from graphmem.runtime.errors import Conflict, Forbidden, InvalidInput, VersionConflict
 from graphmem.runtime.field_types import deduplicate
 from graphmem.runtime.times import MICROSECOND, MIN_TIME
-from graphmem.tenants.trust import CONSOLIDATION, DEFAULT_ORDER, Decision, Effect, SourceKind, TrustOrder
+from graphmem.tenants.trust import CONSOLIDATION, DEFAULT_ORDER, Effect, SourceKind, TrustOrder, Verdict
 
 MERGED_REASON = "merged"
 """The end reason of a memory that a consolidation run merged into another one."""
@@ -269,9 +269,9 @@ class Ledger:
         kind, is_claim = self._kind, not _CLAIMS.isdisjoint(patch.model_fields_set)
         effect = Effect.END if is_claim else Effect.HIDE
         match self._order.decide(effect, kind, fact.trust_kind):
-            case Decision.REFUSE:
+            case Verdict.REFUSE:
                 self._ensure_trusted([fact])
-            case Decision.CONTEST if kind is not None:
+            case Verdict.CONTEST if kind is not None:
                 return self._contest_by_patch(fact, amended, kind)
         if kind is not None and is_claim and self._order.is_less(fact.trust_kind, than=kind):
             amended = replace(amended, source_kind=kind, trusted_as=None, speaker=None, immutable=False)

@@ -385,6 +385,9 @@ class MemoryIn(_GivenMemory):
         if self.single_valued and self.predicate is None:
             raise ValueError("single_valued needs a predicate: it says which relation has one value at a time")
         given = set(self.model_fields_set)
+        if self.metadata.get("immutable") is True and "immutable" not in given:
+            self.immutable = True
+            given.add("immutable")
         if self.domain is None:
             self.domain = tagged_domain(self.tags)
         if self.space is not None and self.scope is Scope.GLOBAL:

@@ -157,6 +157,10 @@ class ProductProfile(_ProfilePart):
         return [tag for tag in unique if tag not in known_topic_tags()]
 
 
+OTHER_TOPIC = "OTHER"
+"""The topic tag of what fits no other one."""
+
+
 class TenantProfiles:
     """The profile of each tenant: one for everybody (`finance`), others for single tenants (`acme:finance`)."""
 

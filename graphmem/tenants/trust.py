@@ -49,7 +49,7 @@ class Effect(Enum):
     """It gives words as those of the other source."""
 
 
-class Decision(Enum):
+class Verdict(Enum):
     """What becomes of a write: it is done, it is stored as contested beside what it contradicts, or it is refused."""
 
     APPLY = auto()
@@ -75,18 +75,18 @@ class TrustOrder:
         """Return whether a source is trusted less than another one."""
         return self.level(kind) > self.level(than)
 
-    def decide(self, effect: Effect, by: SourceKind | None, on: SourceKind) -> Decision:
+    def decide(self, effect: Effect, by: SourceKind | None, on: SourceKind) -> Verdict:
         """Return what becomes of a write by one source that has an effect on what another one stated.
 
         `by` is None for an admin, who may change anything. Every effect across sources is decided here.
         """
         if by is None or not self.is_less(by, than=on):
-            return Decision.APPLY
-        return Decision.CONTEST if effect in _CONTESTED_EFFECTS else Decision.REFUSE
+            return Verdict.APPLY
+        return Verdict.CONTEST if effect in _CONTESTED_EFFECTS else Verdict.REFUSE
 
     def permits(self, effect: Effect, by: SourceKind | None, on: SourceKind) -> bool:
         """Return whether a write is done as it is."""
-        return self.decide(effect, by, on) is Decision.APPLY
+        return self.decide(effect, by, on) is Verdict.APPLY
 
     def most_trusted(self, kinds: Iterable[SourceKind]) -> SourceKind:
         """Return the kind that is trusted the most, the first of several."""

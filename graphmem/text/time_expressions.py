@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from calendar import monthrange
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,6 @@ from typing import NamedTuple
 
 from dateparser.date import DateDataParser
 from dateparser.search import search_dates
-from dateutil.relativedelta import relativedelta
 
 from graphmem.text.tokenising import UNSPACED_LETTER, script_language, split_words
 from graphmem.text.word_lists import LANGUAGES, WordLists, load_words
@@ -329,9 +329,10 @@ def _to_named_range(found: RelativeTime, base: datetime, *, prefer_past: bool) -
             start = _bounds(TimeExpression(found.text, base, unit))[0]
             return TimeExpression(found.text, start, "range", _midnight(base) + timedelta(days=1))
         case [("past" | "coming") as side, number, unit]:
-            span = relativedelta(**{f"{unit.removesuffix('s')}s": int(number)})
-            today = _midnight(base)
-            start, until = (today - span, today) if side == "past" else (today, today + span)
+            today, count = _midnight(base), int(number)
+            start, until = (
+                (_shift(today, -count, unit), today) if side == "past" else (today, _shift(today, count, unit))
+            )
             return TimeExpression(found.text, start, "range", until + timedelta(days=1))
     return None
 
@@ -341,8 +342,17 @@ _SIDES = {"last": -1, "this": 0, "next": 1}
 
 def _quarter(text: str, year: int, number: int) -> TimeExpression:
     """Return a quarter by its number in a year, counted from 0; it may be of another year."""
-    start = datetime(year, 1, 1) + relativedelta(months=3 * number)
-    return TimeExpression(text, start, "quarter", start + relativedelta(months=3))
+    start = _shift(datetime(year, 1, 1), 3 * number, "month")
+    return TimeExpression(text, start, "quarter", _shift(start, 3, "month"))
+
+
+def _shift(time: datetime, count: int, unit: str) -> datetime:
+    """Return a time some days, weeks, months or years later; the last day of a shorter month."""
+    if unit.startswith(("day", "week")):
+        return time + timedelta(days=count * (7 if unit.startswith("week") else 1))
+    months = time.month - 1 + count * (12 if unit.startswith("year") else 1)
+    year, month = time.year + months // 12, months % 12 + 1
+    return time.replace(year=year, month=month, day=min(time.day, monthrange(year, month)[1]))
 
 
 def _midnight(time: datetime) -> datetime:

@@ -166,7 +166,8 @@ class Record(BaseModel):
     expiration_date: EndTime | None = None
     created_at: StartTime | None = None
     updated_at: StartTime | None = None
-    version: Annotated[int, Field(ge=1)] | None = None
+    version: Annotated[int, Field(ge=1)] | Annotated[StorableText, Field(max_length=255)] | None = None
+    """The number of the memory's version, or a name of your own for it, which is kept in the metadata."""
     schema_version: RecordSchemaVersion = RECORD_SCHEMA_VERSION
 
     @model_validator(mode="before")
@@ -210,7 +211,7 @@ class Record(BaseModel):
             "confidence": metadata.confidence,
             "valid_at": metadata.valid_from,
             "invalid_at": metadata.valid_until or withdrawn_at,
-            "metadata": metadata.custom,
+            "metadata": metadata.custom | ({"version": self.version} if isinstance(self.version, str) else {}),
             "source": {"session_id": metadata.context} if metadata.context else None,
         }
         return {name: value for name, value in fields.items() if value is not None}
@@ -254,8 +255,10 @@ def record_from_fact(fact: Fact, refs: Mapping[str, EntityRef], own_entity_ids: 
     """
     default_scope = Scope.DOMAIN if fact.domain else Scope.PROFILE
     others = [refs[key] for key in fact.entity_ids if key in refs and key not in (fact.subject_id, fact.object_id)]
+    named_version = fact.metadata.get("version")
+    version = named_version if isinstance(named_version, str) else fact.version
     metadata = {
-        **fact.metadata,
+        **{key: value for key, value in fact.metadata.items() if not (key == "version" and value == version)},
         "importance_score": None if fact.importance == _DEFAULTS["importance"] else fact.importance,
         "confidence": None if fact.confidence == _DEFAULTS["confidence"] else fact.confidence,
         "context": fact.session_id,
@@ -281,7 +284,7 @@ def record_from_fact(fact: Fact, refs: Mapping[str, EntityRef], own_entity_ids: 
         expiration_date=fact.expires_at,
         created_at=fact.first_created_at,
         updated_at=fact.updated_at,
-        version=fact.version,
+        version=version,
     )
     return record.model_dump(mode="json", exclude_defaults=True)
 
@@ -522,9 +525,10 @@ class RecordImporter:
 def _is_stale(record: Record, fact: Fact) -> bool:
     """Return whether a memory has changed since its record was exported.
 
-    A version that the memory does not have yet is that of another database, or was numbered by hand.
+    A version that the memory does not have yet is that of another database, or was numbered by hand; a name tells
+    nothing.
     """
-    if record.version is None or record.version == fact.version:
+    if record.version is None or isinstance(record.version, str) or record.version == fact.version:
         return False
     if record.version < fact.version:
         return True

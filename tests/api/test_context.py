@@ -167,7 +167,7 @@ async def test_a_conversation_starts_with_a_context_without_a_question(agent: ht
     context = (await agent.post(f"{USER}/context", json={})).json()
     assert context["preamble"].startswith("## Information about this user from past conversations:\n- ")
     assert {memory["content"] for memory in context["memories"]} == {"Mara is vegetarian", loop["content"]}
-    assert "say so in passing" in context["preamble"]
+    assert "say so in passing" not in context["preamble"], "asked for with sources only"
     hints = context["personalization_hints"]
     assert hints["greeting"] == "Welcome back! Last time we talked about the trip to Oslo."
     assert hints["open_loops"] == [loop["content"]]

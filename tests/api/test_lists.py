@@ -66,3 +66,36 @@ async def test_a_list_whose_length_is_a_multiple_of_the_limit_ends_with_its_last
             assert [item for page in pages for item in page] == everything, (listed, limit)
             assert [] not in pages, (listed, limit)
             assert len(pages) == -(-len(everything) // limit), (listed, limit)
+
+
+@pytest.mark.req("QUINN-48")
+async def test_a_keyword_is_looked_for_in_content_and_metadata(agent: httpx.AsyncClient) -> None:
+    noted = {"content": "Mara likes tea", "metadata": {"origin": "Kyoto workshop"}}
+    await agent.post(f"{USER}/memories", json={"memories": [noted, {"content": "Mara likes coffee"}]})
+    found = {}
+    for keyword in ("kyoto", "coffee", "Lund"):
+        items = (await agent.get(f"{USER}/memories", params={"keyword": keyword})).json()["items"]
+        found[keyword] = [item["content"] for item in items]
+    assert found == {"kyoto": ["Mara likes tea"], "coffee": ["Mara likes coffee"], "Lund": []}
+
+
+@pytest.mark.req("QUINN-46")
+async def test_a_memory_is_locked_by_its_metadata(agent: httpx.AsyncClient) -> None:
+    locked = {"content": "Mara was born in Lund", "metadata": {"immutable": True}}
+    saved = (await agent.post(f"{USER}/memories", json={"memories": [locked]})).json()["results"][0]["memory"]
+    assert saved["immutable"]
+    refused = await agent.patch(f"{USER}/memories/{saved['id']}", json={"content": "Mara was born in Turin"})
+    assert refused.status_code == 409
+
+
+@pytest.mark.req("GO-16")
+async def test_a_deleted_core_memory_is_in_the_core_no_more(agent: httpx.AsyncClient) -> None:
+    core = {"content": "Mara is allergic to nuts", "importance": 0.95}
+    saved = (await agent.post(f"{USER}/memories", json={"memories": [core]})).json()["results"][0]["memory"]
+
+    async def contents() -> list[str]:
+        return [memory["content"] for memory in (await agent.get(f"{USER}/profile")).json()["core"]]
+
+    assert await contents() == ["Mara is allergic to nuts"]
+    await agent.delete(f"{USER}/memories/{saved['id']}")
+    assert await contents() == []

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 
 import httpx
 import pytest
-from graphmem_api.admission import Admission, Place
+from graphmem_api.admission import Admission, RequestPlace
 from graphmem_api.app import create_app
 from graphmem_api.streamed_response import StreamedResponse
 from pydantic import ValidationError
@@ -94,7 +94,7 @@ async def _release() -> None:
 
 
 @contextmanager
-def _in_progress(admission: Admission, key_id: str) -> Iterator[Place]:
+def _in_progress(admission: Admission, key_id: str) -> Iterator[RequestPlace]:
     with admission.accepted(key_id) as place, place.worked_on():
         yield place
 

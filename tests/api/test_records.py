@@ -352,3 +352,12 @@ async def test_a_record_of_a_later_schema_version_is_422_that_says_what_to_do(ag
     answer = await agent.post(IMPORT, json={**record, "schema_version": "9.0"})
     assert answer.status_code == 422
     assert "upgrade graphmem" in answer.text
+
+
+@pytest.mark.req("QUINN-45")
+async def test_a_version_may_be_a_text(agent: httpx.AsyncClient) -> None:
+    record = {"id": "mem-v", "type": "fact", "content": "Ada uses Linux", "version": "v2"}
+    assert (await load(agent, {"records": [record]}))["refused"] == []
+    (exported,) = (await export_records(agent))["records"]
+    assert exported["version"] == "v2"
+    assert (await load(agent, {"records": [exported | {"content": "Ada uses BSD"}]}))["imported"]["versions"] == 1

@@ -149,7 +149,9 @@ class Page:
 
     def wait_for(self, css: str, text: str = "") -> WebElement:
         """Wait until an element with the text is shown."""
-        return self.wait_until(lambda: self.find_shown(css, text), f"waited for {css} with {text!r}")
+        found = self.wait_until(lambda: self.find_shown(css, text), f"waited for {css} with {text!r}")
+        assert found is not None
+        return found
 
     def wait_until_gone(self, css: str, text: str = "") -> None:
         """Wait until no element with the text is shown."""

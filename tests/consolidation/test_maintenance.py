@@ -185,6 +185,14 @@ async def test_inactive_sessions_are_archived_after_ninety_days(
     assert archived == 2, "a reopened one is archived again"
 
 
+@pytest.mark.req("TRUE-23")
+async def test_a_session_is_archived_by_when_something_was_said_in_it(
+    harness: ConsolidationHarness, maintenance_tasks: MaintenanceTasks
+) -> None:
+    await add_messages(harness, 1, session="old", sent_at=harness.clock() - 91 * DAY)
+    assert (await maintenance_tasks.prune(harness.owner))["sessions_archived"] == 1
+
+
 @pytest.mark.req("TRUE-24")
 async def test_sessions_with_more_than_ten_old_messages_are_compressible(
     harness: ConsolidationHarness, maintenance_tasks: MaintenanceTasks

@@ -430,3 +430,46 @@ async def ask_about_spending(harness: ContextHarness) -> None:
     )
     request = MessageIn(role="user", content="Please be casual", intent="spending_analysis")
     await harness.add_messages("s", question, question, question, request, learn=True)
+
+
+@pytest.mark.req("QUINN-47")
+async def test_a_context_includes_and_excludes_memories_by_tag(harness: ContextHarness) -> None:
+    await harness.save_memories(
+        MemoryIn(content="Mara drinks tea", tags=["kitchen"], importance=0.9),
+        MemoryIn(content="Mara drinks tea at work", tags=["office"], importance=0.9),
+    )
+
+    async def shown(**tags: list[str]) -> set[str]:
+        built = await harness.build_context("What does Mara drink?", tags=tags)
+        return {memory.content for memory in built.memories}
+
+    assert await shown(any=["kitchen"]) == await shown(none=["office"]) == {"Mara drinks tea"}
+    assert await shown(all=["kitchen", "office"]) == set()
+
+
+@pytest.mark.req("QUINN-38", "QUINN-49")
+async def test_pointers_are_those_of_the_memories_that_answer(harness: ContextHarness) -> None:
+    await harness.save_memories(
+        "To reset the VPN of Mara, see KB article 42",
+        MemoryIn(content="Mara grows tomatoes", metadata={"url": "https://example.org/tomatoes"}),
+    )
+    built = await harness.build_context("How do I reset the VPN of Mara?")
+    assert built.personalization_hints.knowledge.pointers == ["KB article 42"]
+
+
+@pytest.mark.req("QUINN-43")
+async def test_the_greeting_goes_by_when_something_was_said(harness: ContextHarness) -> None:
+    now = harness.clock()
+    for session_id, intent, days in (("late", "pay_rent", 1), ("early", "plant_trees", 30)):
+        turn = MessageIn(role="user", content="Hello there", intent=intent, timestamp=now - timedelta(days=days))
+        await harness.add_messages(session_id, turn)
+    built = await harness.build_context()
+    assert "pay rent" in (built.personalization_hints.greeting or "")
+
+
+@pytest.mark.req("CASH-18")
+async def test_a_recalled_memory_is_quoted_in_a_sentence(harness: ContextHarness) -> None:
+    await harness.save_memories("Prefers weekly spending summaries")
+    built = await harness.build_context("Which spending summaries do I prefer?")
+    (phrase,) = built.personalization_hints.continuity
+    assert phrase.endswith("), my note is: “Prefers weekly spending summaries”.")

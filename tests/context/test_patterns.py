@@ -23,7 +23,9 @@ from graphmem.context.patterns import (
     find_query_frequency,
     find_time_of_day,
 )
+from graphmem.conversations.session import MessageIn
 from graphmem.tenants.profiles import load_profile
+from tests.context.conftest import ContextHarness
 
 DataT = TypeVar("DataT", bound=BaseModel)
 
@@ -170,3 +172,20 @@ def test_all_four_pattern_types_are_found_together() -> None:
     }  # fmt: skip
     general = {pattern.type for pattern in find_patterns(busy, NOW, GENERAL)}
     assert general == {"query_frequency", "goal_focus", "time_of_day"}, "a spending concern is the finance profile's"
+
+
+@pytest.mark.req("TRUE-28")
+async def test_a_bad_rating_weakens_the_pattern_behind_it_and_may_end_it(harness: ContextHarness) -> None:
+    replies = []
+    for day in range(4):
+        asked = MessageIn(role="user", content=f"My house, {day}?", entities={"goal": ["buy a house"]})
+        replies.append((await harness.add_messages(f"s{day}", asked, "Save more."))[1])
+    (before,) = await harness.learner.detect_patterns(harness.owner)
+    seen = []
+    for reply in replies[:2]:
+        await harness.learner.learn_from_feedback(harness.owner, reply.id, 1)
+        seen.append([one.confidence_score for one in await harness.contexts.list_patterns(harness.owner)])
+    assert (before.confidence_score, seen) == (0.4, [[0.3], []])
+    await harness.learner.learn_from_feedback(harness.owner, replies[0].id, 5)
+    (again,) = await harness.contexts.list_patterns(harness.owner)
+    assert again.confidence_score == 0.3

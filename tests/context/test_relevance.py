@@ -168,3 +168,33 @@ def test_content_words_skip_stop_words_and_plurals() -> None:
 )
 def test_a_ticket_is_recognised_by_its_mark_or_by_the_word_before_it(question: str, ids: list[str]) -> None:
     assert find_ticket_ids(question) == ids
+
+
+@pytest.mark.req("QUINN-40")
+@pytest.mark.parametrize(
+    ("said", "contradicted"),
+    [
+        ("I live in Oslo.", ["home"]),
+        ("We moved, I live in Oslo now", ["home"]),
+        ("I work at Initech", ["job"]),
+        ("Project Alpha is due on 15 July", ["deadline"]),
+        ("Project Beta is due on 15 July", []),
+        ("My sister lives in Oslo", []),
+        ("Tom works at Initech", []),
+        ("I work late", []),
+        ("I live in Bergen and work at Acme", []),
+        ("Do I live in Oslo?", []),
+        ("I like Java", []),
+    ],
+)
+def test_another_value_of_a_slot_contradicts_the_memory_of_that_slot_only(said: str, contradicted: list[str]) -> None:
+    place, company = EntityRef(id="b", name="Bergen", type="Place"), EntityRef(id="a", name="Acme", type="Organization")
+    alpha = EntityRef(id="p", name="Project Alpha", type="Project")
+    stored = {
+        "home": memory("Mara lives in Bergen", predicate="LIVES_IN", object=place, single_valued=True),
+        "job": memory("Mara works at Acme", predicate="WORKS_AT", object=company, single_valued=True),
+        "deadline": memory("Project Alpha is due on 1 July", subject=alpha, predicate="DUE_ON", single_valued=True),
+        "taste": memory("Mara likes Python", predicate="LIKES", type="preference"),
+    }
+    assert [name for name, known in stored.items() if JustSaid(said).contradicts(known, 0.0)] == contradicted
+    assert [name for name, known in stored.items() if JustSaid("Ok", [said]).contradicts(known, 0.0)] == contradicted

@@ -13,7 +13,7 @@ from tests.forks import run_python
 
 async def test_the_code_of_the_page_runs(address: str, services: Services, readme_environment: dict[str, str]) -> None:
     key = await services.keys.create(DEFAULT_TENANT, ApiKeyIn(name="docs", role=KeyRole.AGENT, users=["ada"]))
-    blocks = code_blocks("docs/python.md", "python")
+    blocks = code_blocks("docs/python.md", "python")[:2]  # the third one is another test's
     code = "\n".join(blocks).replace("gm_…", key.key).replace("http://127.0.0.1:8321", address)
     done = await asyncio.to_thread(run_python, ["-c", code], readme_environment)
     await services.keys.revoke(DEFAULT_TENANT, key.id)
@@ -23,4 +23,3 @@ async def test_the_code_of_the_page_runs(address: str, services: Services, readm
     assert {line.partition(" ")[2] for line in lines[1:3]} == {"Ada likes oolong tea", "Ada lives in Turin"}
     assert lines[3] == "2"
     assert "deleted" in lines[4]
-    assert lines[5].startswith("2 [")

@@ -31,6 +31,7 @@ from tests.forks import Fork, start_script
 from tests.models.embeddings_server import EmbeddingsServer, serve_embeddings
 
 WORKER = Path(__file__).with_name("reembedding_worker.py")
+WAIT_SECONDS = 240
 NEXT_MODEL = "bge-small-en-v1.5"
 MARA, FAR_MARA = Owner("default", "mara"), Owner("far", "mara")
 
@@ -43,6 +44,8 @@ STATEMENTS = [
     "Mara is learning Italian",
 ]
 QUESTION, ANSWER = "What is her profession?", STATEMENTS[0]
+
+pytestmark = pytest.mark.timeout(600)
 
 
 @contextmanager
@@ -146,7 +149,6 @@ async def vectors_in(services: Services) -> dict[str, list[float]]:
     return {row["text"]: row["vector"] for row in rows}
 
 
-@pytest.mark.timeout(240)
 async def test_re_embedding_that_is_killed_twice_ends_in_all_graphs_and_searches_go_on(
     own_database: Settings, second_database: GraphAddress
 ) -> None:
@@ -161,7 +163,7 @@ async def test_re_embedding_that_is_killed_twice_ends_in_all_graphs_and_searches
         job = await services.reembedding.start("default", NEXT_MODEL)
         async with searching(services) as answers, searching(services, FAR_MARA) as far_answers:
             with worker(settings, "vectors.store_next", "2") as first:
-                assert await asyncio.to_thread(first.wait, 60) == -9
+                assert await asyncio.to_thread(first.wait, WAIT_SECONDS) == -9
             status = await services.reembedding.status()
             assert (status.phase, status.job_id) == (ReembeddingPhase.FILLING, job.id)
             assert status.done
@@ -172,11 +174,12 @@ async def test_re_embedding_that_is_killed_twice_ends_in_all_graphs_and_searches
             with pytest.raises(Conflict, match="no re-embedding under way"):
                 await move(placed, "second", HOME_GRAPH)
             with worker(settings, "vectors.move_vectors", "1") as second:
-                assert await asyncio.to_thread(second.wait, 60) == -9
+                assert await asyncio.to_thread(second.wait, WAIT_SECONDS) == -9
             assert (await services.reembedding.status()).phase is ReembeddingPhase.SERVING
-            await services.memories.save(MARA, [MemoryIn(content="Mara adopted a cat")])
+            with use_tenant(MARA.tenant):
+                await services.memories.save(MARA, [MemoryIn(content="Mara adopted a cat")])
             with worker(settings):
-                ended = await services.jobs.wait(job.id, 60)
+                ended = await services.jobs.wait(job.id, WAIT_SECONDS)
         assert ended.status is JobStatus.SUCCEEDED, ended.error
         assert {*answers} == {*far_answers} == {(ANSWER, "m1")}
         after = await services.reembedding.status()
@@ -193,7 +196,6 @@ async def test_re_embedding_that_is_killed_twice_ends_in_all_graphs_and_searches
             assert await best_answers(services, FAR_MARA) == (ANSWER, "m1")
 
 
-@pytest.mark.timeout(120)
 async def test_start_with_another_model_says_what_to_do_and_goes_on_until_it_is_done(
     own_database: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -206,7 +208,7 @@ async def test_start_with_another_model_says_what_to_do_and_goes_on_until_it_is_
             query = SearchQuery(query=ANSWER, keyword=False, graph=False, limit=1)
             [found] = (await services.retrieval.search(MARA, query)).results
             job = await services.reembedding.start("default", None)
-            ended = await services.jobs.wait(job.id, 60)
+            ended = await services.jobs.wait(job.id, WAIT_SECONDS)
             assert ended.status is JobStatus.SUCCEEDED, ended.error
             [found_after] = (await services.retrieval.search(MARA, query)).results
             dimensions = {len(vector) for vector in (await vectors_in(services)).values()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from typing import Any
 
 import pytest
@@ -30,7 +32,7 @@ from tests.ingestion.conftest import (
     midnight,
     reconciliation,
 )
-from tests.models.scripted_server import hangs
+from tests.models.scripted_server import Exchange, replies
 
 
 @pytest.mark.req("QUINN-36")
@@ -334,12 +336,18 @@ async def test_an_earlier_value_arriving_late_does_not_replace_the_current_one(h
 
 @pytest.mark.req("UMB-01")
 async def test_the_caller_does_not_wait_for_the_model(harness: IngestionHarness) -> None:
-    harness.model_answers(hangs(30))
+    may_answer = threading.Event()
+
+    def answer_late(exchange: Exchange) -> None:
+        may_answer.wait(30)
+        replies(json.dumps(extraction()))(exchange)
+
+    harness.model_answers(answer_late)
     accepted = await harness.send("I have a cat")
     assert accepted.job_id
     assert not (await harness.jobs.get(accepted.job_id)).status.is_final
-    job = await harness.wait_for_job(accepted.job_id)
-    assert job.waits_until
+    may_answer.set()
+    await harness.wait_for_job(accepted.job_id)
 
 
 async def test_relative_dates_count_in_the_users_own_time_zone(harness: IngestionHarness) -> None:

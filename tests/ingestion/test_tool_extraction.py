@@ -205,3 +205,15 @@ def test_a_tool_call_is_attributed_to_lines_that_share_its_words() -> None:
     lines = [line(1, text="I run a bakery"), line(2, text="good morning"), line(3, text="the bakery opens at five")]
     assert find_source_lines("User runs a small bakery", lines) == [1, 3]
     assert find_source_lines("Etwas ganz anderes", lines) == [3]
+
+
+@pytest.mark.req("CASH-10", "CASH-21")
+async def test_a_topic_that_fits_none_is_other(harness: IngestionHarness) -> None:
+    await chat(harness)
+    tags = ["BAKING", "OVENS"]
+    harness.model_answers(
+        calls(call("User runs a small bakery", "FACTUAL_INFO", 0.95, topic_tags=tags)), replies("That is all.")
+    )
+    await triggered(harness)
+    (memory,) = await harness.current_memories()
+    assert {tag.upper() for tag in memory.tags} == {"OTHER"}

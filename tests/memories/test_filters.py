@@ -16,7 +16,7 @@ from graphmem.client.inputs import ListMemoriesOptions, SearchOptions
 from graphmem.memories.filters import FactFilters, MemoryFilters, SharedFilters
 from graphmem.memories.listing import ListFilters, QueryStringFilters
 from graphmem.neo4j.queries import load_queries
-from graphmem.runtime.json_text import to_json
+from graphmem.runtime.field_types import to_json
 from graphmem.runtime.times import (
     AS_OF_NOW,
     MAX_TIME,

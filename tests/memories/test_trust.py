@@ -15,7 +15,7 @@ from graphmem.memories.fact import Fact
 from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import MemoryPatch, MemoryStatus, SaveAction
 from graphmem.runtime.errors import Conflict, Forbidden
-from graphmem.tenants.trust import DEFAULT_ORDER, STATED_KINDS, Decision, Effect, SourceKind, StatedKind, TrustOrder
+from graphmem.tenants.trust import DEFAULT_ORDER, STATED_KINDS, Effect, SourceKind, StatedKind, TrustOrder, Verdict
 from tests.memories.test_versioning import NOW, lives_in, year
 
 
@@ -205,10 +205,10 @@ def test_one_decision_says_what_a_source_does_to_another(by: StatedKind, on: Sta
     for effect in Effect:
         decision = DEFAULT_ORDER.decide(effect, by, on)
         if not is_less:
-            assert decision is Decision.APPLY
+            assert decision is Verdict.APPLY
         else:
-            assert decision is (Decision.CONTEST if effect in (Effect.END, Effect.NARROW) else Decision.REFUSE)
-        assert DEFAULT_ORDER.decide(effect, None, on) is Decision.APPLY
+            assert decision is (Verdict.CONTEST if effect in (Effect.END, Effect.NARROW) else Verdict.REFUSE)
+        assert DEFAULT_ORDER.decide(effect, None, on) is Verdict.APPLY
 
 
 def test_a_correction_by_a_more_trusted_key_is_its_word() -> None:

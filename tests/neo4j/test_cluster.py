@@ -196,7 +196,7 @@ async def test_calls_wait_while_a_cluster_chooses_its_leader(
         await client.add(user, "Mara likes green tea")
         former.refusal, cluster.leader = NOT_A_LEADER, None
         former.drop_connections()
-        election = asyncio.create_task(lead_soon(cluster, next_leader, seconds=4.0))
+        election = asyncio.create_task(lead_soon(cluster, next_leader, seconds=2.0))
         read, (saved,) = await asyncio.gather(contents_of(client, user), client.add(user, "Mara plays the cello"))
         await election
         assert "Mara likes green tea" in read

@@ -79,16 +79,17 @@ EMPTY = "UNWIND $labels AS label MATCH (n:$(label)) WHERE n.statistics = $tenant
 
 NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)
 
+TIMES = ["now", "at", "max_time", "valid_until", "said_until", "stored_until", "updated_until", "changed_after"]
+WORDS = ["words", "type", "text", "prefix", "key", "id", "name", "route", "intent"]
+WORDS += ["item_key", "version", "needle", "topic", "member"]
 REQUIRED: dict[str, Any] = {
-    **dict.fromkeys(("now", "at", "max_time", "changed_after"), NOW),
-    **dict.fromkeys(("valid_until", "said_until", "stored_until", "updated_until"), NOW),
+    **dict.fromkeys(TIMES, NOW),
+    **dict.fromkeys(WORDS, "x"),
+    **dict.fromkeys(("preceding", "sample", "seconds", "min_facts", "min_new", "idle_seconds"), 60),
     **{name: [1_781_000_000, 0] for name in ("valid_at", "valid_after", "known_at")},
-    "properties": {"id": "x"},
     **{name: {} for name in ("filters", "created", "changed", "fields", "attributes", "weights")},
-    **dict.fromkeys(["preceding", "sample", "seconds", "min_facts", "min_new"], 3),
-    **dict.fromkeys(("words", "type", "text", "prefix", "key", "id", "name", "topic", "member"), "x"),
-    **dict.fromkeys(("route", "intent", "item_key", "version", "needle"), "x"),
-    "idle_seconds": 60,
+    "properties": {"id": "x"},
+    "worst_score": 2,
 }
 """Values of the parameters without which no query is sent, by name; numbers of rows are required too."""
 

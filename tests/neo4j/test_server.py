@@ -30,7 +30,7 @@ from graphmem.runtime.settings import Settings
 from graphmem.user_data.backup import create_backup, restore_backup
 from tests.neo4j import use_server
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(480)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(900)]
 CACHE = Settings().cache_dir
 ROOT = Path(graphmem.__file__).parents[1]
 

@@ -25,7 +25,7 @@ SPACES = ("atlas", "hermes", "zeus")
 KEYS = ("free", "bound")
 """Ids of keys: one that reaches every space, and one that is bound to the first."""
 
-STEPS = 45
+STEPS = 30
 TOPIC = "launch"
 
 

@@ -133,7 +133,7 @@ def _by_id(entities: Sequence[NamedEntity]) -> dict[str, NamedEntity]:
 def _random_filters(random: Random, known: Sequence[Memory], entity_ids: Sequence[str]) -> Iterator[FactFilters]:
     """Yield filters by what some memories have, as of times around those of the memories."""
     times = [at for memory in known for at in (memory.valid_at, memory.invalid_at, memory.created_at) if at]
-    for _ in range(4):
+    for _ in range(2):
         one = random.choice(known) if known else None
         given: dict[str, object] = {}
         if one is not None:

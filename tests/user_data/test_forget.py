@@ -128,8 +128,10 @@ async def test_forgetting_removes_a_user_from_keys_and_webhooks(memory: Services
     assert await run_cypher(graph, text, tenant=owner.tenant, user=owner.user_id) == []
 
 
-async def test_the_receipt_is_signed_and_names_nobody(memory: Services, database: Settings, owner: Owner) -> None:
-    await fill_user(memory, owner)
+async def test_the_receipt_is_signed_and_names_nobody(
+    memory: Services, database: Settings, owner: Owner, complete_export: bytes
+) -> None:
+    await memory.imports.import_(owner, complete_export)
     result = await memory.forgetting.forget(owner)
     receipt = result.receipt
     assert receipt
@@ -146,9 +148,9 @@ async def test_the_receipt_is_signed_and_names_nobody(memory: Services, database
 
 
 async def test_forgetting_in_many_parts_counts_and_erases_everything(
-    memory: Services, graph: Graph, owner: Owner
+    memory: Services, graph: Graph, owner: Owner, complete_export: bytes
 ) -> None:
-    await fill_user(memory, owner)
+    await memory.imports.import_(owner, complete_export)
     nodes = "MATCH (n {group_id: $group_id}) RETURN count(n) AS stored"
     (stored,) = await run_cypher(graph, nodes, group_id=owner.group_id)
     erasure = await ForgetStore(graph, utc_now, batch_size=3).begin(owner)
@@ -261,9 +263,9 @@ async def test_an_interrupted_erasure_hides_what_is_left_and_refuses_writes(
 
 
 async def test_an_interrupted_erasure_counts_all_that_it_has_erased(
-    memory: Services, graph: Graph, owner: Owner
+    memory: Services, graph: Graph, owner: Owner, complete_export: bytes
 ) -> None:
-    await fill_user(memory, owner)
+    await memory.imports.import_(owner, complete_export)
     stored = await count_stored(graph, owner)
     await interrupt_erasure(graph, owner)
     forgotten = await memory.forgetting.forget(owner)
@@ -273,8 +275,10 @@ async def test_an_interrupted_erasure_counts_all_that_it_has_erased(
     assert forgotten.erased["User"] == 1
 
 
-async def test_maintenance_passes_over_a_user_being_forgotten(memory: Services, graph: Graph, owner: Owner) -> None:
-    await fill_user(memory, owner)
+async def test_maintenance_passes_over_a_user_being_forgotten(
+    memory: Services, graph: Graph, owner: Owner, complete_export: bytes
+) -> None:
+    await memory.imports.import_(owner, complete_export)
     await ForgetStore(graph, utc_now).begin(owner)
     days = {"archive_days": 90, "compress_days": 30, "rollback_days": 30}
     tasks = MaintenanceTasks(graph, memory.components.facts, RunStore(graph), utc_now, **days)

@@ -33,9 +33,14 @@ REMOVE r.consolidated_at, r.consolidated_by
 RETURN count(r) AS reviewed
 
 // name: archive_idle_sessions(group_id, before, now)
-// Archive the sessions without a message since a time.
-MATCH (s:Session {group_id: $group_id}) WHERE s.updated_at < $before AND s.archived_at IS NULL
-SET s.archived_at = $now, s.is_active = false, s.ended_at = coalesce(s.ended_at, s.updated_at)
+// Archive the sessions in which nothing was said since a time.
+MATCH (s:Session {group_id: $group_id}) WHERE s.archived_at IS NULL
+WITH s, coalesce(head(COLLECT {
+  MATCH (m:Episodic {group_id: s.group_id, session_id: s.session_id})
+  RETURN m.valid_at ORDER BY m.valid_at DESC LIMIT 1
+}), s.updated_at) AS said_at
+WHERE said_at < $before
+SET s.archived_at = $now, s.is_active = false, s.ended_at = coalesce(s.ended_at, said_at)
 RETURN count(s) AS archived
 
 // name: list_sessions_to_archive(group_id, before, max_messages)

@@ -74,10 +74,13 @@ CALL (write_version) {
     MATCH (s:Session) WHERE s.group_id = $group_id AND s.updated_at <= $now AND s.kind = 'conversation'
       AND ($session_id IS NULL OR s.session_id <> $session_id)
     WITH s ORDER BY s.updated_at DESC, s.session_id LIMIT 50
-    WITH s, s.sent_as IS NULL OR NOT s.sent_as IN ['document', 'tool', 'web'] AS is_own
+    WITH s, s.sent_as IS NULL OR NOT s.sent_as IN ['document', 'tool', 'web'] AS is_own, coalesce(head(COLLECT {
+      MATCH (m:Episodic {group_id: s.group_id, session_id: s.session_id})
+      RETURN m.valid_at ORDER BY m.valid_at DESC LIMIT 1
+    }), s.updated_at) AS said_at ORDER BY said_at DESC, s.session_id
     RETURN collect([s.session_id, CASE WHEN is_own THEN s.title END, s.summary,
                     CASE WHEN is_own THEN coalesce(s.topic_tags, []) ELSE [] END, coalesce(s.intent_sequence, []),
-                    s.updated_at.epochSeconds * 1000000 + s.updated_at.microsecond]) AS sessions
+                    said_at.epochSeconds * 1000000 + said_at.microsecond]) AS sessions
   }
   CALL () {
     OPTIONAL MATCH (e:Entity {group_id: $group_id, is_user: true})
@@ -235,10 +238,14 @@ DETACH DELETE p
 // List the behaviour patterns that the user shows now, the most confident first.
 {{active_patterns}}
 
-// name: list_user_messages(group_id, since, limit)
-// Fetch the messages of a user since a time, the newest first, with the plans that were extracted from them.
+// name: list_user_messages(group_id, since, limit, worst_score)
+// Fetch the messages of a user since a time, the newest first, with the plans that were extracted from them, without those that were answered badly.
 MATCH (m:Episodic) WHERE m.group_id = $group_id AND m.role = 'user' AND m.valid_at >= $since
 WITH m ORDER BY m.group_id DESC, m.role DESC, m.valid_at DESC, m.position DESC LIMIT $limit
+WHERE coalesce(m.feedback_score > $worst_score, true) AND NOT EXISTS {
+  MATCH (reply:Episodic {group_id: m.group_id, session_id: m.session_id, position: m.position + 1})
+  WHERE reply.role = 'assistant' AND reply.feedback_score <= $worst_score
+}
 RETURN m.message_id AS message_id, m.valid_at AS at, m.utc_offset_minutes AS offset, m.intent AS intent,
        m.entities AS entities, m.metadata AS metadata,
        COLLECT {

@@ -143,7 +143,7 @@ RETURN {{fact_version}}
 {{as_of_params}}
 MATCH ()-[r:RELATES_TO]->()
 WHERE {{readable_filter}} AND {{matches_filters}}
-  AND ($keyword IS NULL OR toLower(r.fact) CONTAINS $keyword)
+  AND ($keyword IS NULL OR toLower(r.fact) CONTAINS $keyword OR toLower(r.metadata) CONTAINS $keyword)
 WITH r, $direction * CASE $sort
     WHEN 'importance' THEN r.importance
     WHEN 'valid_at' THEN r.valid_from.epochSeconds * 1000000 + r.valid_from.microsecond

@@ -2355,6 +2355,8 @@ export interface components {
              * @default all
              */
             spaces?: ("all" | "none") | string[];
+            /** @description Only memories with these tags, and without those in `none`. */
+            tags?: components["schemas"]["TagFilter"] | null;
             /**
              * Token Budget
              * @description Most tokens of preamble and question together.
@@ -3968,6 +3970,8 @@ export interface components {
         /**
          * LearnedPreference
          * @description How a user likes to be answered, learned from feedback and from what they asked for.
+         *
+         *     `preference_value` is `{field: value}`, of which the field `avoid` gives what the user does not want.
          */
         LearnedPreference: {
             /**
@@ -6618,7 +6622,7 @@ export interface components {
          * @description What a save did with a statement.
          * @enum {string}
          */
-        SaveAction: "insert" | "reinforce" | "supersede" | "skip" | "contest";
+        SaveAction: "insert" | "reinforce" | "supersede" | "skip" | "contest" | "quarantine";
         /**
          * SaveIn
          * @description Statements to save together.
@@ -6652,7 +6656,8 @@ export interface components {
          * @description The result of saving a statement: its memory, and the ids of the memories it superseded.
          *
          *     `related` are current memories of the same subject that it may contradict or repeat, the most similar first.
-         *     `ignored` names the fields of a repetition that its memory did not take over.
+         *     `ignored` names the fields of a repetition that its memory did not take over. A statement of a tool, a document or a
+         *     web page that may not inform is no memory but in quarantine, under `quarantine_id`.
          */
         SaveResult: {
             /** @description What is to be done. */
@@ -6664,6 +6669,11 @@ export interface components {
             ignored: string[];
             /** @description The memory after the request; null: nothing was stored. */
             memory: components["schemas"]["Memory"] | null;
+            /**
+             * Quarantine Id
+             * @description Id in the quarantine, where an admin releases or drops it.
+             */
+            quarantine_id: string | null;
             /**
              * Reason
              * @description Why; null or empty: no reason was given.
@@ -6795,7 +6805,7 @@ export interface components {
              * @description Keys and values that its metadata must contain, such as {"file": "plan.md"}.
              */
             metadata?: {
-                [key: string]: boolean | number | string | null;
+                [key: string]: boolean | number | string | (boolean | number | string | null)[] | null;
             };
             /**
              * Min Confidence
@@ -6933,7 +6943,8 @@ export interface components {
          * Session
          * @description A session; `summary` covers its messages up to the position `summarized_through`.
          *
-         *     That of an extraction has the id and, read alone, the status of its job; its messages are those with the model.
+         *     That of an extraction has the id and, read alone, the status of its job; its messages are those with the model. The
+         *     answer to a closing has the id of the job that promotes and summarizes.
          */
         Session: {
             /**
@@ -10413,7 +10424,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The finished job (`wait=true`). */
+            /** @description The finished job (`wait=true`); 202 with the job while it waits for a model. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -12078,7 +12089,7 @@ export interface operations {
                 limit?: number;
                 /** @description KEY=VALUE that a memory's metadata must contain; repeatable. */
                 metadata?: {
-                    [key: string]: boolean | number | string | null;
+                    [key: string]: boolean | number | string | (boolean | number | string | null)[] | null;
                 };
                 /** @description Least confidence, from 0 to 1. */
                 min_confidence?: number | null;
@@ -12423,7 +12434,7 @@ export interface operations {
                 limit?: number;
                 /** @description KEY=VALUE that a memory's metadata must contain; repeatable. */
                 metadata?: {
-                    [key: string]: boolean | number | string | null;
+                    [key: string]: boolean | number | string | (boolean | number | string | null)[] | null;
                 };
                 /** @description Least confidence, from 0 to 1. */
                 min_confidence?: number | null;
@@ -13475,7 +13486,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The finished job (`wait=true`). */
+            /** @description The finished job (`wait=true`); 202 with the job while it waits for a model. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -14733,7 +14744,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The finished job (`wait=true`). */
+            /** @description The finished job (`wait=true`); 202 with the job while it waits for a model. */
             200: {
                 headers: {
                     [name: string]: unknown;
