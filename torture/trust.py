@@ -128,7 +128,7 @@ class TrustWorld:
     async def _patch(self, kind: StatedKind) -> None:
         change = self._rng.choice(
             [
-                {"confidence": 0.0}, {"importance": 0.0}, {"domain": "travel"}, {"tags": ["x"]}, {"metadata": {"k": 1}},
+                {"confidence": 0.5}, {"importance": 0.0}, {"domain": "travel"}, {"tags": ["x"]}, {"metadata": {"k": 1}},
                 {"content": "Carol likes golf"}, {"invalid_at": "2020-01-01T00:00:00Z"}, {"type": "plan"},
                 {"expires_at": "2020-01-01T00:00:00Z"}, {"associations": []},
             ]

@@ -9,9 +9,9 @@ from graphmem.consolidation.text_checks import find_quote
 from graphmem.memories.entity import Entity
 from graphmem.memories.fact import Fact
 from graphmem.memories.names import is_like, mentions_name
+from graphmem.text.folding import UNSPACED_LETTER
 from graphmem.text.names import name_words, strip_possessive
 from graphmem.text.normalising import fold
-from graphmem.text.tokenising import UNSPACED_LETTER
 from graphmem.text.word_lists import WRITTEN_LANGUAGES, load_words
 
 IDENTITY_PREDICATES = frozenset({

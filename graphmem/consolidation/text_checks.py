@@ -17,9 +17,10 @@ from itertools import product
 
 from graphmem.consolidation.models import Agreement, CarriedPart, StatementCheck, Verification
 from graphmem.memories.names import find_evidence, is_like_any, may_be_same_person, mentions_name
+from graphmem.text.folding import UNSPACED_LETTER, UNSPACED_SCRIPTS
 from graphmem.text.names import POSSESSIVE_ENDING, is_first_name, strip_possessive
 from graphmem.text.normalising import fold
-from graphmem.text.tokenising import UNSPACED_LETTER, UNSPACED_SCRIPTS, WORD_PATTERN, detect_languages
+from graphmem.text.tokenising import WORD_PATTERN, detect_languages
 from graphmem.text.word_lists import WRITTEN_LANGUAGES, load_words
 
 SUBJECT = "\0"

@@ -12,7 +12,7 @@ from graphmem.conversations.session import MemoryDefaults, Message, MessageRole,
 from graphmem.runtime.field_types import to_json
 from graphmem.runtime.times import parse_times
 from graphmem.tenants.owners import Owner
-from graphmem.text.tokenising import FOLDED_TEXT, join_folded_words
+from graphmem.text.folding import FOLDED_TEXT, join_folded_words
 
 _MESSAGE_FIELDS = (
     "intent", "domain", "confidence", "sql_executed", "execution_time_ms", "feedback_score", "feedback_text", "sent_as",

@@ -14,7 +14,8 @@ from graphmem.memories.fact import TYPE_PREDICATES
 from graphmem.memories.memory import MemoryIn, MemoryType
 from graphmem.runtime.field_types import name_key
 from graphmem.tenants.trust import TEXT_OF_OTHERS, SourceKind
-from graphmem.text.tokenising import UNSPACED_LETTER, split_words
+from graphmem.text.folding import UNSPACED_LETTER
+from graphmem.text.tokenising import split_words
 
 SEVERAL_LINES = "it is a text of several lines or with markup, not one statement"
 """Why a text is doubtful that may look like more than a statement where it is shown."""

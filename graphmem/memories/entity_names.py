@@ -10,8 +10,9 @@ from enum import IntEnum
 
 from graphmem.memories.entity import PERSON_TYPE, NamedEntity
 from graphmem.runtime.field_types import name_key
+from graphmem.text.folding import UNSPACED_LETTER
 from graphmem.text.names import edit_distance, fold_name, max_typos, name_words, strip_possessive, words_with_digits
-from graphmem.text.tokenising import UNSPACED_LETTER, detect_languages
+from graphmem.text.tokenising import detect_languages
 from graphmem.text.word_lists import LANGUAGES, load_words
 
 MAX_NAMESAKES = 3

@@ -28,7 +28,7 @@ from graphmem.runtime.field_types import content_hash, deduplicate, to_json
 from graphmem.runtime.times import MAX_TIME, MIN_TIME, interval_contains, parse_times
 from graphmem.tenants.owners import Owner, group_key
 from graphmem.tenants.trust import SourceKind
-from graphmem.text.tokenising import FOLDED_TEXT, join_folded_words
+from graphmem.text.folding import FOLDED_TEXT, join_folded_words
 
 TYPE_PREDICATES = frozenset(DEFAULT_PREDICATES.values())
 """The predicates of statements that name none."""

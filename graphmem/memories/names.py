@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, PERSON_TYPE
+from graphmem.text.folding import UNSPACED_LETTER
 from graphmem.text.names import (
     edit_distance,
     max_typos,
@@ -22,7 +23,7 @@ from graphmem.text.names import (
     words_with_digits,
 )
 from graphmem.text.normalising import fold, to_latin
-from graphmem.text.tokenising import UNSPACED_LETTER, split_words
+from graphmem.text.tokenising import split_words
 from graphmem.text.word_lists import LANGUAGES, WRITTEN_LANGUAGES, load_words
 
 _WORDS = load_words(*WRITTEN_LANGUAGES)

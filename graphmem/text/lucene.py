@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from graphmem.text.tokenising import UNSPACED_LETTER, folded_words
+from graphmem.text.folding import UNSPACED_LETTER, folded_words
 
 MAX_QUERY_TERMS = 150
 """Most terms of one query; Lucene refuses more than 1,024 clauses, and each term is one clause per field."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from graphmem.text.folding import UNSPACED_LETTER
 from graphmem.text.normalising import fold
-from graphmem.text.tokenising import UNSPACED_LETTER
 
 _WORD = re.compile(r"\w+")
 

@@ -19,7 +19,8 @@ from typing import NamedTuple
 from dateparser.date import DateDataParser
 from dateparser.search import search_dates
 
-from graphmem.text.tokenising import UNSPACED_LETTER, script_language, split_words
+from graphmem.text.folding import UNSPACED_LETTER
+from graphmem.text.tokenising import script_language, split_words
 from graphmem.text.word_lists import LANGUAGES, WordLists, load_words
 
 MAX_SCORE_GAP = 1

@@ -8,18 +8,9 @@ from functools import cache, lru_cache
 
 import Stemmer
 
+from graphmem.text.folding import SEARCHED_WORD, UNSPACED_LETTER, letter_pairs
 from graphmem.text.normalising import fold_accents, normalise
 from graphmem.text.word_lists import LANGUAGES, load_words
-
-UNSPACED_SCRIPTS = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-)
-"""Thai, Lao, Burmese, Khmer, Kana, Han and Hangul, as ranges of a regular expression's character class.
-
-Hangul is among them although Korean has spaces: its words carry their particles with them.
-"""
-
-UNSPACED_LETTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
 
 NUMBER_PATTERN = r"\d+(?:[.,:]\d+)*"
 """A number, a time of day or a version, with the separators inside it."""
@@ -27,11 +18,7 @@ NUMBER_PATTERN = r"\d+(?:[.,:]\d+)*"
 WORD_PATTERN = r"[^\W\d_](?:[^\W_]|['’-](?=[^\W_]))*"
 """A word with the apostrophes and hyphens inside it, such as "isn't" or "dairy-free"."""
 
-_WHOLE_RUNS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u30a0-\u30ff\uac00-\ud7af]+")
-"""Runs of the unspaced scripts that Lucene does not divide into characters."""
-
 _LETTERS_AND_DIGITS = re.compile(r"[^\W_]+")
-_SEARCHED_WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]+|[^\W_{UNSPACED_SCRIPTS}]+")
 
 
 def split_words(text: str) -> list[str]:
@@ -67,36 +54,6 @@ def stem_prefix(word: str) -> str:
     return prefix
 
 
-def letter_pairs(text: str) -> list[str]:
-    """Return each two adjacent letters of `text`, the terms of a script without spaces."""
-    return [text[start : start + 2] for start in range(len(text) - 1)]
-
-
-def folded_words(text: str) -> list[str]:
-    """Return the words of `text` by which a search also finds it: those that are written differently once folded.
-
-    They are folded as the names of entities are: compatible forms, case, accents. A run of an unspaced script gives its
-    letters and pairs of letters.
-    """
-    if text.isascii():
-        return []
-    folded = fold_accents(normalise(text))
-    written = set(_SEARCHED_WORD.findall(text.lower()))
-    words = [word for word in _SEARCHED_WORD.findall(folded) if word not in written]
-    for run in _WHOLE_RUNS.findall(folded):
-        words += [*run, *letter_pairs(run)]
-    return list(dict.fromkeys(words))
-
-
-FOLDED_TEXT = "folded_text"
-"""The property of facts and messages that a full-text index reads beside their texts."""
-
-
-def join_folded_words(*texts: str | None) -> str | None:
-    """Return the folded words of texts as `FOLDED_TEXT` holds them; None if there are none."""
-    return " ".join(folded_words("\n".join(text for text in texts if text))) or None
-
-
 @lru_cache(maxsize=8192)
 def tokenize(text: str, languages: tuple[str, ...] = ("en",)) -> tuple[str, ...]:
     """Return the folded stems of `text` without stop words; an unspaced script gives its letters and pairs of letters.
@@ -105,7 +62,7 @@ def tokenize(text: str, languages: tuple[str, ...] = ("en",)) -> tuple[str, ...]
     """
     stop_words = load_words(*languages).stop_words
     tokens: list[str] = []
-    for word in _SEARCHED_WORD.findall(text.lower() if text.isascii() else normalise(text).replace("i\u0307", "i")):
+    for word in SEARCHED_WORD.findall(text.lower() if text.isascii() else normalise(text).replace("i\u0307", "i")):
         if not word.isascii() and UNSPACED_LETTER.match(word):
             tokens += [*word, *letter_pairs(word)]
         elif word not in stop_words:

@@ -19,7 +19,7 @@ from graphmem.runtime.errors import Conflict, InvalidInput
 from graphmem.runtime.field_types import JsonPath, Vector, content_hash, name_key
 from graphmem.runtime.progress import ProgressCallback, ignore_progress
 from graphmem.tenants.owners import Owner
-from graphmem.text.tokenising import FOLDED_TEXT, join_folded_words
+from graphmem.text.folding import FOLDED_TEXT, join_folded_words
 from graphmem.user_data.export_reader import ExportReader, ExportSource
 from graphmem.user_data.export_schema import (
     FACT_MARKS,

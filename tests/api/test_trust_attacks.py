@@ -277,7 +277,7 @@ async def test_a_tool_overwrites_no_attribute_that_the_user_gave(
 @pytest.mark.parametrize(
     "change",
     [
-        {"confidence": 0.0},
+        {"confidence": 0.5},
         {"importance": 0.0},
         {"domain": "travel"},
         {"scope": "episodic"},

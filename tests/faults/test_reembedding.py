@@ -176,7 +176,8 @@ async def test_re_embedding_that_is_killed_twice_ends_in_all_graphs_and_searches
             with worker(settings, "vectors.move_vectors", "1") as second:
                 assert await asyncio.to_thread(second.wait, WAIT_SECONDS) == -9
             assert (await services.reembedding.status()).phase is ReembeddingPhase.SERVING
-            await services.memories.save(MARA, [MemoryIn(content="Mara adopted a cat")])
+            with use_tenant(MARA.tenant):
+                await services.memories.save(MARA, [MemoryIn(content="Mara adopted a cat")])
             with worker(settings):
                 ended = await services.jobs.wait(job.id, WAIT_SECONDS)
         assert ended.status is JobStatus.SUCCEEDED, ended.error

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from graphmem.text.folding import folded_words
 from graphmem.text.lucene import query_terms
-from graphmem.text.tokenising import folded_words, tokenize
+from graphmem.text.tokenising import tokenize
 
 SPELLINGS = {
     "Besuch in Ko\u0308ln": ["K\u00f6ln", "Ko\u0308ln", "koln"],

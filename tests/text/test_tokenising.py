@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.text.tokenising import UNSPACED_LETTER, split_words, stem, stem_prefix, tokenize
+from graphmem.text.folding import UNSPACED_LETTER
+from graphmem.text.tokenising import split_words, stem, stem_prefix, tokenize
 
 
 def test_tokens_are_stems_without_stop_words() -> None:

@@ -36,7 +36,7 @@ RETURN [entities, interests, domains, intents] AS known
 // Find entities by the keys of their names, or of aliases that the user gave.
 {{entities_with_keys}}
 RETURN collect([e.uuid, e.name_key,
-  [key IN e.alias_keys WHERE NOT any(one IN e.detail_sources WHERE one ENDS WITH ' alias ' + key)],
+  [key IN coalesce(e.alias_keys, []) WHERE NOT any(one IN coalesce(e.detail_sources, []) WHERE one ENDS WITH ' alias ' + key)],
   coalesce(e.is_user, false)]) AS found
 
 // name: find_similar_entities(group_id, names)

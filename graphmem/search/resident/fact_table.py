@@ -23,7 +23,7 @@ from graphmem.search.fact_candidate import FactCandidate, FactText
 from graphmem.search.resident.columns import Column, Members, Words, cosines, unit_vector
 from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
 from graphmem.tenants.owners import message_key
-from graphmem.text.tokenising import join_folded_words
+from graphmem.text.folding import join_folded_words
 
 FACT_BYTES = 3_700
 """Memory of a version beside its vector, its texts and its postings, measured over conversations.

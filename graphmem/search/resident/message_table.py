@@ -18,7 +18,7 @@ from graphmem.search.models import MessageCandidate, MessageContent
 from graphmem.search.resident.columns import Column, cosines, unit_vector
 from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
 from graphmem.tenants.owners import message_key
-from graphmem.text.tokenising import join_folded_words
+from graphmem.text.folding import join_folded_words
 
 MESSAGE_BYTES = 1_150
 """Memory of a message beside its vector, its text and its postings, measured over conversations."""

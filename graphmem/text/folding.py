@@ -1,0 +1,52 @@
+"""Words as full-text search also finds them: folded, and by pairs of letters in scripts without spaces. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from graphmem.text.normalising import fold_accents, normalise
+
+UNSPACED_SCRIPTS = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+"""Thai, Lao, Burmese, Khmer, Kana, Han and Hangul, as ranges of a regular expression's character class.
+
+Hangul is among them although Korean has spaces: its words carry their particles with them.
+"""
+
+UNSPACED_LETTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
+
+SEARCHED_WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]+|[^\W_{UNSPACED_SCRIPTS}]+")
+"""A run of an unspaced script, or of other letters and digits."""
+
+_WHOLE_RUNS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u30a0-\u30ff\uac00-\ud7af]+")
+"""Runs of the unspaced scripts that Lucene does not divide into characters."""
+
+FOLDED_TEXT = "folded_text"
+"""The property of facts and messages that a full-text index reads beside their texts."""
+
+
+def letter_pairs(text: str) -> list[str]:
+    """Return each two adjacent letters of `text`, the terms of a script without spaces."""
+    return [text[start : start + 2] for start in range(len(text) - 1)]
+
+
+def folded_words(text: str) -> list[str]:
+    """Return the words of `text` by which a search also finds it: those that are written differently once folded.
+
+    They are folded as the names of entities are: compatible forms, case, accents. A run of an unspaced script gives its
+    letters and pairs of letters.
+    """
+    if text.isascii():
+        return []
+    folded = fold_accents(normalise(text))
+    written = set(SEARCHED_WORD.findall(text.lower()))
+    words = [word for word in SEARCHED_WORD.findall(folded) if word not in written]
+    for run in _WHOLE_RUNS.findall(folded):
+        words += [*run, *letter_pairs(run)]
+    return list(dict.fromkeys(words))
+
+
+def join_folded_words(*texts: str | None) -> str | None:
+    """Return the folded words of texts as `FOLDED_TEXT` holds them; None if there are none."""
+    return " ".join(folded_words("\n".join(text for text in texts if text))) or None
