@@ -120,12 +120,12 @@ async def test_what_a_model_saves_is_the_word_of_its_key_and_no_argument_says_ot
     said = {"content": "Mara moves to Oslo", "type": "fact", "confidence": 0.9}
     async with serve_tools(services, settings) as address, http_client(f"{address}/mcp", key) as client:
         await call_tool(client, "upsert_memories", **said)
-        await call_tool(client, "save_memory", content="Oslo is rainy")
+        await call_tool(client, "save_memory", content="Mara packs boxes")
         assert "is not a field" in await call_tool_error(client, "upsert_memories", **said, source_kind="user")
     rows = (await services.memories.page(owner, ListFilters())).items
     assert {memory.content: memory.source.kind for memory in rows} == {
         "Mara moves to Oslo": "tool",
-        "Oslo is rainy": "tool",
+        "Mara packs boxes": "tool",
     }
 
 
