@@ -24,7 +24,7 @@ from graphmem.cli.command import (
     read_input,
 )
 from graphmem.cli.startup import progress_bar
-from graphmem.client.job_results import failed_jobs, wait_for_job
+from graphmem.client.waiting import failed_jobs, wait_for_job
 from graphmem.runtime.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -102,7 +102,7 @@ async def _wait_for_remaining_jobs(services: Services, owner: Owner) -> None:
 async def _raise_for_failed_jobs(services: Services, owner: Owner) -> None:
     """Raise ModelUnavailable when extraction failed for a part of the conversation."""
     from graphmem.cli.quickstart_demo import extraction_jobs
-    from graphmem.client.job_results import failed_jobs
+    from graphmem.client.waiting import failed_jobs
     from graphmem.runtime.errors import ModelUnavailable
 
     if failed := failed_jobs(await extraction_jobs(services, owner)):

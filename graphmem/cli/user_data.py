@@ -36,7 +36,7 @@ from graphmem.cli.startup import (
     refuse_server,
     report_erasure,
 )
-from graphmem.client.job_results import failed_jobs, wait_for_job
+from graphmem.client.waiting import failed_jobs, wait_for_job
 from graphmem.runtime.errors import ConfigurationError, InvalidInput, NotFound
 
 if TYPE_CHECKING:

@@ -1,47 +1,12 @@
-"""Waiting for jobs, and what an extraction job saved and refused, as the results of a save."""
+"""What an extraction job saved and refused, as the results of a save."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.memories.memory import SaveAction, SaveResult
 from graphmem.runtime.errors import Unavailable
-
-if TYPE_CHECKING:
-    from graphmem.client.async_client import AsyncClient
-    from graphmem.jobs.job import Job
-
-_FIRST_PAUSE = 0.02
-"""Seconds between the first two looks at a job; each pause is half as long again as the one before."""
-
-LONGEST_PAUSE = 0.5
-"""Most seconds between two looks at a job or a run."""
-
-
-async def wait_for_job(operations: AsyncClient, job_id: str) -> Job:
-    """Wait until a job has ended or waits for a model; one that did so in an earlier run is retried first."""
-    job = await operations.job(job_id)
-    if job.status == "failed" or job.waits_until:
-        job = await operations.retry_job(job_id)
-    return await wait_until_at_rest(operations, job)
-
-
-async def wait_until_at_rest(operations: AsyncClient, job: Job) -> Job:
-    """Wait until a job has ended or waits for a model."""
-    pause = _FIRST_PAUSE
-    while not job.is_at_rest:
-        await asyncio.sleep(pause)
-        pause = min(pause * 1.5, LONGEST_PAUSE)
-        job = await operations.job(job.id)
-    return job
-
-
-def failed_jobs(jobs: Sequence[Job]) -> list[Job]:
-    """Return the jobs that failed, and those that wait for a model."""
-    return [job for job in jobs if job.status == "failed" or job.waits_until]
 
 
 def read_saves(job: Job) -> Iterator[tuple[SaveAction, str, list[str]]]:

@@ -24,7 +24,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from graphmem.client.async_client import AsyncClient
-from graphmem.client.job_results import failed_jobs, wait_for_job
+from graphmem.client.waiting import failed_jobs, wait_for_job
 from graphmem.conversations.session import split_into_batches
 from graphmem.evaluation.benchmark import (
     AskedQuestion,

@@ -532,11 +532,7 @@ class SaveResult(BaseModel):
         default_factory=list,
         description="What a repetition gave and the memory has otherwise: change the memory to correct it.",
     )
-    quarantine_id: str | None = Field(
-        None,
-        exclude_if=lambda id: id is None,
-        description="Id in the quarantine, where an admin releases or drops it.",
-    )
+    quarantine_id: str | None = Field(None, description="Id in the quarantine, where an admin releases or drops it.")
 
 
 class SaveIn(RequestBody):

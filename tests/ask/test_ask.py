@@ -256,7 +256,7 @@ async def test_a_second_look_shows_what_the_first_asked_for(mara: httpx.AsyncCli
         answers(None, search="Timo's profession, people"),
         answers("He repairs clocks.", (3, "repairs clocks"), search="more"),
     ]
-    response = await ask(mara, "What does my brother do?")
+    response = await ask(mara, "What does my brother do?", token_budget=30)
     assert "clocks" not in shown_to(model)
     assert "[3] memory" in shown_to(model, 1)
     assert "<searched>\nTimo's profession, people\n</searched>" in shown_to(model, 1)

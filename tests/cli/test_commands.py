@@ -22,7 +22,7 @@ from tests.cli.conftest import Cli, CommandResult
 Run = Callable[..., Any]
 
 READS: dict[str, tuple[str, str, Any]] = {
-    "search likes --user {u}": ("POST", "/v1/users/{u}/search", {"query": "likes"}),
+    "search likes --user {u}": ("POST", "/v1/users/{u}/search", {"query": "likes", "include_messages": True}),
     "entity Lund --user {u}": ("GET", "/v1/users/{u}/entities/lookup?q=Lund", None),
     "history {m} --user {u}": ("GET", "/v1/users/{u}/memories/{m}/history", None),
     "get {m} --user {u}": ("GET", "/v1/users/{u}/memories/{m}", None),
