@@ -90,12 +90,12 @@ async def test_a_new_worker_resumes_at_the_step_where_the_one_before_was_killed(
     assert job.status is JobStatus.SUCCEEDED, job.error
     # A call whose answer was recorded is not repeated; the call of the step that was killed is.
     assert [*calls, len(server.requests)] == [1, 3, 4, 4]
-    facts = await graph.read(
+    stored = await graph.read(
         lambda transaction: transaction.run_text(
             "MATCH ()-[r:RELATES_TO {group_id: $g}]->() RETURN r.fact AS fact ORDER BY fact", {"g": owner.group_id}
         )
     )
-    assert [row["fact"] for row in facts] == ["User has a cat named Pix", "User loves coffee"]
+    assert [row["fact"] for row in stored] == ["User has a cat named Pix", "User loves coffee"]
     (read,) = await episodes.load_messages(owner, ["m1"])
     assert read.extracted_at
     assert read.extracted_at <= datetime.now(UTC)

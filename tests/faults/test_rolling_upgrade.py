@@ -241,9 +241,9 @@ async def test_a_later_migration_changes_data_in_batches_of_its_own(empty_graph:
 
 @pytest.fixture
 def newer_cypher(tmp_path: Path) -> Path:
-    """The migrations of a later version: one more, which is declared compatible with this version."""
+    """The Cypher of a later version: with one more migration, which is declared compatible with this version."""
     folder = tmp_path / "newer"
-    shutil.copytree(ROOT / "cypher" / "migrations", folder / "migrations")
+    shutil.copytree(ROOT / "cypher", folder)
     (folder / "migrations" / f"V{NEWEST + 1:04}__said_when.cypher").write_text(
         f"// Messages by the time at which they were said.\n// Compatible with: V{NEWEST:04}\n"
         "CREATE INDEX graphmem_message_time IF NOT EXISTS FOR (m:Episodic) ON (m.group_id, m.valid_at);\n"
