@@ -199,7 +199,8 @@ async def test_facts_that_the_file_states_are_measured_without_a_model(cli: Cli,
     run = ["evaluate", str(path), "--given-facts", "--contexts-only", "--out", str(tmp_path / "run"), "--budget", "100"]
     done = await cli(*run, "--against", "search", "--json")
     assert done.code == 0, done.err
-    assert [(row["needed"], row["questions"], row["share"]) for row in done.json["held"]] == [(1, 1, 1.0)]
+    held = [(row["system"], row["needed"], row["questions"], row["share"]) for row in done.json["held"]]
+    assert held == [("context", 1, 1, 1.0), ("search", 1, 1, 1.0)]
     assert [(row["system"], row["evidence"], row["words"]) for row in done.json["systems"]] == [
         ("context", 1.0, 1.0),
         ("search", 1.0, 1.0),
