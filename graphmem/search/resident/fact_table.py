@@ -391,8 +391,8 @@ class FactTable:
         return found
 
     def count_current(self, entity_id: str, now: int) -> int:
-        """Return how many versions at an entity are believed and valid `now`, in microseconds since 1970."""
-        rows = np.asarray([fact.row for fact in self.at_entity(entity_id).values()], dtype=np.int64)
+        """Return how many versions about an entity are believed and valid `now`, in microseconds since 1970."""
+        rows = np.asarray([fact.row for fact in self.about_entity(entity_id).values()], dtype=np.int64)
         times = self._times
         current = (
             self.is_statement[rows]
