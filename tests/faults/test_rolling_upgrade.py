@@ -241,7 +241,7 @@ async def test_a_later_migration_changes_data_in_batches_of_its_own(empty_graph:
 
 @pytest.fixture
 def newer_cypher(tmp_path: Path) -> Path:
-    """The folder `cypher` of a later version: with one more migration, which is declared compatible with this version."""
+    """The folder `cypher` of a later version, with one more migration that is declared compatible with this one."""
     folder = tmp_path / "newer"
     shutil.copytree(ROOT / "cypher", folder)
     (folder / "migrations" / f"V{NEWEST + 1:04}__said_when.cypher").write_text(
