@@ -1,4 +1,4 @@
-"""`graphmem` of a later version, whose Cypher is that of another folder: `newer_version.py CYPHER COMMAND…`."""
+"""`graphmem` of a later version, whose folder `cypher` is another one: `newer_version.py CYPHER COMMAND…`."""
 
 from __future__ import annotations
 

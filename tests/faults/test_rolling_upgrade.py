@@ -241,7 +241,7 @@ async def test_a_later_migration_changes_data_in_batches_of_its_own(empty_graph:
 
 @pytest.fixture
 def newer_cypher(tmp_path: Path) -> Path:
-    """The Cypher of a later version: with one more migration, which is declared compatible with this version."""
+    """The folder `cypher` of a later version, with one more migration that is declared compatible with this one."""
     folder = tmp_path / "newer"
     shutil.copytree(ROOT / "cypher", folder)
     (folder / "migrations" / f"V{NEWEST + 1:04}__said_when.cypher").write_text(
@@ -389,7 +389,11 @@ async def test_both_versions_serve_while_the_database_is_migrated(
     traffic = asyncio.create_task(use(old, stop))
 
     new_worker = installation.start(Version.NEW, "worker")
-    assert await wait_for_job(old, job_of_old) == "succeeded", "the new version does what the old one has queued"
+    work = asyncio.create_task(wait_for_job(old, job_of_old))
+    while not work.done():
+        assert new_worker.returncode is None, installation.log()
+        await asyncio.sleep(0.2)
+    assert await work == "succeeded", "the new version does what the old one has queued"
     applied = await empty_graph.fetch("schema.list_applied_migrations")
     assert [applied[-1][name] for name in ("version", "compatible_with")] == [NEWEST + 1, NEWEST]
     stop.set()
