@@ -347,7 +347,9 @@ def _answer_lines(
     if request.question is None or not request.top:
         return []
     words = ExcerptWords(request.question)
-    messages = _quotable_messages(material, contradicted)
+    shown_ids = {hit.memory.id for hit in (*fitting, *unsure)}
+    elsewhere = [hit.memory for hit in material.hits if is_of_domain(hit.memory) and hit.memory.id not in shown_ids]
+    messages = _quotable_messages(material, [*contradicted, *elsewhere])
     quote_limit = max(MIN_QUOTE_TOKENS, min(MAX_QUOTE_TOKENS, request.token_budget // QUOTES_PER_BUDGET))
     lines: list[tuple[str, AnswerLine]] = []
     facts_by_message: dict[MessageName, list[str]] = defaultdict(list)
@@ -378,16 +380,16 @@ def _answer_lines(
     return without_repetitions(lines)
 
 
-def _quotable_messages(material: ContextMaterial, contradicted: Sequence[Memory]) -> list[MessageHit]:
+def _quotable_messages(material: ContextMaterial, withheld: Sequence[Memory]) -> list[MessageHit]:
     """Return the messages that may be quoted, statements of the user before replies of the assistant.
 
-    Neither a message of which a memory is deleted, superseded or contradicted is quoted, nor a reply that restates it,
-    nor what the summaries of earlier sessions say.
+    Neither a message of which a memory is deleted, superseded or withheld is quoted, nor a reply that restates it, nor
+    what the summaries of earlier sessions say. Withheld is what the user contradicts, and what is of another domain.
     """
-    withdrawn_ids = {(memory.space, key) for memory in contradicted for key in memory.source.message_ids}
+    withdrawn_ids = {(memory.space, key) for memory in withheld for key in memory.source.message_ids}
     quotable = material.surroundings.quotable - withdrawn_ids
     names = [(hit.message.space, hit.message.id) for hit in material.quotes]
-    withdrawn = [content_words(memory.content) - content_words(memory.subject.name) for memory in contradicted]
+    withdrawn = [content_words(memory.content) - content_words(memory.subject.name) for memory in withheld]
     withdrawn += [
         content_words(hit.content) for hit, name in zip(material.quotes, names, strict=True) if name not in quotable
     ]
