@@ -5,6 +5,17 @@
 // Full-text indexes are updated shortly after a write: wait until they contain everything written before this query.
 CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()
 
+// fragment: text_of_others
+// The kinds of sources whose text strangers may have written.
+['document', 'tool', 'web']
+
+// fragment: session_said_at
+// When the latest message of the session `s` was said; without messages, when the session changed.
+coalesce(head(COLLECT {
+  MATCH (m:Episodic {group_id: s.group_id, session_id: s.session_id})
+  RETURN m.valid_at ORDER BY m.valid_at DESC LIMIT 1
+}), s.updated_at)
+
 // fragment: as_of_params
 // The bounds of both time axes; they arrive as [seconds since 1970, microseconds], which the driver sends faster.
 WITH datetime({epochSeconds: $valid_at[0], microsecond: $valid_at[1]}) AS valid_at,

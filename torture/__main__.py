@@ -182,7 +182,7 @@ async def isolation(sizes: Sizes, findings: Findings) -> list[Figure]:
     return [
         Figure.count("isolation", "requests with another user's ids, or with injections", foreign),
         Figure.count("isolation", "requests to a space whose members change", in_spaces),
-        Figure.count("isolation", "writes by less trusted sources beside the user's", tried),
+        Figure.count("isolation", "writes by less trusted sources next to the user's", tried),
         Figure.count("isolation", "violations of invariants", broken, most=0),
         Figure.count("isolation", "responses with data of others, changes of theirs, 5xx", findings.total, most=0),
     ]

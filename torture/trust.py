@@ -1,7 +1,7 @@
-"""Random writes of less trusted sources beside what the user stated: no read of the user's changes.
+"""Random writes of less trusted sources about what the user stated: no read of the user's changes.
 
 The naive model is the state in which the user left the memory: whatever others write, on every path, the user's
-memories stay as they are, but for what a retrieval changes, and what contradicts them is contested.
+memories stay as they are, except for what a retrieval changes, and what contradicts them is contested.
 """
 
 from __future__ import annotations

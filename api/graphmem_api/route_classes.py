@@ -150,7 +150,7 @@ class AuthenticatedRoute(APIRoute):
 
 
 def _describe_rights(caller: ApiKey) -> str:
-    """Return what a key permits and whose word it is, as the fingerprints of its requests contain it."""
+    """Return what a key permits and which source it speaks as, for the fingerprints of its requests."""
     bound = "" if caller.spaces is None else f" {caller.spaces}"
     return f"{caller.role.value} {caller.users}{bound} as {caller.source_kind}"
 

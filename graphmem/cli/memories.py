@@ -119,13 +119,11 @@ async def search(
     spaces: Spaces = None,
 ) -> None:
     """Search memories by meaning, keywords and graph; where none fits, also what was said."""
-    from graphmem.search.models import FIT_SCORE
-
     options: dict[str, Any] = {**filters.as_fields(), **given_spaces(spaces)}
     response = await client.search(
         user, text, limit=limit, min_score=min_score, cut=cut, include_messages=True, explain=explain, **options
     )
-    if not messages and any(hit.score >= FIT_SCORE for hit in response.results):
+    if not messages and response.has_fitting:
         response = response.model_copy(update={"messages": [], "evidence": []})
     output.show(response, *views.search_response(response, limit))
 

@@ -151,7 +151,7 @@ async def complete_run_id(operations: AsyncClient, given: str) -> str:
 async def describe_target(client: AsyncClient, output: Output) -> str:
     """Return the tenant and the server, or the folder, that a command works on.
 
-    A key is asked for its tenant, which only an admin's is told.
+    The server names the tenant of a key only to an admin.
     """
     target = output.target
     assert target is not None

@@ -54,7 +54,7 @@ from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryStatus, MemoryTyp
 from graphmem.memories.names import NameMatch, NameReason, compare_name_lists, mentions_name, name_tokens
 from graphmem.runtime.field_types import content_hash, name_key
 from graphmem.runtime.stored_values import stored_values
-from graphmem.tenants.trust import DEFAULT_ORDER, TrustOrder
+from graphmem.tenants.trust import DEFAULT_ORDER, Effect, TrustOrder
 from graphmem.text.word_lists import WRITTEN_LANGUAGES, load_words
 
 USER_WORDS = load_words(*WRITTEN_LANGUAGES).user_words
@@ -196,7 +196,7 @@ def _check_trust(proposal: Merge, context: GuardContext) -> str | None:
     """Return why a merge would make the word of one source that of a less trusted one, or None."""
     kinds = [context.facts[key].trust_kind for key in proposal.memory_ids]
     most, least = context.order.most_trusted(kinds), context.order.least_trusted(kinds)
-    if context.order.is_less(least, than=most):
+    if not context.order.permits(Effect.END, least, most):
         return f"the memories are not trusted alike: the word of {most} is not merged with that of {least}"
     return None
 

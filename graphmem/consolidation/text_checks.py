@@ -186,7 +186,7 @@ def find_source_not_literal(sources: Mapping[str, str], result: str, subject_nam
     for key, source in sources.items():
         stands = find_quote(source, result) or []
         if stands and (added := _find_words_beside(stands, tokens, told | open_to)):
-            return f'{key} is not covered: beside it the merged text says "{added}", which no source does. {HINT}'
+            return f'{key} is not covered: next to it the merged text says "{added}", which no source does. {HINT}'
     return None
 
 

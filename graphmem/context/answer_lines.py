@@ -50,13 +50,13 @@ READ_AS_SMALL_TALK = "small_talk"
 """The intent that extraction gives to a message which only reacts."""
 
 MIN_DETAIL = 0.5
-"""Share of the content words of a message that its facts leave out, from which it is quoted beside them."""
+"""Share of the content words of a message that its facts leave out, from which it is quoted as well."""
 
 ABOUT_TOPIC = 0.05
 """How much the score of a fact counts more if it is about the entity that the question is about."""
 
 MAX_TOPIC_FACTS = 10
-"""Facts from which the topic of a question is told; the best ones."""
+"""The best facts, by which the topic of a question is found."""
 
 MAX_SLOT_MEMBERS = 12
 """Members of a slot that are added to the best ones at most, the nearest to the question."""

@@ -347,7 +347,7 @@ def _personal_touches(request: ContextRequest, sources: HintSources) -> list[str
 
 
 def is_personal(memory: Memory) -> bool:
-    """Return whether a memory is about a person or a pet beside the user."""
+    """Return whether a memory is about a person or a pet other than the user."""
     if memory.subject.type == "Person" and not NAMING_WORDS.isdisjoint(memory.predicate.split("_")):
         return False  # what somebody is called is nothing to talk about
     return memory.subject.type in PERSONAL_TYPES - {"Person"} or any(

@@ -17,9 +17,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.context import cues
 
-LANGUAGES = ("en", "de", "es", "fr", "it", "pt", "nl", "pl")
-"""The languages with forms of wishes (ISO 639-1)."""
-
 _FOLDER = files(__package__) / "wishes"
 _SENTENCE = re.compile(r"([^.!?\n]+)([.!?\n]*)")
 _OTHERS_WORDS = re.compile(r"[\"“”„«»:>`]")
@@ -171,7 +168,7 @@ def _match(patterns: Iterable[tuple[re.Pattern[str], Mapping[str, str]]], clause
 @cache
 def _load_grammars() -> list[_Grammar]:
     language_names = _read("language_names")
-    return [_Grammar(WishForms.model_validate(_read(language)), language_names) for language in LANGUAGES]
+    return [_Grammar(WishForms.model_validate(_read(language)), language_names) for language in cues.LANGUAGES]
 
 
 def _read(name: str) -> dict[str, list[str]]:

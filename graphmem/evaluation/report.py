@@ -56,7 +56,7 @@ MANY_NEEDED = 3
 
 
 class HeldFigures(BaseModel):
-    """The share of the questions that need `needed` messages, all of which the contexts of a system at a budget hold.
+    """How often the contexts of a system at a budget hold all messages, for the questions that need `needed` of them.
 
     The last `needed` stands for `MANY_NEEDED` or more.
     """
@@ -445,7 +445,7 @@ def _render_systems(report: EvaluationReport) -> str:
 
 
 def _render_held(report: EvaluationReport) -> str:
-    """Return a row for each number of needed messages, with the share of its questions of which all are held."""
+    """Return a row for each number of needed messages, with how often all of them are held."""
     shares = {(row.system, row.budget, row.needed): row.share for row in report.held}
     counts = {row.needed: row.questions for row in report.held}
     rows = [

@@ -27,7 +27,7 @@ from graphmem.memories.fact import Fact
 from graphmem.memories.memory import MemoryIn, MemoryStatus, MemoryType
 from graphmem.memories.names import is_named_in
 from graphmem.runtime.field_types import content_hash, name_key
-from graphmem.tenants.trust import SourceKind, TrustOrder
+from graphmem.tenants.trust import Effect, SourceKind, TrustOrder
 
 MAX_SUPERSESSIONS_PER_BATCH = 12
 """Most memories one batch may supersede or give an end."""
@@ -433,7 +433,7 @@ class ActionPlanner:
             self._veto(index, "delete", "nothing known says what was taken back")
 
     def _is_less_trusted(self, statement: Statement, fact: Fact) -> bool:
-        return self._order.is_less(statement.source_kind(self._order), than=fact.trust_kind)
+        return not self._order.permits(Effect.END, statement.source_kind(self._order), fact.trust_kind)
 
     def _veto(
         self, index: int, action: str, reason: str, memory_id: str | None = None, *, is_saved: bool = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -11,14 +10,14 @@ from pydantic import TypeAdapter
 from graphmem.ingestion.candidates import Statement
 from graphmem.ingestion.jobs import MemoryAction
 from graphmem.ingestion.quarantined_statement import QuarantinedMemory, QuarantinedStatement, QuarantineQuery
-from graphmem.memories.fact_store import FactStore
+from graphmem.memories.fact_store import DoubtfulStatement, FactStore, put_in_quarantine
 from graphmem.memories.memory import MemoryIn, SaveResult
 from graphmem.memories.new_memory import NewMemory
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import NotFound
-from graphmem.runtime.field_types import Vector, content_hash, name_key
+from graphmem.runtime.field_types import Vector, name_key
 from graphmem.runtime.paging import TIME_CURSOR, Page
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner, make_owner
@@ -43,31 +42,16 @@ async def put_into_quarantine(
         return []
     kinds = {kind for statement in statements for line in statement.stated_by for kind in line}
     order = await find_trust_order(transaction, owner.tenant, kinds)
-    rows = [
-        {
-            "position": position,
-            "id": str(uuid.uuid4()),
-            "content_hash": content_hash(statement.memory.content),
-            "properties": {
-                "memory": statement.memory.model_dump_json(exclude_none=True),
-                "reason": catch.reason,
-                "quote": catch.quote,
-                "source_kind": statement.source_kind(order),
-                "job_id": job_id,
-            },
-        }
-        for position, (statement, catch) in enumerate(caught)
+    doubtful = [
+        DoubtfulStatement(statement.memory, catch.reason, catch.quote, statement.source_kind(order), job_id=job_id)
+        for statement, catch in caught
     ]
-    found = await transaction.run("quarantine.put", group_id=owner.group_id, tenant=owner.tenant, rows=rows, now=now)
-    ids = {row["position"]: str(row["id"]) for row in found}
+    ids = await put_in_quarantine(transaction, owner, doubtful, now)
     return [
         MemoryAction(
-            action="quarantine",
-            type=statement.memory.type.value,
-            quarantine_id=ids[position],
-            reason=catch.reason,
+            action="quarantine", type=statement.memory.type.value, quarantine_id=kept_as, reason=statement.reason
         )
-        for position, (statement, catch) in enumerate(caught)
+        for statement, kept_as in zip(doubtful, ids, strict=True)
     ]
 
 

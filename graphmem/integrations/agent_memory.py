@@ -10,7 +10,6 @@ from graphmem.chats.context_block import make_context_block
 from graphmem.conversations.session import MAX_MESSAGE_LENGTH, split_into_batches
 from graphmem.memories.memory import SaveAction, SaveResult
 from graphmem.runtime.errors import GraphmemError, InvalidInput
-from graphmem.search.models import FIT_SCORE
 
 if TYPE_CHECKING:
     from graphmem.client import AsyncClient
@@ -86,7 +85,7 @@ class AgentMemory:
         """
         response = await self.client.search(self.user_id, query, limit=MAX_TOOL_RESULTS, include_messages=True)
         known = [hit.memory.content for hit in response.results]
-        if not any(hit.score >= FIT_SCORE for hit in response.results):
+        if not response.has_fitting:
             known += [f"Said in a message: {hit.message.content}" for hit in response.messages[:MAX_TOOL_RESULTS]]
         return "\n".join(known) or "Nothing is known about this."
 

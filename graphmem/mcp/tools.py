@@ -156,14 +156,12 @@ class MemoryTools:
         Use it whenever the answer may depend on the user, their people, plans, preferences or earlier conversations.
         Look here first, in other sources only when nothing fits.
         """
-        from graphmem.search.models import FIT_SCORE
-
         memory = self._get_memory(call)
         given: Any = {**filters, "limit": limit, "cut": cut, "min_score": min_score, "include_messages": True}
         response = await memory.client.search(memory.user_id, query, **given)
         found = [_describe(hit.memory, score=round(hit.score, 2)) for hit in response.results]
         messages = [_describe_message(hit) for hit in response.messages[:limit]]
-        if any(hit.score >= FIT_SCORE for hit in response.results) or (found and not messages):
+        if response.has_fitting or (found and not messages):
             return {"memories": found}
         nearest = {"memories": found} if found else {}
         return nearest | {"messages": messages, "hint": ONLY_MESSAGES if messages else NOTHING_FOUND}

@@ -29,7 +29,7 @@ NAMES_NOTHING = (
 """Why a text is doubtful that may address somebody instead of informing."""
 
 GOES_ON = "it goes on after its statement with words that no name or relation of it explains"
-"""Why a text is doubtful of which a part may address somebody."""
+"""Why a text is doubtful if a part of it may address somebody."""
 
 PERSONAL_TYPES = frozenset({MemoryType.PREFERENCE, MemoryType.BEHAVIORAL_PATTERN, MemoryType.INFERRED_INTEREST})
 """Types of statements that only the user makes about the user."""
@@ -38,7 +38,7 @@ MIN_EXPLAINED = 0.5
 """Share of the words of a statement that its names and its relation explain, if it does not begin with a name."""
 
 MAX_UNEXPLAINED = 2
-"""Words of a further clause that nothing explains, from more of which on the clause may address somebody."""
+"""Unexplained words that a further clause may have; with more, it may address somebody."""
 
 _MARKUP = re.compile(r"[\r\n\u2028\u2029]|^\s*(#|```|[-*>]\s)|<[/!a-zA-Z|]|\[/?[A-Z]+\]")
 _CLAUSE_END = re.compile(r"[,;:.!?…،؛؟](?=\s)|[。、！？，；：—–]")

@@ -72,7 +72,7 @@ def attribute_detail(name: str) -> str:
 
 
 def source_of_detail(stored: Mapping[str, Any], detail: str) -> SourceKind:
-    """Return whose word a detail of an entity node is; the user's where no other source is stored."""
+    """Return the source of a detail of an entity node: the user where no other one is stored."""
     for one in stored.get("detail_sources") or ():
         kind, _, named = one.partition(" ")
         if named == detail:

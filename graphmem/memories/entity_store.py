@@ -212,7 +212,7 @@ class EntityStore:
         kind: SourceKind,
         order: TrustOrder,
     ) -> None:
-        """Set attributes that a source gives, but for those that a more trusted one gave."""
+        """Set attributes that a source gives, except those that a more trusted one gave."""
         known = json.loads(stored.get("attributes") or "{}")
         set_now = {
             name: value

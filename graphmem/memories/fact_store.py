@@ -19,7 +19,6 @@ from graphmem.memories.filters import FactFilters
 from graphmem.memories.ledger import Ledger
 from graphmem.memories.listing import SortOrder
 from graphmem.memories.memory import (
-    MAX_QUOTE_LENGTH,
     Memory,
     MemoryIn,
     MemoryVersion,
@@ -51,12 +50,37 @@ PagePosition = tuple[float, str]
 
 @dataclass(frozen=True, slots=True)
 class DoubtfulStatement:
-    """A statement of a source that is no memory until an admin releases it, and why."""
+    """A statement of a source that is no memory until an admin releases it, why, and the words that show it."""
 
     memory: MemoryIn
     reason: str
+    quote: str
     source_kind: SourceKind
     space: Owner | None = None
+    job_id: str | None = None
+
+
+async def put_in_quarantine(
+    transaction: Transaction, owner: Owner, statements: Sequence[DoubtfulStatement], now: datetime
+) -> list[str]:
+    """Put statements into the quarantine of a user or a space, and return their ids there."""
+    rows = [
+        {
+            "position": position,
+            "id": str(uuid.uuid4()),
+            "content_hash": content_hash(statement.memory.content),
+            "properties": {
+                "memory": statement.memory.model_dump_json(exclude_none=True, exclude={"space"}),
+                "reason": statement.reason,
+                "quote": statement.quote,
+                "source_kind": statement.source_kind,
+                "job_id": statement.job_id,
+            },
+        }
+        for position, statement in enumerate(statements)
+    ]
+    kept = await transaction.run("quarantine.put", group_id=owner.group_id, tenant=owner.tenant, rows=rows, now=now)
+    return [str(row["id"]) for row in sorted(kept, key=lambda row: row["position"])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,24 +176,8 @@ class FactStore:
         of_user = owner.tenant_global if statement.memory.scope is Scope.GLOBAL else owner
         target = statement.space or of_user
         now = await self.lock_or_create_user(transaction, target)
-        row = {
-            "position": 0,
-            "id": str(uuid.uuid4()),
-            "content_hash": content_hash(statement.memory.content),
-            "properties": {
-                "memory": statement.memory.model_dump_json(exclude_none=True, exclude={"space"}),
-                "reason": statement.reason,
-                "quote": statement.memory.content[:MAX_QUOTE_LENGTH],
-                "source_kind": statement.source_kind,
-                "job_id": None,
-            },
-        }
-        (kept,) = await transaction.run(
-            "quarantine.put", group_id=target.group_id, tenant=target.tenant, rows=[row], now=now
-        )
-        return SaveResult(
-            action=SaveAction.QUARANTINE, memory=None, reason=statement.reason, quarantine_id=str(kept["id"])
-        )
+        (kept_as,) = await put_in_quarantine(transaction, target, [statement], now)
+        return SaveResult(action=SaveAction.QUARANTINE, memory=None, reason=statement.reason, quarantine_id=kept_as)
 
     async def update_memory(
         self,

@@ -35,16 +35,14 @@ from graphmem.tenants.trust import SourceKind, StatedKind, TrustOrder
 
 
 def _check_metadata_value(value: object) -> object:
-    """Raise one ValueError for a value that no metadata is compared with, in the place of one for each type."""
+    """Raise a single ValueError for a value that metadata cannot have, instead of one per type."""
     listed = value if isinstance(value, list) and value else [value]
     if not all(one is None or isinstance(one, bool | int | float | str) for one in listed):
-        raise ValueError("must be a text, a number, true, false, null, or a list of these of which one must match")
+        raise ValueError("must be a text, a number, true, false, null, or a list of these; one of them must match")
     return value
 
 
 MetadataValue: TypeAlias = bool | int | FiniteFloat | StorableText | None
-
-MetadataValues: TypeAlias = Annotated[list[MetadataValue], Field(max_length=100)]
 
 MetadataFilter = Annotated[
     dict[

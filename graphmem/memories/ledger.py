@@ -240,7 +240,7 @@ class Ledger:
         """Create a version with the changes of a patch, but for its associations.
 
         A superseded memory that gets another end is no longer superseded. A patch of a less trusted source that changes
-        what the memory says becomes a contested memory beside it; one of a more trusted source becomes its source, and
+        what the memory says becomes a contested memory of its own; one of a more trusted source becomes its source, and
         the memory is no longer immutable.
 
         Raises Forbidden for the labels of a memory of a more trusted source.
@@ -467,7 +467,7 @@ class Ledger:
         return self._log.end_version(ended, now, reason, by)
 
     def _get_mutable(self, memory_id: str) -> Fact:
-        """Return the latest version of a memory that whoever makes the change may change."""
+        """Return the latest version of a memory; raise ImmutableMemory unless its source allows the change."""
         fact = self._log.get_latest(memory_id)
         self._ensure_mutable(fact, self._kind)
         return fact

@@ -19,11 +19,13 @@ from graphmem.memories.memory import MAX_SOURCE_MESSAGES, MemoryIn, MemorySource
 from graphmem.memories.new_memory import NewMemory, SourceMessage, first_version
 from graphmem.neo4j.driver import Transaction
 from graphmem.neo4j.driver_values import Row
+from graphmem.neo4j.migrations import FACT_TEXT_FIELDS
 from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind, TrustOrder
+from graphmem.text.lucene import build_lucene_query, query_terms
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -54,7 +56,7 @@ class FactLoader:
         """Load facts and return, by memory id, all that this loader has loaded so far.
 
         Facts are selected by the hash of their content, by memory id and by pairs of subject id and predicate. `slots`
-        are such pairs too, of which facts are wanted only where one is single-valued; false stands for a statement of
+        are such pairs too, wanted only if one of their facts is single-valued; false stands for a statement of
         the user, over which other sources decide only by the order of a tenant.
         """
         new_hashes = self._not_requested(hashes)
@@ -319,7 +321,8 @@ class FactSave:
         if not new or all(memory.provenance for memory in memories):
             return {}
         names = sorted({name.lower() for entity in new for name in (entity.name, *entity.aliases)})
-        rows = await self.transaction.run("facts.find_naming", group_id=self.owner.group_id, names=names)
+        words = build_lucene_query(query_terms(" ".join(names)), [self.owner.group_key], FACT_TEXT_FIELDS)
+        rows = await self.transaction.run("facts.find_naming", group_id=self.owner.group_id, words=words, names=names)
         ids = {entity.id for entity in new}
         found: dict[str, list[NamedEntity]] = {}
         for row in rows:

@@ -12,6 +12,7 @@ from graphmem.memories.entity import PERSON_TYPE, EntityIn
 from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.fact_store import DoubtfulStatement, FactStore
 from graphmem.memories.memory import (
+    MAX_QUOTE_LENGTH,
     MIN_CONFIDENCE,
     MemoryIn,
     MemoryPatch,
@@ -114,7 +115,13 @@ class MemoryWriter:
                 for statement, index in zip(statements, allowed, strict=True)
             ]
         doubtful = [
-            DoubtfulStatement(memories[index], doubt, kind_of_statement(memories[index], kind), placed[index])
+            DoubtfulStatement(
+                memories[index],
+                doubt,
+                memories[index].content[:MAX_QUOTE_LENGTH],
+                kind_of_statement(memories[index], kind),
+                placed[index],
+            )
             for index, doubt in (doubts if self._keeps_doubtful else {}).items()
         ]
         results = (

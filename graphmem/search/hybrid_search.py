@@ -10,10 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-import numpy as np
-from cachetools import LRUCache
-from numpy.typing import NDArray
-
 from graphmem.memories.entity_names import EntityMention, MentionKind, question_focus
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.filters import FactFilters
@@ -72,9 +68,6 @@ MAX_GRAPH_ENTITIES = 20
 
 MAX_EMBEDDED_CHARACTERS = 2_000
 """Longest part of a question that is embedded, in characters; embedders read no more."""
-
-MAX_TEXT_VECTORS = 2_000
-"""Vectors of short texts, such as names of domains, that are kept at most."""
 
 MIN_RERANKED = 30
 """Least number of facts that a cross-encoder reads; a search with a high limit has three times its limit read."""
@@ -146,7 +139,6 @@ class HybridSearch:
         self._channel_weights = channel_weights
         self._reranker = reranker
         self._languages = tuple(languages)
-        self._text_vectors: LRUCache[str, NDArray[np.float32]] = LRUCache(MAX_TEXT_VECTORS)
 
     @property
     def can_rerank(self) -> bool:
@@ -164,16 +156,11 @@ class HybridSearch:
         return [mention for mention in mentions if mention.kind is not MentionKind.SELF_REFERENCE]
 
     async def text_similarities(self, question: str, texts: Sequence[str]) -> dict[str, float]:
-        """Return the cosines of a question with texts, such as names of domains; these are embedded once."""
-        unknown = [text for text in texts if text not in self._text_vectors]
-        vectors = await self._embedder.embed(unknown) if unknown else []
-        dimension = self._embedder.dimension
-        self._text_vectors.update(
-            (text, unit_vector(vector, dimension)) for text, vector in zip(unknown, vectors, strict=True)
-        )
-        (vector,) = await self._embedder.embed([question[:MAX_EMBEDDED_CHARACTERS]], query=True)
-        unit = unit_vector(vector, dimension)
-        return {text: float(unit @ self._text_vectors[text]) for text in texts if text in self._text_vectors}
+        """Return the cosines of a question with texts, such as names of domains."""
+        (asked,) = await self._embedder.embed([question[:MAX_EMBEDDED_CHARACTERS]], query=True)
+        vectors = await self._embedder.embed(texts)
+        question_vector, *units = (unit_vector(vector, len(vector)) for vector in (asked, *vectors))
+        return {text: float(question_vector @ unit) for text, unit in zip(texts, units, strict=True)}
 
     async def search(
         self,

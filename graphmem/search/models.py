@@ -227,6 +227,11 @@ class SearchResponse(BaseModel):
     reranked: bool = False
     took_ms: float
 
+    @property
+    def has_fitting(self) -> bool:
+        """Whether any of the memories fits; where none does, callers are shown the messages."""
+        return any(hit.score >= FIT_SCORE for hit in self.results)
+
     def __iter__(self) -> Iterator[SearchHit]:  # type: ignore[override] # pydantic iterates over fields
         """Iterate over the hits, best first."""
         return iter(self.results)

@@ -34,7 +34,7 @@ class Effect(Enum):
     END = auto()
     """It ends or replaces it, or says otherwise of the time for which it holds."""
     NARROW = auto()
-    """It gives it a start or an end beside its own value of the same slot."""
+    """It gives it a start or an end, with another value of the same slot."""
     LOCK = auto()
     """Being immutable, it keeps the other source from changing or replacing it."""
     REDIRECT = auto()
@@ -50,7 +50,7 @@ class Effect(Enum):
 
 
 class Verdict(Enum):
-    """What becomes of a write: it is done, it is stored as contested beside what it contradicts, or it is refused."""
+    """What becomes of a write: it is applied, stored as contested, or refused."""
 
     APPLY = auto()
     CONTEST = auto()
@@ -58,7 +58,7 @@ class Verdict(Enum):
 
 
 _CONTESTED_EFFECTS = frozenset({Effect.END, Effect.NARROW})
-"""Effects of statements about the world: a less trusted one is kept beside what it contradicts."""
+"""Effects of statements about the world: a less trusted one is kept as contested."""
 
 
 @dataclass(frozen=True, slots=True)

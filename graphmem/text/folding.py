@@ -23,7 +23,7 @@ _WHOLE_RUNS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u30a0-\u30ff\
 """Runs of the unspaced scripts that Lucene does not divide into characters."""
 
 FOLDED_TEXT = "folded_text"
-"""The property of facts and messages that a full-text index reads beside their texts."""
+"""The property of facts and messages that a full-text index reads in addition to their texts."""
 
 
 def letter_pairs(text: str) -> list[str]:

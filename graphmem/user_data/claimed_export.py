@@ -1,4 +1,4 @@
-"""An export as a caller who is no admin imports it: with the caller's own word in the place of that of others. Pure."""
+"""An export as a caller who is no admin imports it: with the caller as the source of what others stated. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Importer:
     members: Set[str] = frozenset()
 
     def own_kind(self, stated: SourceKind) -> SourceKind:
-        """Return whose word a statement of an export is: an import's where the caller may not claim its source."""
+        """Return the source that a statement gets: an import where the caller may not claim the stated one."""
         if stated != "operator" and self.order.permits(Effect.QUOTE_AS, self.kind, stated):
             return stated
         return "import" if self.order.permits(Effect.QUOTE_AS, self.kind, "import") else self.kind

@@ -42,7 +42,7 @@ FUTURE_TIME_REASON = "a known time is in the future"
 
 @dataclass(frozen=True, slots=True)
 class _Import:
-    """One import: whose memory it is for, who sends it, whose word it is, and who imports into a space."""
+    """One import: its owner, the key that sends it, the source that it speaks as, and the member of a space."""
 
     owner: Owner
     actor: str | None
@@ -92,9 +92,9 @@ class ImportService:
     ) -> ImportResult:
         """Import a document; raise InvalidInput unless it has the format `source_format`, with `auto` any known one.
 
-        `kind` is whose word the import is, None for one that may change anything: only that one brings the word of
-        others. `member` is who imports into a space. Raises Forbidden for an export of graphmem unless `kind` is None
-        or the user.
+        `kind` is the source that the import speaks as; None may change anything and keeps the sources of the document.
+        `member` is who imports into a space. Raises Forbidden for an export of graphmem unless `kind` is None or the
+        user.
         """
         is_export = source_format is ImportFormat.AUTO and begins_as_export(raw)
         if is_export or source_format is ImportFormat.GRAPHMEM:

@@ -35,10 +35,7 @@ RETURN count(r) AS reviewed
 // name: archive_idle_sessions(group_id, before, now)
 // Archive the sessions in which nothing was said since a time.
 MATCH (s:Session {group_id: $group_id}) WHERE s.archived_at IS NULL
-WITH s, coalesce(head(COLLECT {
-  MATCH (m:Episodic {group_id: s.group_id, session_id: s.session_id})
-  RETURN m.valid_at ORDER BY m.valid_at DESC LIMIT 1
-}), s.updated_at) AS said_at
+WITH s, {{session_said_at}} AS said_at
 WHERE said_at < $before
 SET s.archived_at = $now, s.is_active = false, s.ended_at = coalesce(s.ended_at, said_at)
 RETURN count(s) AS archived

@@ -74,10 +74,7 @@ CALL (write_version) {
     MATCH (s:Session) WHERE s.group_id = $group_id AND s.updated_at <= $now AND s.kind = 'conversation'
       AND ($session_id IS NULL OR s.session_id <> $session_id)
     WITH s ORDER BY s.updated_at DESC, s.session_id LIMIT 50
-    WITH s, s.sent_as IS NULL OR NOT s.sent_as IN ['document', 'tool', 'web'] AS is_own, coalesce(head(COLLECT {
-      MATCH (m:Episodic {group_id: s.group_id, session_id: s.session_id})
-      RETURN m.valid_at ORDER BY m.valid_at DESC LIMIT 1
-    }), s.updated_at) AS said_at ORDER BY said_at DESC, s.session_id
+    WITH s, s.sent_as IS NULL OR NOT s.sent_as IN {{text_of_others}} AS is_own, {{session_said_at}} AS said_at ORDER BY said_at DESC, s.session_id
     RETURN collect([s.session_id, CASE WHEN is_own THEN s.title END, s.summary,
                     CASE WHEN is_own THEN coalesce(s.topic_tags, []) ELSE [] END, coalesce(s.intent_sequence, []),
                     said_at.epochSeconds * 1000000 + said_at.microsecond]) AS sessions
@@ -167,7 +164,7 @@ CALL (valid_at, known_at) {
     CASE WHEN size($words) = 0 THEN 0.0 ELSE toFloat(size([word IN $words WHERE text CONTAINS ' ' + word])) / size($words) END AS score
   WHERE score > 0
   WITH valid_at, known_at, s, score ORDER BY score DESC, s.updated_at DESC, s.session_id LIMIT $limit
-  RETURN collect([s {.session_id, title: CASE WHEN s.sent_as IN ['document', 'tool', 'web'] THEN null ELSE s.title END, .summary, .message_count, topic_tags: coalesce(s.topic_tags, [])}, score, [at IN [
+  RETURN collect([s {.session_id, title: CASE WHEN s.sent_as IN {{text_of_others}} THEN null ELSE s.title END, .summary, .message_count, topic_tags: coalesce(s.topic_tags, [])}, score, [at IN [
          head(COLLECT {
            MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) WHERE m.position >= 0
            RETURN m.valid_at ORDER BY m.valid_at LIMIT 1

@@ -41,10 +41,12 @@ CALL () {
 }
 RETURN {{fact_version}}
 
-// name: find_naming(group_id, names)
-// Find the believed facts whose text holds one of some names in lower case, with the entities that they refer to already.
-MATCH ()-[r:RELATES_TO {group_id: $group_id}]->()
-WHERE r.expired_at IS NULL AND r.status = 'active' AND {{is_statement}}
+// name: find_naming(group_id, words, names)
+// Find the believed facts whose text holds one of some names in lower case, with the entities that they refer to already;
+// `words` is the full-text query for the words of the names.
+{{await_fulltext}}
+CALL db.index.fulltext.queryRelationships('graphmem_fact_words', $words) YIELD relationship AS r
+WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.status = 'active' AND {{is_statement}}
 WITH r, toLower(r.fact) AS text
 WHERE any(name IN $names WHERE text CONTAINS name)
 RETURN r.memory_id AS memory_id, r.fact AS content,

@@ -86,7 +86,7 @@ MATCH (u:User {group_id: $group_id}) SET u += $properties
 
 // name: set_entity_details(group_id, rows, kind, less_trusted, now)
 // Set the summary and the attributes of entities that have none, or those of less trusted sources alone; return the ids of
-// the rows of which nothing is lost.
+// the rows that were set in full.
 MATCH (u:User {group_id: $group_id})
 UNWIND $rows AS row
 MATCH (e:Entity {group_id: $group_id, name_key: row.name_key})

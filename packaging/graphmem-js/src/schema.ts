@@ -3971,7 +3971,7 @@ export interface components {
          * LearnedPreference
          * @description How a user likes to be answered, learned from feedback and from what they asked for.
          *
-         *     `preference_value` is `{field: value}`, of which the field `avoid` gives what the user does not want.
+         *     `preference_value` is `{field: value}`; the field `avoid` names what the user does not want.
          */
         LearnedPreference: {
             /**
