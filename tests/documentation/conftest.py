@@ -1,4 +1,4 @@
-"""An environment in which the README's code runs unchanged."""
+"""An environment in which the code of the documentation runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.runtime.settings import Settings
-from graphmem.tenants.owners import Owner
+from graphmem.tenants.owners import DEFAULT_TENANT, Owner
 from tests.api.conftest import address, app, services, settings
 from tests.cli.conftest import cli, cli_with_models, cli_without_settings, user
 
@@ -28,17 +28,22 @@ __all__ = [
 
 
 @pytest.fixture
-async def readme_environment(memory: Services, database: Settings, tmp_path: Path) -> AsyncIterator[dict[str, str]]:
-    """The environment of a process that uses the database of the run; its user `ada` is forgotten before and after."""
-    ada = Owner("default", "ada")
-    await memory.forgetting.forget(ada)
+async def local_user(memory: Services) -> AsyncIterator[str]:
+    """A user of the default tenant, which programs in a process of their own write to; forgotten afterwards."""
+    name = f"docs-{uuid.uuid4().hex[:12]}"
+    yield name
+    await memory.forgetting.forget(Owner(DEFAULT_TENANT, name))
+
+
+@pytest.fixture
+def local_environment(database: Settings, tmp_path: Path) -> dict[str, str]:
+    """The environment of a process that uses the database of the run."""
     assert database.neo4j_uri
     assert database.neo4j_password
-    yield {
+    return {
         **os.environ,
         "GRAPHMEM_NEO4J_URI": database.neo4j_uri,
         "GRAPHMEM_NEO4J_USER": database.neo4j_user,
         "GRAPHMEM_NEO4J_PASSWORD": database.neo4j_password.get_secret_value(),
         "GRAPHMEM_DATA_DIR": str(tmp_path / uuid.uuid4().hex),
     }
-    await memory.forgetting.forget(ada)

@@ -38,7 +38,7 @@ async def bound_key(services: Services, tenant: str) -> str:
 
 
 async def test_two_lines_remember_what_was_said(
-    address: str, key: str, provider: ProviderServer, readme_environment: dict[str, str]
+    address: str, key: str, provider: ProviderServer, local_environment: dict[str, str], local_user: str
 ) -> None:
     environment = {
         "GRAPHMEM_URL": address,
@@ -54,9 +54,9 @@ async def test_two_lines_remember_what_was_said(
     assert await run_program(with_anthropic, environment) == "In Lund.\n"
     assert "I live in Lund." in provider.received[1].system
     provider.prepare("I do not know.")
-    in_ada = in_process.replace('user="mara"', 'user="ada"')  # the user whom the environment forgets
-    assert in_ada != in_process
-    assert await run_program(in_ada, {**readme_environment, **environment}) == "I do not know.\n"
+    code = in_process.replace('user="mara"', f'user="{local_user}"')
+    assert code != in_process
+    assert await run_program(code, {**local_environment, **environment}) == "I do not know.\n"
 
 
 async def test_the_first_screen_gives_a_program_a_memory(

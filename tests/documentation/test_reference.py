@@ -30,10 +30,12 @@ def test_every_documented_setting_exists(page: str) -> None:
         assert f"`{setting}`" in reference or name.startswith(("GRAPHMEM_TEST_", "GRAPHMEM_RECORD_")), name
 
 
-def test_the_example_in_ones_own_process_prints_what_it_shows(readme_environment: dict[str, str]) -> None:
+def test_the_example_in_ones_own_process_prints_what_it_shows(
+    local_environment: dict[str, str], local_user: str
+) -> None:
     section = (ROOT / "docs/python.md").read_text("utf-8").partition("## In your own process")[2]
     shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", section, re.DOTALL)
     assert shown
-    done = run_python(["-c", shown[1]], readme_environment)
+    done = run_python(["-c", shown[1].replace('"ada"', f'"{local_user}"')], local_environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout == shown[2]
