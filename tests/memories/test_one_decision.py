@@ -28,7 +28,7 @@ def test_no_module_compares_sources_by_itself() -> None:
 
 @pytest.mark.parametrize("name", ["source_kind", "trusted_as", "sent_as", "detail_sources"])
 def test_no_query_compares_sources_by_itself(name: str) -> None:
-    kind = re.compile(rf"\b{name}\b[^\n]*?(?:=|<>|<|>|\bIN\b|STARTS WITH|ENDS WITH|CONTAINS)\s*\[?'(?:{KINDS})\b")
+    kind = re.compile(rf"\b{name}\b\)?\s*(?:=|<>|<|>|\bIN\b|STARTS WITH|ENDS WITH|CONTAINS)\s*\[?'(?:{KINDS})\b")
     parsed = re.compile(rf"\b{name}\b[^\n]*(?:STARTS WITH|ENDS WITH|split\()")
     for query in load_queries().values():
         without_fragment = query.text.replace(str(sorted(TEXT_OF_OTHERS)), "$text_of_others")

@@ -164,7 +164,7 @@ CALL (valid_at, known_at) {
     CASE WHEN size($words) = 0 THEN 0.0 ELSE toFloat(size([word IN $words WHERE text CONTAINS ' ' + word])) / size($words) END AS score
   WHERE score > 0
   WITH valid_at, known_at, s, score ORDER BY score DESC, s.updated_at DESC, s.session_id LIMIT $limit
-  RETURN collect([s {.session_id, title: CASE WHEN s.sent_as IN {{text_of_others}} THEN null ELSE s.title END, .summary, .message_count, topic_tags: coalesce(s.topic_tags, [])}, score, [at IN [
+  RETURN collect([s {.session_id, title: CASE WHEN s.sent_as IN {{text_of_others}} THEN null ELSE s.title END, .summary, .message_count, topic_tags: CASE WHEN s.sent_as IN {{text_of_others}} THEN [] ELSE coalesce(s.topic_tags, []) END}, score, [at IN [
          head(COLLECT {
            MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) WHERE m.position >= 0
            RETURN m.valid_at ORDER BY m.valid_at LIMIT 1
