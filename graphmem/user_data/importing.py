@@ -12,10 +12,12 @@ from graphmem.conversations.session import MessagesIn
 from graphmem.ingestion.service import MessageService
 from graphmem.jobs.job import Job
 from graphmem.memories.declarations import DeclaredTypeService
+from graphmem.memories.direct_screening import find_doubt
+from graphmem.memories.entity import EntityIn
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.fact_store import FactStore
-from graphmem.memories.memory import SaveAction, SaveResult
+from graphmem.memories.memory import MAX_CONTENT_LENGTH, MemoryIn, SaveAction, SaveResult
 from graphmem.memories.type_checks import UndeclaredType
 from graphmem.memories.writer import MemoryWriter
 from graphmem.neo4j.driver import Graph, Transaction
@@ -177,6 +179,8 @@ class ImportService:
         for entity in details:
             if refused := self._memory_writer.refused_classes(owner, [entity.summary, entity.attributes]):
                 result.refused.append(_rejected_details(entity, f"holds a secret: {', '.join(refused)}"))
+            elif doubt := _find_doubt(entity, kind, owner):
+                result.refused.append(_rejected_details(entity, doubt))
             else:
                 allowed[entity.id] = entity
         given = [(name_key(entity.name), entity.summary.strip(), entity.attributes) for entity in allowed.values()]
@@ -288,6 +292,14 @@ class ImportService:
 def _kind_of(task: _Import) -> SourceKind:
     """Return whose word the statements of an import are: an import's, unless the key is one of others."""
     return "import" if task.kind in (None, "user", "operator") else task.kind
+
+
+def _find_doubt(entity: NodeDetails, kind: SourceKind, owner: Owner) -> str | None:
+    """Return why the summary of an entity is not set, which a source of text of others gives."""
+    if not entity.summary.strip():
+        return None
+    stated = MemoryIn(content=entity.summary[:MAX_CONTENT_LENGTH], subject=EntityIn(name=entity.name))
+    return find_doubt(stated, kind, owner.entity_name)
 
 
 def _known_by(task: _Import, statement: ImportedStatement) -> ImportProvenance:

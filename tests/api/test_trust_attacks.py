@@ -436,11 +436,11 @@ async def test_a_graphiti_import_of_a_tool_overwrites_no_detail(
         return {name: one[name] for name in ("summary", "attributes")}
 
     params = {"format": "graphiti"}
-    await tool.post(f"{ADA}/import", params=params, json=graph("A thief.", phone="2"))
+    await tool.post(f"{ADA}/import", params=params, json=graph("Carol is a thief.", phone="2"))
     answer = await user.post(f"{ADA}/import", params=params, json=graph("An engineer.", phone="1"))
     assert answer.status_code == 200, answer.text
     assert await carol() == {"summary": "An engineer.", "attributes": {"phone": "1"}}
-    await tool.post(f"{ADA}/import", params=params, json=graph("A liar.", phone="3"))
+    await tool.post(f"{ADA}/import", params=params, json=graph("Carol is a liar.", phone="3"))
     assert await carol() == {"summary": "An engineer.", "attributes": {"phone": "1"}}
 
 

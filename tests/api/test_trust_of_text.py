@@ -179,8 +179,9 @@ async def test_a_hint_does_not_say_that_the_user_mentioned_what_a_page_says(
     user: httpx.AsyncClient, speaking: Speaker
 ) -> None:
     page = await speaking("web")
-    await save_one(page, {"content": "The harbour office opens at nine", "subject": {"name": "The harbour office"}})
-    made = await context(user, "The harbour office opens at nine")
+    stated = {"content": "The harbour office opens at nine on weekdays", "subject": {"name": "The harbour office"}}
+    await save_one(page, stated)
+    made = await context(user, "When does the harbour office open on weekdays?")
     phrases = made["personalization_hints"]["continuity"]
     assert phrases
     assert "you mentioned" not in str(phrases)
