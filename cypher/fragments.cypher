@@ -9,6 +9,11 @@ CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()
 // The kinds of sources whose text strangers may have written.
 ['document', 'tool', 'web']
 
+// fragment: is_of_user
+// True for a message `m` of the role user whose text is the user's: no key of others sent it, and it names no origin.
+m.role = 'user' AND NOT coalesce(m.sent_as IN {{text_of_others}}, false)
+  AND NOT coalesce(m.metadata CONTAINS '"web":' OR m.metadata CONTAINS '"document":', false)
+
 // fragment: session_said_at
 // When the latest message of the session `s` was said; without messages, when the session changed.
 coalesce(head(COLLECT {
@@ -241,6 +246,10 @@ WHERE size(facts) >= $min_facts AND (p IS NULL
 // fragment: entity_node
 // An entity `e` without its vector.
 e {.*, name_embedding: null, next_vector: null, revision: null}
+
+// fragment: entity_details
+// What sources give an entity `e`, and which source gave what.
+e {.uuid, .name, .name_key, .type, .aliases, .alias_keys, .summary, .attributes, .detail_sources, .is_user}
 
 // fragment: entity_names
 // The names, the type and the attributes of an entity `e`.

@@ -196,6 +196,7 @@ class Services:
             self.messages,
             self.declared_types,
             RecordImporter(components.facts, self.memories),
+            components.entities,
             clock,
             max_entries=settings.max_import_entries,
             max_memories_per_save=settings.max_memories_per_save,

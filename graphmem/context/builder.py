@@ -209,6 +209,8 @@ class ContextBuilder:
             valid_as_of=request.valid_as_of,
             known_as_of=request.known_as_of,
         )
+        if request.min_trust is not None:
+            surroundings = replace(surroundings, sessions=[])
         material = ContextMaterial(
             snapshot,
             hits,

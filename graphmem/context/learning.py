@@ -105,9 +105,10 @@ class ContextLearner:
     async def learn_from_messages(self, owner: Owner, messages: Sequence[Message]) -> None:
         """Learn from the user's own messages: what they mention, how the user wants to be answered, patterns.
 
-        A document that the user sent is not the user's own word. Learning from the same messages again changes nothing.
+        A document that the user sent is not the user's own word, nor is what a key of a tool sends as the user's.
+        Learning from the same messages again changes nothing.
         """
-        user_messages = [message for message in messages if message.origin == "user"]
+        user_messages = [message for message in messages if message.origin == "user" and not message.is_of_others]
         if not user_messages:
             return
         mentions = [mention for message in user_messages for mention in await self._extract_mentions(owner, message)]
@@ -119,7 +120,8 @@ class ContextLearner:
     async def learn_from_turns(self, owner: Owner, messages: Sequence[Message]) -> None:
         """Learn from the intents and entities that extraction gave messages: what they name, and patterns."""
         now = self._clock()
-        mentions = [mention for message in messages for mention in extract_named_things(message, now)]
+        own = [message for message in messages if not message.is_of_others]
+        mentions = [mention for message in own for mention in extract_named_things(message, now)]
         await self._store.upsert_items(owner, mentions)
         await self.detect_patterns(owner)
 

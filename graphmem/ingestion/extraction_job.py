@@ -19,6 +19,7 @@ from graphmem.ingestion.candidates import (
     collect_alias_groups,
     keep_own_names,
     validate_candidates,
+    with_sources,
 )
 from graphmem.ingestion.extract import ExtractionStep, Extractor
 from graphmem.ingestion.jobs import NO_MODEL_REASON, ExtractionAction, ExtractionPayload, MemoryAction
@@ -267,7 +268,8 @@ def _collect_alias_groups(
 
     Names that only a text of others gives the user are none.
     """
-    groups = collect_alias_groups(extraction, user_names)
+    collected = collect_alias_groups(extraction, user_names)
+    groups = [group if group.is_of_user else with_sources(group, lines) for group in collected]
     if owner.is_space:
         return [group for group in groups if not group.is_of_user]
     return [keep_own_names(group, lines) if group.is_of_user else group for group in groups]

@@ -30,6 +30,7 @@ from graphmem.ingestion.link import (
 )
 from graphmem.ingestion.transcript import DerivedTurn, TranscriptLine, render_transcript
 from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
+from graphmem.memories.entity_details import alias_detail, read_detail_sources
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.memory import MemoryIn, MemoryStatus
@@ -93,17 +94,19 @@ class Batch:
 
 
 async def find_exact_matches(transaction: Transaction, owner: Owner, keys: Sequence[str]) -> EntityIds:
-    """Return the entities of these name keys, by name before alias, and the user's own."""
+    """Return the entities of these name keys, by name before alias that the user gave, and the user's own."""
     rows = await transaction.run(
         "extraction.find_entities_by_keys", group_ids=[owner.group_id], keys=[*keys, name_key(owner.entity_name)]
     )
     user: str | None = None
     found: dict[str, str] = {}
-    for entity_id, entity_key, alias_keys, is_user in rows[0]["found"]:
+    for entity_id, entity_key, alias_keys, detail_sources, is_user in rows[0]["found"]:
         if is_user:
             user = entity_id
+        of_others = read_detail_sources({"detail_sources": detail_sources})
+        leading = {key for key in alias_keys if alias_detail(key) not in of_others}
         for key in keys:
-            if entity_key == key or (key in alias_keys and key not in found):
+            if entity_key == key or (key in leading and key not in found):
                 found[key] = entity_id
     return EntityIds(user=user, by_name_key=found)
 

@@ -94,7 +94,7 @@ class TranscriptLine:
     @property
     def stated_by(self) -> tuple[StatedKind, ...]:
         """The sources of its text and of the key: it is the word of the one that is trusted less."""
-        return (self.origin, self.sent_as) if self.sent_as else (self.origin,)
+        return self.origin, self.sent_as or "user"
 
 
 def split_into_batches(messages: Sequence[Message], limit: int = MAX_BATCH_CHARACTERS) -> list[list[MessagePart]]:

@@ -273,7 +273,7 @@ class Ledger:
                 self._ensure_trusted([fact])
             case Verdict.CONTEST if kind is not None:
                 return self._contest_by_patch(fact, amended, kind)
-        if kind is not None and is_claim and self._order.is_less(fact.trust_kind, than=kind):
+        if kind is not None and is_claim and not self._order.permits(Effect.QUOTE_AS, fact.trust_kind, kind):
             amended = replace(amended, source_kind=kind, trusted_as=None, speaker=None, immutable=False)
         now = self._log.next_time()
         if "invalid_at" in changes and not fact.retired and amended.valid_to > now:
@@ -659,7 +659,7 @@ class Ledger:
             )
         stated = max(known.confidence, min(draft.confidence, MAX_CONFIDENCE))
         strength, confidence = apply_reinforcement(known.strength_at(now), stated)
-        if self._order.is_less(known.trust_kind, than=draft.trust_kind):
+        if not self._order.permits(Effect.QUOTE_AS, known.trust_kind, draft.trust_kind):
             known = replace(
                 known,
                 source_kind=draft.source_kind,
