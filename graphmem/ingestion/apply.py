@@ -297,6 +297,7 @@ class BatchTransaction:
             save.source_kind or statement.source_kind(self._order),
             save.reason,
             ends=save.ends,
+            contests=save.contests,
             # Neither callers nor the tool say everything that a statement names.
             links_names=batch.is_given or bool(batch.transcript),
             speaker=batch.speaker,

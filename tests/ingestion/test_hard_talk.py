@@ -90,7 +90,7 @@ async def test_the_part_that_still_holds_survives_a_partial_change(harness: Inge
     await harness.save("User spielt Schach und Go", predicate="PLAYS", valid_at="2020-01-01T00:00:00Z")
     harness.model_answers(
         extraction(candidate("User spielt kein Schach mehr", predicate="PLAYS")),
-        reconciliation(decision(1, "supersede", 1, remaining="User spielt Go")),
+        reconciliation(decision(1, "supersede", 1, remaining=[{"known": 1, "content": "User spielt Go"}])),
     )
     await harness.send_and_extract(message_at("2026-04-01", "Schach spiele ich nicht mehr, Go schon"))
     current = {memory.content: memory for memory in await harness.current_memories()}
@@ -102,7 +102,7 @@ async def test_a_secret_in_what_remains_is_not_saved(harness: IngestionHarness) 
     await harness.save("User pays and dines at Rosa", predicate="PAYS")
     harness.model_answers(
         extraction(candidate("User no longer pays at Rosa", predicate="PAYS")),
-        reconciliation(decision(1, "supersede", 1, remaining="User dines at Rosa with card 4242 4242 4242 4242")),
+        reconciliation(decision(1, "supersede", 1, remaining=[{"known": 1, "content": "User dines at Rosa with card 4242 4242 4242 4242"}])),
     )
     await harness.send_and_extract(message_at("2026-04-01", "I no longer pay at Rosa"))
     assert await harness.current_contents() == ["User no longer pays at Rosa"]

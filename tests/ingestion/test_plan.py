@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.ingestion.answers import ActionKind, Decision, Reconciliation, SameEntity
+from graphmem.ingestion.answers import ActionKind, Decision, Reconciliation, Remainder, SameEntity
 from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, Statement
 from graphmem.ingestion.link import (
     AmbiguousName,
@@ -85,7 +85,7 @@ def candidate(content: str = "Mara hates coffee", sent: str = "2026-05-01", **fi
 
 
 def decide(new: int, action: str, *known: int, **fields: Any) -> Decision:
-    values: dict[str, Any] = {"ended_at": None, "remaining": None, "reason": "so", **fields}
+    values: dict[str, Any] = {"ended_at": None, "remaining": [], "reason": "so", **fields}
     return Decision(new=new, action=ActionKind(action), known=list(known), **values)
 
 
@@ -345,7 +345,7 @@ def test_the_part_of_a_memory_that_still_holds_is_saved_with_its_start() -> None
         entity_ids=("me", "bob"),
         domain="games",
     )
-    partial = decide(1, "supersede", 1, remaining="Mara plays go with Bob")
+    partial = decide(1, "supersede", 1, remaining=[Remainder(known=1, content="Mara plays go with Bob")])
     made = plan([candidate("Mara no longer plays chess")], [known], partial)
     change, rest = made.saves
     assert change.memory.supersedes == ["f1"]
