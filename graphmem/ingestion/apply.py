@@ -368,7 +368,9 @@ class BatchTransaction:
                 "extraction.set_turns",
                 group_id=self._owner.group_id,
                 session_id=batch.session_id,
-                turns=[{**turn.model_dump(), "entities": to_json(turn.entities)} for turn in batch.turns],
+                turns=[
+                    {**turn.model_dump(exclude={"wishes"}), "entities": to_json(turn.entities)} for turn in batch.turns
+                ],
             )
         await self._transaction.run(
             "extraction.record_extraction",

@@ -102,7 +102,14 @@ async def test_a_secret_in_what_remains_is_not_saved(harness: IngestionHarness) 
     await harness.save("User pays and dines at Rosa", predicate="PAYS")
     harness.model_answers(
         extraction(candidate("User no longer pays at Rosa", predicate="PAYS")),
-        reconciliation(decision(1, "supersede", 1, remaining=[{"known": 1, "content": "User dines at Rosa with card 4242 4242 4242 4242"}])),
+        reconciliation(
+            decision(
+                1,
+                "supersede",
+                1,
+                remaining=[{"known": 1, "content": "User dines at Rosa with card 4242 4242 4242 4242"}],
+            )
+        ),
     )
     await harness.send_and_extract(message_at("2026-04-01", "I no longer pay at Rosa"))
     assert await harness.current_contents() == ["User no longer pays at Rosa"]
