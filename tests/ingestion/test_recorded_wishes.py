@@ -42,7 +42,9 @@ def sentences(language: str) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return the sentences of a language with what is to be learned of each, wanted and unwanted in turns."""
     asked = [(text, [("", value) for value in values]) for text, values in WISHES["asked"][language].items()]
     denied = [(text, [("avoid", value) for value in values]) for text, values in WISHES["denied"][language].items()]
-    others = [(text, []) for kind in ("unclear", "others") for text in WISHES[kind][language]]
+    others: list[tuple[str, list[tuple[str, str]]]] = [
+        (text, []) for kind in ("unclear", "others") for text in WISHES[kind][language]
+    ]
     return [*denied[::2], *others[::2], *asked, *others[1::2], *denied[1::2]]
 
 
