@@ -93,7 +93,7 @@ class Services:
             policy,
             self.jobs,
             queue_observation=partial(queue_observation, self.jobs),
-            summaries=components.model is not None,
+            has_model=components.model is not None,
         )
         self.context_usage = ContextUsage(context_uses, components.facts, clock, self.settings.context_days)
         self.contexts = ContextService(

@@ -386,7 +386,9 @@ def contested_pairs(facts: Iterable[Fact]) -> list[UserContradiction]:
     return [
         UserContradiction(
             memory_ids=[fact.memory_id, *fact.contests],
-            reason=f"contested: a less trusted source ({fact.trust_kind}) says otherwise",
+            reason="contested: said both ways, with no sign which is right"
+            if fact.trust_kind == "user"
+            else f"contested: a less trusted source ({fact.trust_kind}) says otherwise",
             run_id=None,
             contested=fact.memory_id,
             reported_at=fact.created_at,

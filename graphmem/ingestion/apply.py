@@ -324,6 +324,7 @@ class BatchTransaction:
             save.source_kind or statement.source_kind(self._order),
             save.reason,
             ends=save.ends,
+            contests=save.contests,
             # Neither callers nor the tool say everything that a statement names.
             links_names=batch.is_given or bool(batch.transcript),
             speaker=batch.speaker,
@@ -394,7 +395,9 @@ class BatchTransaction:
                 "extraction.set_turns",
                 group_id=self._owner.group_id,
                 session_id=batch.session_id,
-                turns=[{**turn.model_dump(), "entities": to_json(turn.entities)} for turn in batch.turns],
+                turns=[
+                    {**turn.model_dump(exclude={"wishes"}), "entities": to_json(turn.entities)} for turn in batch.turns
+                ],
             )
         await self._transaction.run(
             "extraction.record_extraction",

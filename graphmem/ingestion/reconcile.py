@@ -12,7 +12,7 @@ from datetime import UTC, datetime, tzinfo
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphmem.conversations.session import MessageRole, RunMessage
-from graphmem.ingestion.answers import Reconciliation
+from graphmem.ingestion.answers import Reconciliation, Remainder
 from graphmem.ingestion.candidates import PENDING_TYPES, STATED_END_KEY, STATED_START_KEY, AliasGroup, Statement
 from graphmem.ingestion.jobs import MemoryAction
 from graphmem.ingestion.link import (
@@ -323,7 +323,7 @@ class Reconciler:
             decision.model_copy(
                 update={
                     "reason": redact(decision.reason),
-                    "remaining": self._check_remaining(owner, decision.remaining),
+                    "remaining": self._check_remainders(owner, decision.remaining),
                 }
             )
             for decision in answer.value.decisions
@@ -335,18 +335,22 @@ class Reconciler:
             answer=answer.value.model_copy(update={"decisions": decisions}),
             texts=[
                 *(fact.content for fact in named if fact.status is MemoryStatus.ACTIVE),
-                *(decision.remaining for decision in decisions if decision.remaining),
+                *(remainder.content for decision in decisions for remainder in decision.remaining),
             ],
             receipt=answer.receipt,
         )
 
-    def _check_remaining(self, owner: Owner, content: str | None) -> str | None:
-        """Return the text of a statement that the second call words, or None when the policy rejects it."""
-        try:
-            memory = MemoryIn(content=content or "")
-        except ValidationError:
-            return None
-        return None if self._memory_writer.rejection_reason(owner, memory) else memory.content
+    def _check_remainders(self, owner: Owner, remainders: Sequence[Remainder]) -> list[Remainder]:
+        """Return the statements that the second call words, without those that the policy rejects."""
+        checked = []
+        for remainder in remainders:
+            try:
+                memory = MemoryIn(content=remainder.content)
+            except ValidationError:
+                continue
+            if not self._memory_writer.rejection_reason(owner, memory):
+                checked.append(remainder.model_copy(update={"content": memory.content}))
+        return checked
 
 
 def needs_model_call(statements: Sequence[Statement], linking: LinkingResult, related: Sequence[Fact]) -> bool:

@@ -132,15 +132,15 @@ class Ledger:
         reason: str = "superseded",
         ends: Mapping[str, datetime] | None = None,
         given: Collection[str] = (),
+        contests: Iterable[str] = (),
     ) -> SaveOutcome:
         """Insert a statement, or reinforce the memory that states it already; end the memories it supersedes.
 
         They end when the statement starts, or at their own time in `ends`, by memory id. `reason` is stored with what
         it ends. The fields in `given` were stated and are no defaults: what a repetition has new in them is taken over
         into a next version of the memory. A statement that would change one of a more trusted source is stored as
-        contested instead, or reinforces the contested memory that says the same. Raises NotFound, Conflict or
-        ImmutableMemory when a memory
-        in `supersedes` cannot be ended.
+        contested instead, or reinforces the contested memory that says the same; so is one that `contests` memories,
+        by id. Raises NotFound, Conflict or ImmutableMemory when a memory in `supersedes` cannot be ended.
         """
         now = self._log.next_time()
         draft = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self._log.actor)
@@ -157,6 +157,9 @@ class Ledger:
                 known_reason = f"{known_reason}; {kept[0].memory_id} is of a more trusted source and does not end"
             ignored = repeated.ignored if others == targets else (*repeated.ignored, "supersedes")
             return replace(repeated, superseded=closed, reason=known_reason, ignored=ignored)
+        if rivals := [self._log.get_latest(memory_id) for memory_id in deduplicate(contests)]:
+            contested, why = self._contest(draft, rivals, now)
+            return SaveOutcome(SaveAction.CONTEST, contested, (), why)
         return self._insert(draft, targets, now, reason, ends)
 
     def _repeat(self, known: Fact, draft: Fact, now: datetime, given: Collection[str]) -> SaveOutcome:
@@ -691,7 +694,9 @@ class Ledger:
         Returns that memory, and why it is contested.
         """
         ids = [fact.memory_id for fact in rivals]
-        reason = f"{ids[0]} is of a more trusted source: resolve the contested memory to say which holds"
+        is_less = self._order.is_less(draft.trust_kind, than=rivals[0].trust_kind)
+        why = "is of a more trusted source" if is_less else "says otherwise"
+        reason = f"{ids[0]} {why}: resolve the contested memory to say which holds"
         same = next(
             (fact for fact in self._log.latest.that_say(draft) if draft.repeats(fact) and fact.is_contested), None
         )

@@ -419,7 +419,7 @@ class FactSave:
                 *(
                     memory_id
                     for memory in memories
-                    for memory_id in (*memory.memory.supersedes, *memory.memory.associations)
+                    for memory_id in (*memory.memory.supersedes, *memory.contests, *memory.memory.associations)
                 ),
                 *earlier,
             ],
@@ -493,7 +493,9 @@ def entity_ids_of(facts: Iterable[Fact]) -> list[str]:
 def _apply_to_ledger(ledger: Ledger, draft: Fact, memory: NewMemory) -> SaveOutcome:
     if memory.provenance:
         return ledger.import_version(draft, memory.provenance, memory.given)
-    return ledger.save(draft, memory.memory.supersedes, memory.reason, memory.ends, memory.given)
+    return ledger.save(
+        draft, memory.memory.supersedes, memory.reason, memory.ends, memory.given, contests=memory.contests
+    )
 
 
 def _associate(ledger: Ledger, outcome: SaveOutcome, associations: Sequence[str], by: SourceKind) -> SaveOutcome:
