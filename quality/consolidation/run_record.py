@@ -22,6 +22,16 @@ def executed_merges(run: ConsolidationRun) -> list[ExecutedMerge]:
     ]
 
 
+def closed_memory_ids(run: ConsolidationRun) -> frozenset[str]:
+    """Return the ids of the plans that a run closed."""
+    return frozenset(
+        memory_id
+        for reviewed in run.proposals
+        if reviewed.proposal.action == "CLOSE" and reviewed.verdict is ProposalVerdict.EXECUTED
+        for memory_id in getattr(reviewed.proposal, "memory_ids", ())
+    )
+
+
 def reported_contradictions(run: ConsolidationRun) -> list[frozenset[str]]:
     """Return the sets of memories that a run left alone and reported as contradictory."""
     return [frozenset(contradiction.memory_ids) for contradiction in run.contradictions]
