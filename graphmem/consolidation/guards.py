@@ -22,6 +22,7 @@ from graphmem.consolidation.identity import (
 )
 from graphmem.consolidation.models import (
     Associate,
+    Close,
     CreateEntity,
     LinkEntities,
     Merge,
@@ -62,6 +63,9 @@ USER_WORDS = load_words(*WRITTEN_LANGUAGES).user_words
 
 MAX_WORDS_OF_USER_NAME = 2
 """Most words of a name that means the user, as "the user" and "der Nutzer" do."""
+
+PLANNED = (MemoryType.PLAN, MemoryType.OPEN_LOOP)
+"""The types of memories that something else can carry out."""
 
 SecretFinder = Callable[[Any], Sequence[str]]
 """Returns the classes of secrets that a value contains and that may not be stored."""
@@ -164,6 +168,8 @@ def _check_action(proposal: Proposal, context: GuardContext, verification: Verif
                 or _check_no_contradiction(proposal, context)
                 or _check_merged_text(proposal, context, verification)
             )
+        case Close():
+            return _check_usable([proposal.memory_id], context) or _check_closing(proposal, context, verification)
         case Associate():
             return _check_usable(proposal.memory_ids, context) or _check_association(proposal, context)
         case UpdateEntity():
@@ -248,7 +254,9 @@ def _check_merged_text(proposal: Merge, context: GuardContext, verification: Ver
     others = dict.fromkeys(key for fact in facts for key in fact.entity_ids if key != subject)
     entity_names = [context.names_of([key]) for key in others]
     restated = restated_in(verification) if verification else None
-    if verification is not None:
+    if verification is not None and not verification.one_fact:
+        reason = "the memories do not tell one fact"
+    elif verification is not None:
         reason = find_unverified(verification, sources, proposal.content, subject_names)
     elif context.curated and proposal.verified:
         reason = None
@@ -274,10 +282,39 @@ def _check_merged_text(proposal: Merge, context: GuardContext, verification: Ver
     return None
 
 
+def _check_closing(proposal: Close, context: GuardContext, verification: Verification | None) -> str | None:
+    plan = context.facts[proposal.memory_id]
+    if plan.type not in PLANNED and plan.predicate not in {DEFAULT_PREDICATES[kind] for kind in PLANNED}:
+        return f"{plan.memory_id} is no plan"
+    for key in proposal.evidence:
+        fact = context.facts.get(key)
+        if fact is None or fact.expired_at is not None or fact.is_contested or fact.type is MemoryType.PROFILE:
+            return f"there is no current memory {key} of this user"
+        if fact.valid_at and plan.valid_at and fact.valid_at < plan.valid_at:
+            return f"{key} held before the plan was made"
+        if not context.order.permits(Effect.END, fact.trust_kind, plan.trust_kind):
+            return f"the word of {plan.trust_kind} is not ended by that of {fact.trust_kind}"
+    if reason := _check_one_person_and_scope([plan, *(context.facts[key] for key in proposal.evidence)], context):
+        return reason
+    if context.curated and proposal.verified:
+        return None
+    quotes = verification.closing if verification else []
+    is_quoted = any(
+        quote.memory_id in proposal.evidence
+        and find_quote(quote.words, context.facts[quote.memory_id].content) is not None
+        for quote in quotes
+    )
+    return None if is_quoted else f"no memory is quoted that says that {plan.memory_id} is over"
+
+
 def _check_association(proposal: Associate, context: GuardContext) -> str | None:
     facts = [context.facts[key] for key in proposal.memory_ids]
     if len(facts) < 2:
         return "the memories were merged into one"
+    return _check_one_person_and_scope(facts, context)
+
+
+def _check_one_person_and_scope(facts: Sequence[Fact], context: GuardContext) -> str | None:
     if len({(fact.scope, fact.domain) for fact in facts}) > 1:
         return "the memories are of different scopes"
     people = {
@@ -524,6 +561,8 @@ def memory_ids_of(proposals: Iterable[Proposal]) -> list[str]:
     for proposal in proposals:
         if isinstance(proposal, Merge | Associate | CreateEntity):
             found |= dict.fromkeys(proposal.memory_ids)
+        elif isinstance(proposal, Close):
+            found |= dict.fromkeys([proposal.memory_id, *proposal.evidence])
     return list(found)
 
 

@@ -299,7 +299,7 @@ class ProposalApplier:
         )
         result = await changes.apply(reviewed)
         self._ended += result.ended
-        self._remaining_texts += result.merged_texts
+        self._remaining_texts += result.remaining_texts
         self._now = result.now
         return result.proposals, result.images
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphmem.consolidation.models import (
+    Close,
     ConsolidationRun,
     Merge,
     ProposalVerdict,
@@ -25,10 +26,9 @@ def executed_merges(run: ConsolidationRun) -> list[ExecutedMerge]:
 def closed_memory_ids(run: ConsolidationRun) -> frozenset[str]:
     """Return the ids of the plans that a run closed."""
     return frozenset(
-        memory_id
+        reviewed.proposal.memory_id
         for reviewed in run.proposals
-        if reviewed.proposal.action == "CLOSE" and reviewed.verdict is ProposalVerdict.EXECUTED
-        for memory_id in getattr(reviewed.proposal, "memory_ids", ())
+        if isinstance(reviewed.proposal, Close) and reviewed.verdict is ProposalVerdict.EXECUTED
     )
 
 

@@ -73,11 +73,11 @@ async def reading(harness: ConsolidationHarness) -> AsyncIterator[ProposalAnalys
     """The model as recorded, or the one that GRAPHMEM_RECORD_FROM names."""
     if live := os.environ.get("GRAPHMEM_RECORD_FROM"):
         async with ProviderModel(base_url=live, retries=RetryPolicy(timeout=900)) as model:
-            yield ProposalAnalyser(harness.graph, InstructionStore(harness.graph), model, load_prompts())
+            yield ProposalAnalyser(harness.graph, InstructionStore(harness.graph), model, load_prompts(), harness.clock)
         return
     with ReplayServer(RECORDINGS) as replay:
         async with ProviderModel(base_url=replay.base_url, retries=RetryPolicy(attempts=1)) as model:
-            yield ProposalAnalyser(harness.graph, InstructionStore(harness.graph), model, load_prompts())
+            yield ProposalAnalyser(harness.graph, InstructionStore(harness.graph), model, load_prompts(), harness.clock)
 
 
 async def consolidate(
