@@ -78,7 +78,12 @@ def build_job_handlers(services: Services, consolidation: ConsolidationComponent
         consolidation.runs,
         consolidation.discovery,
         ProposalAnalyser(
-            components.graph, instructions, components.model, load_prompts(), components.settings.timezone
+            components.graph,
+            instructions,
+            components.model,
+            load_prompts(),
+            components.clock,
+            components.settings.timezone,
         ),
         consolidation.executor,
         components.clock,

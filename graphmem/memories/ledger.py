@@ -31,6 +31,9 @@ from graphmem.tenants.trust import CONSOLIDATION, DEFAULT_ORDER, Effect, SourceK
 MERGED_REASON = "merged"
 """The end reason of a memory that a consolidation run merged into another one."""
 
+CLOSED_REASON = "carried out, given up or replaced"
+"""The end reason of a plan that a consolidation run closed because of what another memory says."""
+
 REWRITTEN_REASON = "written anew"
 """The end reason of a version of a profile that a consolidation run replaced."""
 
@@ -408,6 +411,16 @@ class Ledger:
         merged = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self._log.actor)
         return self._log.add_version(replace(merged, supersedes=supersedes))
 
+    def close(self, memory_id: str, telling: Fact, by: str | None) -> Fact:
+        """End a plan when another memory starts that says that it is over, now if that is not known or later.
+
+        The plan names that memory as what replaced it, and `by` as what ended it.
+        """
+        plan = self._get_closable(memory_id, None)
+        now = self._log.next_time()
+        end = min(telling.valid_at or now, now)
+        return self._end_at(plan, max(end, plan.valid_from), CLOSED_REASON, by, telling.memory_id)
+
     def resolve(self, memory_id: str, *, holds: bool) -> Fact:
         """Say whether a contested memory holds; one that does not is retired.
 
@@ -431,7 +444,8 @@ class Ledger:
     def revert(self, memory_id: str) -> Fact:
         """Undo one supersession, or the resolution of a contested memory.
 
-        A supersession is undone by restoring the memory and retiring its replacement; a contested memory that was
+        A supersession is undone by restoring the memory and retiring its replacement, which stays where a run closed a
+        plan; a contested memory that was
         resolved becomes contested again, and what it had ended is restored. Raises Forbidden when what would be retired
         is of a more trusted source. Raises Conflict when the memory is not superseded, when a consolidation run merged
         it, when its replacement was replaced itself, when another memory states the same by now, and when another value
@@ -448,7 +462,8 @@ class Ledger:
             raise Conflict(f"It was merged with others by the consolidation run {fact.ended_by}: roll that run back.")
         if fact.ended_reason == SETTLED_REASON:
             raise Conflict(f"Its statement became a memory of its own: delete {fact.superseded_by} to end it.")
-        replacement = self._log.latest.get(fact.superseded_by)
+        # What closed a plan was told for its own sake and stays.
+        replacement = self._log.latest.get(fact.superseded_by) if fact.ended_reason != CLOSED_REASON else None
         if replacement and not replacement.retired and not replacement.is_contested:
             if replacement.status is MemoryStatus.SUPERSEDED:
                 raise Conflict(f"What replaced it was replaced itself: revert {replacement.memory_id} first.")
