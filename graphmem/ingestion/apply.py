@@ -19,7 +19,7 @@ from graphmem.ingestion.link import (
 )
 from graphmem.ingestion.plan import ActionPlan, ActionPlanner, End, Save
 from graphmem.ingestion.quarantine import put_into_quarantine
-from graphmem.ingestion.reconcile import Batch, find_exact_matches
+from graphmem.ingestion.reconcile import Batch, find_exact_matches, source_of_name
 from graphmem.memories.entity import EntityRef
 from graphmem.memories.entity_details import SourcedDetails
 from graphmem.memories.entity_store import EntityStore
@@ -29,7 +29,6 @@ from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import (
     MAINTENANCE_TAGS,
     MAX_SOURCE_MESSAGES,
-    MemoryIn,
     MemoryPatch,
     MemoryType,
     SaveAction,
@@ -150,7 +149,8 @@ class BatchTransaction:
         linking = self._batch.linking
         known = linking.entities.by_name_key
         named = collect_named_entities(self._batch.statements, self._batch.aliases)
-        found = await find_exact_matches(self._transaction, self._owner, [key for key in named if key not in known])
+        unknown = [key for key in named if key not in known]
+        found = await find_exact_matches(self._transaction, self._owner, unknown, self._batch.statements)
         entities = found.with_names(known)
         return linking.model_copy(update={"entities": entities})
 
@@ -234,8 +234,7 @@ class BatchTransaction:
         key = name_key(name)
         groups = [group for group in self._batch.aliases if key in map(name_key, (group.name, *group.others))]
         if not groups:
-            named = [statement for statement in self._batch.statements if key in _name_keys_of(statement.memory)]
-            return self._order.most_trusted([one.source_kind(self._order) for one in named] or ["user"])
+            return source_of_name(key, self._batch.statements, self._order)
         return self._order.most_trusted(self._order.of_statement(group.stated_by) for group in groups)
 
     async def _name_user(self, entity_refs: Mapping[str, EntityRef]) -> None:
@@ -432,7 +431,3 @@ def _stated_fields(statement: Statement, *, is_given: bool, is_reinforcement: bo
         given = set(statement.memory.model_fields_set)
         return given & {"tags", "metadata"} if is_reinforcement else given
     return {"invalid_at", *(["valid_at"] if statement.is_dated else [])}
-
-
-def _name_keys_of(memory: MemoryIn) -> set[str]:
-    return {name_key(entity.name) for entity in (memory.subject, memory.object, *memory.entities) if entity}

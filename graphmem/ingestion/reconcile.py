@@ -5,7 +5,7 @@ The second model call of a batch: whether it is needed, its prompt, and its answ
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 
@@ -45,6 +45,8 @@ from graphmem.runtime.field_types import Vector, content_hash, name_key
 from graphmem.runtime.times import AS_OF_NOW
 from graphmem.secrets.values import Redactor, SecretPolicy, make_redactor
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.tenant_settings import find_trust_order
+from graphmem.tenants.trust import DEFAULT_ORDER, Effect, SourceKind, TrustOrder
 from graphmem.text.lucene import build_lucene_query, query_terms
 
 FACTS_PER_CHANNEL = 24
@@ -93,22 +95,43 @@ class Batch:
 # Linking
 
 
-async def find_exact_matches(transaction: Transaction, owner: Owner, keys: Sequence[str]) -> EntityIds:
-    """Return the entities of these name keys, by name before alias that the user gave, and the user's own."""
+async def find_exact_matches(
+    transaction: Transaction, owner: Owner, keys: Sequence[str], statements: Sequence[Statement]
+) -> EntityIds:
+    """Return the entities that statements mean by these name keys, by name before alias, and the user's own.
+
+    An alias that a source gave leads no statement of a more trusted one.
+    """
     rows = await transaction.run(
         "extraction.find_entities_by_keys", group_ids=[owner.group_id], keys=[*keys, name_key(owner.entity_name)]
     )
+    has_sources = any(detail_sources for *_, detail_sources, _ in rows[0]["found"])
+    order = await find_trust_order(transaction, owner.tenant) if has_sources else DEFAULT_ORDER
     user: str | None = None
     found: dict[str, str] = {}
     for entity_id, entity_key, alias_keys, detail_sources, is_user in rows[0]["found"]:
         if is_user:
             user = entity_id
-        of_others = read_detail_sources({"detail_sources": detail_sources})
-        leading = {key for key in alias_keys if alias_detail(key) not in of_others}
+        sources = read_detail_sources({"detail_sources": detail_sources})
         for key in keys:
-            if entity_key == key or (key in leading and key not in found):
+            given_by = sources.get(alias_detail(key), "user")
+            is_alias = key in alias_keys and order.permits(
+                Effect.REDIRECT, given_by, source_of_name(key, statements, order)
+            )
+            if entity_key == key or (is_alias and key not in found):
                 found[key] = entity_id
     return EntityIds(user=user, by_name_key=found)
+
+
+def source_of_name(key: str, statements: Iterable[Statement], order: TrustOrder) -> SourceKind:
+    """Return the most trusted source of the statements that use a name: the user where none does."""
+    kinds = [one.source_kind(order) for one in statements if key in name_keys_of(one.memory)]
+    return order.most_trusted(kinds or ["user"])
+
+
+def name_keys_of(memory: MemoryIn) -> set[str]:
+    """Return the keys of the names in a statement."""
+    return {name_key(entity.name) for entity in (memory.subject, memory.object, *memory.entities) if entity}
 
 
 class Linker:
@@ -127,7 +150,9 @@ class Linker:
     ) -> tuple[LinkingResult, list[Fact]]:
         """Return what the statements touch, and its related facts; `vectors` holds those of all contents and names."""
         named = collect_named_entities(statements, aliases)
-        entities = await self._graph.read(lambda transaction: find_exact_matches(transaction, owner, list(named)))
+        entities = await self._graph.read(
+            lambda transaction: find_exact_matches(transaction, owner, list(named), statements)
+        )
         entities = entities.with_names(_ids_by_alias(aliases, entities))
         same, known, ambiguous_names = await self._find_similar_names(owner, named, entities, vectors)
         entities = entities.with_names(same)

@@ -91,23 +91,24 @@ class SourcedDetails:
     def give_summary(self, summary: str, kind: SourceKind) -> bool:
         """Set the summary that a source gives; return whether it is the entity's now."""
         known = self._get("summary") or ""
-        if summary not in ("", known) and (not known or self._may_change(kind, SUMMARY)):
+        if summary and (not known or self._may_change(kind, SUMMARY)):
             self._set("summary", summary, SUMMARY, kind)
         return summary in ("", self._get("summary"))
 
     def give_attributes(self, attributes: Mapping[str, Any], kind: SourceKind) -> bool:
         """Set attributes that a source gives; return whether all of them are the entity's now."""
         known = json.loads(self._get("attributes") or "{}")
-        changed = {
+        taken = {
             name: value
             for name, value in attributes.items()
-            if name not in known or (known[name] != value and self._may_change(kind, attribute_detail(name)))
+            if name not in known or self._may_change(kind, attribute_detail(name))
         }
-        if changed:
-            self._changes["attributes"] = to_json({**known, **changed})
-            for name in changed:
-                self._give(attribute_detail(name), kind)
-        return all(name in changed or known.get(name) == value for name, value in attributes.items())
+        for name in taken:
+            self._give(attribute_detail(name), kind)
+        merged = {**known, **taken}
+        if merged != known:
+            self._changes["attributes"] = to_json(merged)
+        return all(name in merged and merged[name] == value for name, value in attributes.items())
 
     def add_aliases(self, names_by_key: Mapping[str, str], kind: SourceKind) -> list[str]:
         """Add names that a source gives and return those added; a name that is an alias already is its own now too."""
