@@ -65,6 +65,9 @@ class WordLists:
     function_words: frozenset[str] = frozenset()
     """Frequent words by which a text is known to be in the language."""
 
+    negations: frozenset[str] = frozenset()
+    """Words that deny a statement or say that it has ended."""
+
     user_words: frozenset[str] = frozenset()
     """What statements call the user who has no name in them."""
 
