@@ -66,6 +66,8 @@ async def context(
     ] = None,
     session: Annotated[str | None, typer.Option(help="The session of the question.")] = None,
     domain: Annotated[str | None, typer.Option(help="The domain of the question.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Only memories with this tag; repeatable.")] = None,
+    not_tag: Annotated[list[str] | None, typer.Option(help="Only memories without this tag; repeatable.")] = None,
     token_budget: Annotated[int, typer.Option(help="Most tokens of context and question.")] = 2000,
     sources: Annotated[bool, typer.Option("--sources", help="Show when and where each memory was said.")] = False,
     recent_messages: Annotated[
@@ -84,6 +86,7 @@ async def context(
         question,
         session_id=session,
         domain=domain,
+        tags={"all": tag or [], "none": not_tag or []} if tag or not_tag else None,
         token_budget=token_budget,
         sources=sources,
         recent_messages=recent_messages,

@@ -467,7 +467,7 @@ class RollbackIn(RequestBody):
     """Whether to overwrite later writes, or to change nothing and return what would change."""
 
     force: bool = False
-    dry_run: bool = False
+    dry_run: bool = Field(False, description="Whether to change nothing and only return what would change.")
 
 
 class MaintenanceIn(RequestBody):

@@ -30,7 +30,7 @@ from graphmem.context.models import (
 from graphmem.context.preferences import MIN_USED_CONFIDENCE, confident_value, preference_instruction
 from graphmem.context.relevance import CLEAR_MATCH_SCORE, semantic_score, states_something
 from graphmem.conversations.session import Message, MessageRole
-from graphmem.memories.memory import Memory, MemoryType
+from graphmem.memories.memory import DEFAULT_PREDICATES, Memory, MemoryType, Scope
 from graphmem.search.models import FIT_SCORE, SearchHit
 from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import ConcernRule, ContinuityPhrase, PatternType, ProductProfile
@@ -349,12 +349,24 @@ def _personal_touches(request: ContextRequest, sources: HintSources) -> list[str
 
 
 def is_personal(memory: Memory) -> bool:
-    """Return whether a memory is about a person or a pet other than the user."""
+    """Return whether a memory is about a person or a pet other than the user.
+
+    A fact of the profile that was saved without entities is so if it names somebody or something.
+    """
     if memory.subject.type == "Person" and not NAMING_WORDS.isdisjoint(memory.predicate.split("_")):
         return False  # what somebody is called is nothing to talk about
-    return memory.subject.type in PERSONAL_TYPES - {"Person"} or any(
-        entity.type in PERSONAL_TYPES and entity.id != memory.subject.id for entity in memory.entities
-    )
+    others = [entity for entity in memory.entities if entity.id != memory.subject.id]
+    if not others and memory.type is MemoryType.FACT and memory.predicate == DEFAULT_PREDICATES[MemoryType.FACT]:
+        return memory.scope is Scope.PROFILE and _names_another(memory)
+    return memory.subject.type in PERSONAL_TYPES - {"Person"} or any(entity.type in PERSONAL_TYPES for entity in others)
+
+
+def _names_another(memory: Memory) -> bool:
+    """Return whether a statement has a name in it that is not that of its subject."""
+    if _stated_name(memory.content, memory.subject.name):
+        return False
+    own = {*split_words(normalise(memory.subject.name))}
+    return any(word[0].isupper() and normalise(word) not in own for word in memory.content.split()[1:])
 
 
 def _past_solutions(sources: HintSources) -> list[PastSolution]:

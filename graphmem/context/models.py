@@ -83,7 +83,10 @@ PatternData = QueryFrequencyData | ConcernData | GoalFocusData | TimeOfDayData
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """One message of the user; `local` is its time on the user's clock, `plans` the memories of plans it led to."""
+    """One message of the user; `local` is its time on the user's clock, `plans` the memories of plans it led to.
+
+    `answered_badly` says that the user gave it or its reply a bad rating, which weakens the patterns behind it.
+    """
 
     message_id: str
     at: datetime
@@ -91,6 +94,7 @@ class UserTurn:
     intent: str | None = None
     entities: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     plans: Sequence[str] = ()
+    answered_badly: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +289,10 @@ class ContextRequest(BaseModel):
     session_id: SessionId | None = None
     intent: NonBlankText | None = Field(None, max_length=200)
     domain: Domain | None = None
-    tags: TagFilter | None = Field(None, description="Only memories with these tags, and without those in `none`.")
+    tags: TagFilter | None = Field(
+        None,
+        description="Only memories with these tags, and without those in `none`; so for messages, by their memories.",
+    )
     domains: list[Domain] = Field(
         default_factory=list, max_length=10, description="Further domains of the question, beside `domain`."
     )
@@ -333,7 +340,7 @@ class ContextItemIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64, examples=["topic", "preference", "goal"])]
-    key: NonBlankText = Field(max_length=200)
+    key: NonBlankText = Field(max_length=200, description="What the item is about, such as `budget`.")
     value: JsonValue
     relevance: UnitInterval = 0.8
     ttl: int = Field(7200, ge=1, le=MAX_ITEM_SECONDS, description="Seconds until it expires.")
@@ -354,8 +361,14 @@ class EnhanceIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     reply: NonBlankText = Field(max_length=MAX_QUESTION_LENGTH)
-    question: NonBlankText | None = Field(None, max_length=MAX_QUESTION_LENGTH)
-    sources: list[Annotated[NonBlankText, Field(max_length=500)]] = Field(default_factory=list, max_length=50)
+    question: NonBlankText | None = Field(
+        None, max_length=MAX_QUESTION_LENGTH, description="The question that the reply answers."
+    )
+    sources: list[Annotated[NonBlankText, Field(max_length=500)]] = Field(
+        default_factory=list,
+        max_length=50,
+        description="What the reply rests on: ids of memories or messages, or names of something outside of memory.",
+    )
 
 
 class ContextItem(BaseModel):

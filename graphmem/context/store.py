@@ -323,10 +323,7 @@ class ContextStore:
         return [pattern_from_columns(columns) for columns in row["patterns"]]
 
     async def list_user_messages(self, owner: Owner, since: datetime, zone: str | None) -> list[UserTurn]:
-        """Return the messages of a user since a time, without those whose reply was rated badly.
-
-        Local times are in `zone`, else in each message's own offset.
-        """
+        """Return the messages of a user since a time; local times are in `zone`, else in each message's own offset."""
         rows = await self._graph.fetch(
             "context.list_user_messages",
             group_id=owner.group_id,
@@ -342,6 +339,7 @@ class ContextStore:
                 intent=row["intent"],
                 entities=json.loads(row["entities"] or "{}"),
                 plans=row["plans"],
+                answered_badly=row["answered_badly"],
             )
             for row in rows
         ]
