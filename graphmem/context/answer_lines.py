@@ -310,8 +310,8 @@ def _slot_item(memory: Memory, *, with_subject: bool) -> str:
     name = f"{memory.subject.name} – {memory.object.name}" if with_subject else memory.object.name
     start = format_date(memory.valid_at) if memory.valid_at else ""
     end = f"until {format_date(memory.invalid_at)}" if memory.invalid_at else ""
-    times = f"{start} {end}".strip()
-    return f"{name} ({times})" if times else name
+    notes = ", ".join(filter(None, (f"{start} {end}".strip(), source_note(memory))))
+    return f"{name} ({notes})" if notes else name
 
 
 def profile_bullet(profile: EntityProfile, titles: Mapping[str, str]) -> PreambleLine:
@@ -330,8 +330,14 @@ def _origin(space: str | None, titles: Mapping[str, str]) -> str:
 
 
 def _notes(memory: Memory, said_at: Mapping[MessageName, datetime] | None) -> str:
-    notes = [note for note in (_validity(memory), _source(memory, said_at) if said_at is not None else "") if note]
+    said = _source(memory, said_at) if said_at is not None else ""
+    notes = [note for note in (_validity(memory), said, source_note(memory)) if note]
     return f" ({', '.join(notes)})" if notes else ""
+
+
+def source_note(memory: Memory) -> str:
+    """Return where text of others is from, empty for what others than strangers state."""
+    return f"from {memory.source.said_by}" if memory.source.is_of_others else ""
 
 
 def _validity(memory: Memory) -> str:

@@ -209,6 +209,8 @@ class ContextBuilder:
             known_as_of=request.known_as_of,
             tags=request.tags,
         )
+        if request.min_trust is not None:
+            surroundings = replace(surroundings, sessions=[])
         material = ContextMaterial(
             snapshot,
             hits,

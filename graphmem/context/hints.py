@@ -35,7 +35,7 @@ from graphmem.search.models import FIT_SCORE, SearchHit
 from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import ConcernRule, ContinuityPhrase, PatternType, ProductProfile
 from graphmem.tenants.trust import TEXT_OF_OTHERS
-from graphmem.text.added_texts import is_label
+from graphmem.text.added_texts import fence_line, fence_lines, is_label
 from graphmem.text.normalising import normalise
 from graphmem.text.tokenising import split_words
 
@@ -181,20 +181,20 @@ def build_hints(request: ContextRequest, snapshot: ContextSnapshot, sources: Hin
         communication_style=confident_value(preferences, PreferenceType.COMMUNICATION, "style"),
         detail_level=confident_value(preferences, PreferenceType.DETAIL_LEVEL, "level"),
         visualization=confident_value(preferences, PreferenceType.VISUALIZATION, "format"),
-        topics=_preferred_topics(snapshot),
-        goals=collect_goals(request, snapshot),
-        instructions=style_instructions(snapshot)
+        topics=fence_lines(_preferred_topics(snapshot)),
+        goals=fence_lines(collect_goals(request, snapshot)),
+        instructions=fence_lines(style_instructions(snapshot))
         + ([CITATION_INSTRUCTION] if request.sources and sources.memories else []),
         continuity=_continuity_phrases(sources),
         personal_touches=_personal_touches(request, sources),
-        open_loops=[memory.content for memory in sources.memories if memory.type in open_types][:MAX_PHRASES],
+        open_loops=[memory.quoted for memory in sources.memories if memory.type in open_types][:MAX_PHRASES],
         past_solutions=_past_solutions(sources),
-        likely_followups=likely_followups(snapshot, intent),
+        likely_followups=fence_lines(likely_followups(snapshot, intent)),
         successful_queries=_successful_queries(snapshot, intent),
-        left_out=[memory.content for memory in sources.left_out],
+        left_out=[memory.quoted for memory in sources.left_out],
         knowledge=KnowledgeHint(
             sufficient=bool(sources.named.clear),
-            pointers=_external_pointers(sources.named.clear),
+            pointers=fence_lines(_external_pointers(sources.named.clear)),
         ),
     )
 
@@ -325,9 +325,11 @@ def _continuity_phrases(sources: HintSources) -> list[str]:
         summary = truncate_at_word(session.summary, PHRASE_CHARACTERS)
         phrases.append(f"As we discussed on {format_date(session.started_at)}{about}: {summary}")
     for memory in sources.named.clear:
-        said = _SAID.get(memory.type, "you mentioned")
+        said = (
+            f"{memory.source.said_by} said" if memory.source.is_of_others else _SAID.get(memory.type, "you mentioned")
+        )
         said_at = last_said_at(memory, sources.message_times) or memory.valid_at or memory.created_at
-        content = memory.content.rstrip(" .")
+        content = fence_line(memory.content).rstrip(" .")
         phrases.append(f"As {said} before ({format_date(said_at)}), my note is: “{content}”.")
     return [truncate_at_word(phrase, PHRASE_CHARACTERS + TOPIC_CHARACTERS) for phrase in phrases[:MAX_PHRASES]]
 
@@ -342,7 +344,7 @@ def _personal_touches(request: ContextRequest, sources: HintSources) -> list[str
     fitting = {memory.id for memory in sources.named.clear}
     is_small_talk = sources.is_leisure or not states_something(request.question_text)
     return [
-        memory.content for memory in sources.memories if memory.id in fitting or (is_small_talk and is_personal(memory))
+        memory.quoted for memory in sources.memories if memory.id in fitting or (is_small_talk and is_personal(memory))
     ][:MAX_PHRASES]
 
 
@@ -371,7 +373,7 @@ def _past_solutions(sources: HintSources) -> list[PastSolution]:
     return [
         PastSolution(
             memory_id=memory.id,
-            content=memory.content,
+            content=memory.quoted,
             said_at=last_said_at(memory, sources.message_times) or memory.valid_at or memory.created_at,
             outcome=_outcome(memory.content),
         )

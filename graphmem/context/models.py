@@ -603,11 +603,17 @@ class ContextSnapshot:
     speaker: str | None = None
 
     def trusted_as_much_as(self, kind: StatedKind | None, order: TrustOrder) -> ContextSnapshot:
-        """Return the snapshot without what sources say that are trusted less than a kind; None: all of it."""
+        """Return the snapshot without what sources say that are trusted less than a kind; None: all of it.
+
+        Summaries and topics of sessions are left out: they tell what several messages say.
+        """
         if kind is None:
             return self
         return replace(
             self,
+            session=self.session and self.session.model_copy(update={"summary": None, "intent_sequence": []}),
+            statistics=replace(self.statistics, intents=()),
+            sessions=[],
             profile=[memory for memory in self.profile if order.passes(memory.source.trust_kind, kind)],
             messages=[one for one in self.messages if order.passes(order.least_trusted(one.stated_by), kind)],
         )

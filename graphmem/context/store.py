@@ -41,7 +41,7 @@ from graphmem.context.models import (
     UserTurn,
 )
 from graphmem.conversations.message_mapping import message_from_node
-from graphmem.conversations.session import MessageRole, Session, origin_of
+from graphmem.conversations.session import MessageRole, Session
 from graphmem.memories.fact import memory_from_columns
 from graphmem.memories.filters import FactFilters, known_at_or_now
 from graphmem.memories.memory import Memory
@@ -342,7 +342,6 @@ class ContextStore:
                 answered_badly=row["answered_badly"],
             )
             for row in rows
-            if origin_of(MessageRole.USER, json.loads(row["metadata"] or "{}")) == "user"
         ]
 
     async def write(self, owner: Owner, work: Callable[[ContextTransaction], Awaitable[T]]) -> T:

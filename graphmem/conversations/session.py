@@ -32,8 +32,8 @@ from graphmem.runtime.stored_values import MAX_REQUEST_TEXT, check_request_size,
 from graphmem.runtime.times import Instant, ZonedDatetime
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.spaces import PlaceQuery, SpaceId
-from graphmem.tenants.trust import TEXT_OF_OTHERS, StatedKind
-from graphmem.text.added_texts import is_label, without_thoughts
+from graphmem.tenants.trust import QUOTED_AS, TEXT_OF_OTHERS, StatedKind
+from graphmem.text.added_texts import name_source, without_thoughts
 from graphmem.text.normalising import is_blank
 
 MessageInput = TypeVar("MessageInput")
@@ -315,8 +315,8 @@ class Message(BaseModel):
 
     @property
     def stated_by(self) -> tuple[StatedKind, ...]:
-        """Whose word it is, and that of the key that sent it if it is bound: the less trusted of both counts."""
-        return (self.origin, self.sent_as) if self.sent_as else (self.origin,)
+        """Whose word it is, and that of the key that sent it: the less trusted of both counts."""
+        return self.origin, self.sent_as or "user"
 
     @property
     def is_of_others(self) -> bool:
@@ -330,8 +330,7 @@ class Message(BaseModel):
             return self.name or f"the {self.role.value}"
         kind = next(kind for kind in (self.origin, self.sent_as) if kind in TEXT_OF_OTHERS)
         named = {"web": self.metadata.get(WEB_KEY), "document": self.metadata.get(DOCUMENT_KEY)}.get(kind, self.name)
-        what = {"web": "a web page", "document": "a document"}.get(kind, "a tool")
-        return f"{what} ({named})" if isinstance(named, str) and is_label(named) else what
+        return name_source(QUOTED_AS[kind], named)
 
 
 class RunMessage(BaseModel):
@@ -532,17 +531,19 @@ _NAMESPACE = uuid.UUID("0f6c1c52-6f5d-4c5e-9a55-2f8f6f0c7a41")
 
 
 class BatchFingerprint:
-    """What identifies a batch: the life of its user, its session (None for a new one) and its turns.
+    """What identifies a batch: the life of its user, its session (None for a new one), its sender and its turns.
 
     The life is random and known to nobody outside, so that ids tell nothing about what was said.
     """
 
-    def __init__(self, life: str, session_id: str | None, messages: Sequence[MessageIn]) -> None:
+    def __init__(
+        self, life: str, session_id: str | None, messages: Sequence[MessageIn], sent_as: StatedKind | None
+    ) -> None:
         turns = [
             {**message.model_dump(mode="json", exclude={"id"}), "content": " ".join(message.content.split())}
             for message in messages
         ]
-        self._value = uuid.uuid5(_NAMESPACE, json.dumps([life, session_id, turns], sort_keys=True))
+        self._value = uuid.uuid5(_NAMESPACE, json.dumps([life, session_id, sent_as, turns], sort_keys=True))
         self._size = len(messages)
 
     def session_id(self, period: int) -> str:

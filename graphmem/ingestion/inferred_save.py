@@ -156,6 +156,8 @@ def _results_of(
     for veto in plan.vetoes:
         results[veto.index] = SaveResult(action=SaveAction.SKIP, memory=None, reason=veto.reason)
     for end in plan.ends:
+        if end.index is None:
+            continue
         results[end.index] = SaveResult(
             action=SaveAction.SKIP, memory=None, related=[end.memory_id], reason="it only ends a known memory"
         )

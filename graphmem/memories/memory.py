@@ -40,7 +40,8 @@ from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import known_topic_tags
 from graphmem.tenants.spaces import SpaceId
-from graphmem.tenants.trust import SourceKind, StatedKind
+from graphmem.tenants.trust import QUOTED_AS, TEXT_OF_OTHERS, SourceKind, StatedKind
+from graphmem.text.added_texts import fence_line, name_source
 
 MAX_TAG_LENGTH = 64
 """Longest tag, in characters."""
@@ -311,6 +312,18 @@ class MemorySource(BaseModel):
         """The kind of source that the memory is trusted as."""
         return self.trusted_as or self.kind
 
+    @property
+    def is_of_others(self) -> bool:
+        """Whether strangers may have written what it says."""
+        return self.trust_kind in TEXT_OF_OTHERS
+
+    @property
+    def said_by(self) -> str | None:
+        """Who is quoted with it: where text of others is from, else its speaker or its kind; None for the user."""
+        if self.is_of_others:
+            return name_source(QUOTED_AS[self.trust_kind], self.speaker)
+        return self.speaker or (None if self.kind == "user" else self.kind)
+
 
 def keep_given_form(data: object) -> object:
     """Return the fields of a memory with the type as it was given under `subtype`, and an object content as text too.
@@ -481,6 +494,12 @@ class Memory(BaseModel):
     metadata: dict[str, Any]
     content_hash: str
     schema_version: Literal["1.0"] = SCHEMA_VERSION
+
+    @property
+    def quoted(self) -> str:
+        """What it says on one line, with where it is from if strangers may have written it."""
+        text = fence_line(self.content)
+        return f"{text} ({self.source.said_by} says)" if self.source.is_of_others else text
 
     @property
     def is_global(self) -> bool:

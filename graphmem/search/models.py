@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -298,26 +297,6 @@ class EntityGraph(BaseModel):
 
     nodes: list[Entity]
     edges: list[Memory]
-
-
-@dataclass(frozen=True, slots=True)
-class MessageCandidate:
-    """A message that a channel found; its id is its key (`tenants.owners.message_key`)."""
-
-    message_id: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class MessageContent:
-    """The text and the speaker of a message by its key, and its place in its session, from 1."""
-
-    message_id: str
-    content: str
-    speaker: str | None
-    role: str
-    session_id: str
-    position: int
 
 
 MAX_LOOKUP_LIMIT = 200

@@ -28,6 +28,10 @@ TEXT_OF_OTHERS: frozenset[SourceKind] = frozenset({"document", "tool", "web"})
 """The kinds whose text strangers may have written: it is screened before it becomes a memory."""
 
 
+QUOTED_AS = {"document": "a document", "tool": "a tool", "web": "a web page"}
+"""What is quoted with text of others in place of a speaker."""
+
+
 class Effect(Enum):
     """What a write can do to something that another source stated."""
 

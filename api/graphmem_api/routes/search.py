@@ -25,7 +25,7 @@ from graphmem.search.models import (
     SearchResponse,
 )
 from graphmem_api import route_classes
-from graphmem_api.auth import Caller, OwnerInPath
+from graphmem_api.auth import Caller, OwnerInPath, require_own_word
 from graphmem_api.dependencies import USER_PATH, ServicesDep
 from graphmem_api.openapi import openapi_problem
 
@@ -59,8 +59,9 @@ async def persona(owner: OwnerInPath, services: ServicesDep) -> Persona:
 
 
 @persona_router.post(USER_PATH + "/persona", summary="Set the persona", operation_id="persona_set")
-async def set_persona(owner: OwnerInPath, services: ServicesDep, body: Persona) -> Persona:
+async def set_persona(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: Persona) -> Persona:
     """Set the weights by memory type or tag that the user's searches use when they give none; empty ones remove it."""
+    require_own_word(caller, "What counts more")
     return await services.retrieval.set_persona(owner, body)
 
 

@@ -11,7 +11,7 @@ from graphmem.runtime.paging import Page
 from graphmem.tenants.spaces import MemberQuery, Space, SpaceIn, SpaceRoleIn
 from graphmem.user_data.models import ErasureResult
 from graphmem_api import route_classes
-from graphmem_api.auth import Caller
+from graphmem_api.auth import Caller, require_own_word
 from graphmem_api.dependencies import ServicesDep
 from graphmem_api.openapi import Responses
 
@@ -22,6 +22,8 @@ SPACES_PATH = "/v1/spaces"
 SPACE_PATH = SPACES_PATH + "/{space_id:segment}"
 MEMBER_PATH = SPACE_PATH + "/members/{member_id:segment}"
 
+A_SPACE = "What a space is called and who belongs to it"
+
 CHANGED_SPACE: Responses = {200: {"model": Space, "description": "The changed space."}}
 
 
@@ -30,6 +32,7 @@ CHANGED_SPACE: Responses = {200: {"model": Space, "description": "The changed sp
 )
 async def put(space_id: str, caller: Caller, services: ServicesDep, body: SpaceIn, response: Response) -> Space:
     """Create a space (201) or change it (200), with its members; those of an agent are users that its key reaches."""
+    require_own_word(caller, A_SPACE)
     space, is_new = await services.spaces.put(caller, space_id, body)
     response.status_code = 201 if is_new else 200
     return space
@@ -57,6 +60,7 @@ async def set_member(
     query: Annotated[MemberQuery, Query()],
 ) -> Space:
     """Add a user or a key to a space, or change its role."""
+    require_own_word(caller, A_SPACE)
     return await services.spaces.set_member(caller, space_id, member_id, body.role, query.kind)
 
 
@@ -65,10 +69,12 @@ async def remove_member(
     space_id: str, member_id: str, caller: Caller, services: ServicesDep, query: Annotated[MemberQuery, Query()]
 ) -> None:
     """Remove a user or a key from a space, with effect from the next request on."""
+    require_own_word(caller, A_SPACE)
     await services.spaces.remove_member(caller, space_id, member_id, query.kind)
 
 
 @write_router.delete(SPACE_PATH, summary="Erase a space", operation_id="spaces_delete")
 async def delete(space_id: str, caller: Caller, services: ServicesDep) -> ErasureResult:
     """Erase a space with all its data everywhere, then count what is left."""
+    require_own_word(caller, "Erasing a space")
     return await services.forgetting.forget(await services.spaces.check_deletable(caller, space_id))
