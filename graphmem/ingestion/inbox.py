@@ -290,6 +290,8 @@ class Inbox:
 
     def _find_reason_against_summary(self, session: Session) -> str | None:
         unsummarized = session.message_count - session.summarized_through
+        if session.message_count and not unsummarized:
+            return "no summary was written: the session's summary has all of its messages"
         if unsummarized < MIN_MESSAGES_FOR_CLOSING_SUMMARY:
             return (
                 f"no summary was written: {unsummarized} of its {session.message_count} messages are not summarized "
