@@ -272,7 +272,7 @@ def statements(code: str) -> set[str]:
 
 def test_the_page_on_frameworks_names_them_and_shows_lines_of_their_programs() -> None:
     root = Path(__file__).parents[2]
-    page = (root / "docs/frameworks.md").read_text("utf-8")
+    page = (root / "docs/agents.md").read_text("utf-8")
     offered = {starter.framework: starter for starter in STARTERS}
     assert set(re.findall(r"^\| [^|]+ \| `([\w-]+)` \|", page, re.MULTILINE)) == {
         *("--framework", "langgraph", "openai-agents", "pydantic-ai", "llama-index", "google-adk"),

@@ -31,7 +31,25 @@ CLI_GROUP: Any = get_command(app)
 
 
 def read_page(page: str) -> str:
-    return (ROOT / page).read_text("utf-8")
+    """Return the text of a page, or of the section that follows `#`, as in `docs/clients.md#Conventions`."""
+    path, _, heading = page.partition("#")
+    text = (ROOT / path).read_text("utf-8")
+    return "".join(section_lines(text, heading)) if heading else text
+
+
+def section_lines(text: str, heading: str) -> Iterator[str]:
+    """Yield the lines below a heading, up to the next heading of its level or above."""
+    level, is_code = 0, False
+    for line in text.splitlines(keepends=True):
+        is_code ^= line.startswith("```")
+        found = None if is_code else re.fullmatch(r"(#+) (.*)\n", line)
+        if found and level and len(found[1]) <= level:
+            return
+        if level:
+            yield line
+        elif found and found[2] == heading:
+            level = len(found[1])
+    assert level, f"no heading {heading!r}"
 
 
 def code_blocks(page: str, language: str) -> list[str]:
@@ -94,9 +112,7 @@ def test_mcp_client_snippets_are_valid() -> None:
 
 
 def test_documented_exports_import_completely() -> None:
-    documents = {
-        detect_format(document): document for document in map(json.loads, code_blocks("docs/moving.md", "json"))
-    }
+    documents = {detect_format(document): document for document in map(json.loads, code_blocks("docs/data.md", "json"))}
     assert documents.keys() == {ImportFormat.MEM0, ImportFormat.GRAPHITI, ImportFormat.CHAT}
     taken = [
         parse_mem0(documents[ImportFormat.MEM0], "ada"),
@@ -144,7 +160,7 @@ def test_compose_file_uses_existing_commands_and_declared_resources() -> None:
     assert all(secret in head for secret in composed["secrets"])
 
 
-@pytest.mark.parametrize("page", ["docs/agent-loop.md", "docs/moving.md"])
+@pytest.mark.parametrize("page", ["docs/agent-loop.md", "docs/data.md"])
 def test_every_documented_request_has_a_route_and_a_valid_body(page: str) -> None:
     routes = describe_api()["paths"]
     patterns = {re.compile(re.sub(r"\{[^}]+\}", "[^/]+", path)): methods for path, methods in routes.items()}

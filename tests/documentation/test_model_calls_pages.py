@@ -90,7 +90,7 @@ async def test_the_first_screen_gives_a_program_a_memory(
 
 async def test_requests_of_the_page_get_answers(address: str, key: str, provider: ProviderServer) -> None:
     provider.prepare("In Lund.", "In Lund.")
-    commands = [block for block in code_blocks("docs/base-url.md", "sh") if block.startswith("curl")]
+    commands = [block for block in code_blocks("docs/chat-programs.md", "sh") if block.startswith("curl")]
     assert len(commands) == 2
     for command in commands:
         path = re.findall(r"http://127\.0\.0\.1:8321(\S+)", command)[0]
@@ -104,7 +104,7 @@ async def test_requests_of_the_page_get_answers(address: str, key: str, provider
 
 
 def test_configurations_of_the_page_are_yaml_and_name_our_headers() -> None:
-    first, second = (yaml.safe_load(block) for block in code_blocks("docs/base-url.md", "yaml"))
+    first, second = (yaml.safe_load(block) for block in code_blocks("docs/chat-programs.md", "yaml"))
     (endpoint,) = first["endpoints"]["custom"]
     assert endpoint["baseURL"] == second[0]["api_base"] == "http://127.0.0.1:8321/openai/v1"
     assert set(endpoint["headers"]) == {"X-Graphmem-User", "X-Graphmem-Session"}
