@@ -1,4 +1,4 @@
-"""The code of the pages on memory in two lines and by a base URL runs, with a provider on this machine."""
+"""The code of the page on chat programs runs, with a provider on this machine."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_two_lines_remember_what_was_said(
         "ANTHROPIC_API_KEY": "sk-test",
         "ANTHROPIC_BASE_URL": provider.url,
     }
-    with_openai, with_anthropic, in_process = code_blocks("docs/two-lines.md", "python")
+    with_openai, with_anthropic, in_process = code_blocks("docs/chat-programs.md#wrap-the-client", "python")
     provider.prepare("Noted.", "In Lund.")
     assert await run_program(with_openai, environment) == "Noted.\n"
     assert await run_program(with_anthropic, environment) == "In Lund.\n"

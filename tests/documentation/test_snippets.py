@@ -18,13 +18,12 @@ from tests.documentation.test_examples import read_page
 
 GUIDES = [
     "getting-started.md",
-    "agent-loop.md",
-    "tenants.md",
-    "spaces.md",
+    "agents.md#write-your-own-loop",
+    "security.md",
     "trust.md",
-    "mem0.md",
-    "from-graphiti.md",
-    "instructions.md",
+    "mem0.md#use-graphmems-own-methods",
+    "data.md#from-graphiti",
+    "extraction.md",
 ]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
