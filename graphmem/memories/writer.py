@@ -191,7 +191,7 @@ class MemoryWriter:
             text_length(patch), lambda: self._policy.refused_classes(stored_values(patch), owner.tenant)
         )
         if classes:
-            raise InvalidInput(f"The change holds a secret ({', '.join(classes)}), which is not stored.")
+            raise InvalidInput(f"The change contains a secret ({', '.join(classes)}), which is not stored.")
         if patch.content is None:
             return None
         stated = MemoryIn(content=patch.content, type=patch.type or MemoryType.FACT)
