@@ -471,7 +471,7 @@ class RollbackIn(RequestBody):
 
 
 class MaintenanceIn(RequestBody):
-    """The maintenance tasks to run; absent: all of them."""
+    """The maintenance tasks to run; defaults to all."""
 
     tasks: list[MaintenanceTask] = Field(default_factory=lambda: [*MaintenanceTask], min_length=1, max_length=4)
 

@@ -294,7 +294,7 @@ class ContextRequest(BaseModel):
         description="Only memories with these tags, and without those in `none`; so for messages, by their memories.",
     )
     domains: list[Domain] = Field(
-        default_factory=list, max_length=10, description="Further domains of the question, beside `domain`."
+        default_factory=list, max_length=10, description="Further domains of the question, in addition to `domain`."
     )
     token_budget: int = Field(DEFAULT_TOKEN_BUDGET, ge=1, le=1_000_000)
     top: int = Field(10, ge=0, le=50)
@@ -305,10 +305,12 @@ class ContextRequest(BaseModel):
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
     min_trust: StatedKind | None = Field(
-        None, description="Only memories and messages of sources that are trusted as much as this one."
+        None, description="Only memories and messages from sources that are trusted at least as much as this one."
     )
     spaces: SpaceSelection = SPACES_FIELD
-    space: SpaceId | None = Field(None, description="The space that shares the session; absent: it is the user's own.")
+    space: SpaceId | None = Field(
+        None, description="The space that shares the session; defaults to the user's own memory."
+    )
 
     @property
     def question_text(self) -> str:
@@ -469,7 +471,7 @@ class RelatedSession(BaseModel):
 
 
 class Outcome(StrEnum):
-    """What came of something that was recommended; `suggested` when it is not known to have been tried."""
+    """Outcome of a recommendation; `suggested` if it is not known whether it was tried."""
 
     WORKED = "worked"
     FAILED = "failed"
@@ -542,7 +544,7 @@ class ContextResponse(BaseModel):
     profiles: list[EntityProfile] = Field(
         default_factory=list,
         exclude_if=lambda profiles: not profiles,
-        description="Profiles of entities that the question names, as the preamble has them; absent: none.",
+        description="Profiles of entities that the question names, as in the preamble.",
     )
 
 
@@ -720,4 +722,4 @@ class ContextItemsQuery(BaseModel):
 class ProfileQuery(SpacesInQueryString):
     """Which profile to read."""
 
-    domain: Domain | None = Field(None, description="Also the memories of this domain.")
+    domain: Domain | None = Field(None, description="Include memories of this domain.")

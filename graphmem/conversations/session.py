@@ -143,7 +143,7 @@ class MemoryDefaults(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     metadata: Metadata = Field(default_factory=dict)
-    expires_at: Instant | None = Field(None, description="From when on they are not recalled; an earlier end stays.")
+    expires_at: Instant | None = Field(None, description="When reads stop returning them; an earlier end stays.")
 
 
 class MessageIn(BaseModel):
@@ -222,8 +222,8 @@ class MessagesIn(BaseModel):
     extract: bool = True
     wait: bool = False
     timezone: TimeZoneName | None = None
-    domain: Domain | None = Field(None, description="The field these messages are about; absent, that of the session.")
-    space: SpaceId | None = Field(None, description="The space of the session; absent: the user's own memory.")
+    domain: Domain | None = Field(None, description="The domain of these messages; defaults to the session's.")
+    space: SpaceId | None = Field(None, description="The space of the session; defaults to the user's own memory.")
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:
@@ -286,7 +286,7 @@ class Message(BaseModel):
     sent_as: StatedKind | None = Field(
         None,
         exclude_if=lambda kind: kind is None,
-        description="The source that the key which sent it speaks as, where that is not the user.",
+        description="Source of the key that sent it, if not the user.",
     )
     rich_content: dict[str, Any] | None
     confidence: float | None
@@ -349,9 +349,9 @@ class SessionIn(BaseModel):
     session_id: SessionId | None = None
     title: NonBlankText | None = Field(None, max_length=500)
     topic_tags: Tags = Field(default_factory=list)
-    domain: Domain | None = Field(None, description="The field the session is about, such as cooking.")
+    domain: Domain | None = Field(None, description="The domain of the session, such as cooking.")
     metadata: Metadata = Field(default_factory=dict)
-    space: SpaceId | None = Field(None, description="The space that shares it; absent: it is the user's own.")
+    space: SpaceId | None = Field(None, description="The space that shares it; defaults to the user's own memory.")
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:
