@@ -4,7 +4,7 @@ It grows with the similarity of their vectors, with the share of the question's 
 with how specific an entity is that both name, and with the words that both share as BM25 counts them, those of the
 memory's messages included. Rare words weigh more; the user's own name names nothing, because every memory is about the
 user. Neither age nor use nor rank counts, so that the same memory has the same fit years later. The weights were fitted
-to labelled questions and checked on others: see `docs/retrieval.md`.
+to labelled questions and checked on others: see `docs/search.md`.
 
 The full-text index finds the candidates with the statistics of all users. A term that is in each candidate, such as the
 user's name, tells them apart as little as an article does; only statistics of the candidates show that.

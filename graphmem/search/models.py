@@ -106,7 +106,7 @@ def normalise_query(query: str) -> str:
     """Return the part of a query that is read, with single spaces; raise InvalidInput for a query without text."""
     text = " ".join(query.split())[:MAX_QUERY_LENGTH]
     if not text:
-        raise InvalidInput("The query is empty: say what to look for.", errors=[{"loc": ["query"], "msg": "is empty"}])
+        raise InvalidInput("The query is empty.", errors=[{"loc": ["query"], "msg": "is empty"}])
     return text
 
 
@@ -318,7 +318,7 @@ class LookupQuery(QueryStringFilters, SpacesInQueryString):
     """A text that names entities, and which memories of them to return."""
 
     q: str = Field(description="Any text that names entities.")
-    limit: int = Field(20, ge=1, le=MAX_LOOKUP_LIMIT, description="Most memories of each entity.")
+    limit: int = Field(20, ge=1, le=MAX_LOOKUP_LIMIT, description="Maximum number of memories per entity.")
     reinforce: bool = Field(True, description="Whether each memory counts as retrieved, which strengthens it.")
 
 
