@@ -152,7 +152,7 @@ class HybridSearch:
             selected = selected[ranked.score[selected] >= (query.min_score or 0.0)]
             best = fill_places(selected, leading_on, query.limit)
             uuids = [ranked.found.facts[row].uuid for row in best]
-            if query.include_messages:
+            if query.include_messages and (query.semantic or query.keyword):
                 loaded, (message_hits, evidence) = await asyncio.gather(
                     source.load_memories(uuids, asked.now),
                     self._rank_messages(source, asked, ranked if with_evidence else None, messages, query.limit),
