@@ -13,7 +13,6 @@ user's name, tells them apart as little as an article does; only statistics of t
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from operator import mul
@@ -21,8 +20,8 @@ from typing import NamedTuple, TypeVar
 
 from graphmem.memories.entity_names import EntityMention
 from graphmem.search.fact_candidate import FactCandidate
+from graphmem.text.identifiers import find_identifiers, names_other
 from graphmem.text.names import name_words
-from graphmem.text.normalising import normalise
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import tokenize
 
@@ -203,7 +202,7 @@ def fit_features(
             ),
             bm25=scores.share(uuid),
             is_later=past is not None and fact.valid_from >= past.end,
-            names_other=bool(identifiers) and _names_other(identifiers, fact.text.statement_and_names, languages),
+            names_other=bool(identifiers) and names_other(identifiers, fact.text.statement_and_names, languages),
         )
         for uuid, fact in facts.items()
     }
@@ -214,39 +213,6 @@ def fit(features: FitFeatures, weights: FitWeights = FIT_WEIGHTS) -> float:
     *values, is_later, names_other = features
     log_odds = BIAS + sum(map(mul, weights, values)) + LATER_WEIGHT * is_later
     return (OTHER_IDENTIFIER_FACTOR if names_other else 1.0) / (1 + math.exp(-log_odds))
-
-
-_TOKEN = re.compile(r"\w+(?:[-./]\w+)*")
-_DIGITS = re.compile(r"\d+")
-
-
-def find_identifiers(text: str, languages: tuple[str, ...]) -> dict[str, set[str]]:
-    """Return the identifiers in a text by their shape, in which each number is 0.
-
-    An identifier is a word of letters and digits that begins with a letter (INV-20231, LH1400), or a number after a
-    word that means something (iPhone 14, room 1803, but not "in 2023" or "5 km").
-    """
-    found: dict[str, set[str]] = {}
-    before = ""
-    for token in _TOKEN.findall(normalise(text)):
-        name = token
-        if not _DIGITS.search(token):
-            before = token
-            continue
-        if not any(char.isalpha() for char in token):
-            name = f"{before} {token}" if before and tokenize(before, languages) else ""
-        if name[:1].isalpha():
-            found.setdefault(_DIGITS.sub("0", name), set()).add(name)
-        before = ""
-    return found
-
-
-def _names_other(asked: Mapping[str, set[str]], text: str, languages: tuple[str, ...]) -> bool:
-    """Return whether a text has an identifier of the shape of one that is asked for, and not that one."""
-    if not _DIGITS.search(text):
-        return False
-    named = find_identifiers(text, languages)
-    return any(shape in named and named[shape].isdisjoint(names) for shape, names in asked.items())
 
 
 class _QuestionWords(NamedTuple):
