@@ -13,7 +13,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     GetJsonSchemaHandler,
     WithJsonSchema,
@@ -271,10 +270,8 @@ MAX_SPEAKER_LENGTH = 255
 """Longest name of a speaker, in characters."""
 
 
-class MemorySourceIn(BaseModel):
+class MemorySourceIn(RequestBody):
     """Whose word a memory is, and the session and the messages that state it; `quote` is what was said there."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: StatedKind | None = Field(
         None, description="Whose word it is; absent: that of the key, which is the user unless the key was bound."
@@ -331,10 +328,8 @@ def keep_given_form(data: object) -> object:
     return fields
 
 
-class _GivenMemory(BaseModel):
+class _GivenMemory(RequestBody):
     """The fields of a memory that a save and a correction take in the same form."""
-
-    model_config = ConfigDict(extra="forbid")
 
     subtype: Subtype | None = Field(None, description="The type as it was given; absent: as in `type`.")
     content_data: Metadata | None = Field(None, description="The object that was given as `content`.")
