@@ -95,7 +95,10 @@ async def measure(components: Components, owner: Owner, size: int) -> None:
         started = time.perf_counter()
         batches = (await Discovery(graph, batch_size=25, max_batches=400).find_batches(owner, utc_now())).batches
         record("discovery_s", started)
-        analyser, step = ProposalAnalyser(graph, InstructionStore(graph), None, load_prompts()), time.perf_counter()
+        analyser, step = (
+            ProposalAnalyser(graph, InstructionStore(graph), None, load_prompts(), utc_now),
+            time.perf_counter(),
+        )
         proposals = [proposal for batch in batches for proposal in (await analyser.analyse(owner, batch)).proposals]
         proposals += await executor.attach_versions(owner, parse_proposals(make_merge_proposals(ids)))
         record("analysis_s", step)

@@ -32,7 +32,7 @@ from graphmem.app.components import (
 from graphmem.evaluation.graphiti_system import GraphitiBaseline, open_graphiti_baseline
 from graphmem.runtime import process
 from graphmem.runtime.settings import Settings
-from graphmem.search.fit import bm25_scores
+from graphmem.search.bm25 import bm25_scores
 from graphmem.search.models import MessageSearchQuery, SearchQuery
 from graphmem.tenants.owners import Owner
 from graphmem.text.tokenising import tokenize

@@ -34,8 +34,7 @@ from graphmem.memories.filters import FactFilters
 from graphmem.memories.listing import SortOrder
 from graphmem.models.embedder import Embedder
 from graphmem.runtime import process
-from graphmem.search.database_source import DatabaseSource
-from graphmem.search.hybrid_search import MIN_CANDIDATES_PER_CHANNEL
+from graphmem.search.database_source import ANN_CANDIDATES
 from graphmem.search.lookup import EntityLookup, EntityNameCache
 from graphmem.search.models import SearchQuery
 from graphmem.tenants.owners import Owner
@@ -228,8 +227,14 @@ async def index_recall(
     shares = []
     for owner, question in asked:
         vector = data.vector(question)
-        source = DatabaseSource(components.graph, retrieval.vectors, await retrieval.rights.get_state(owner))
-        found = (await source.find_facts_by_vector(vector, filters, MIN_CANDIDATES_PER_CHANNEL))[:20]
+        found = await components.graph.fetch_value(
+            "search.find_facts_by_vector",
+            group_ids=scope_of(owner).group_ids,
+            vector=vector,
+            ann_limit=ANN_CANDIDATES,
+            limit=20,
+            **filters.as_of_params,
+        )
         nearest = await components.graph.fetch_value(
             "search.scan_facts_by_vector",
             group_ids=scope_of(owner).group_ids,
@@ -239,7 +244,7 @@ async def index_recall(
             filters=filters.attribute_params,
         )
         exact = {uuid for uuid, *_ in nearest}
-        shares.append(len(exact & {fact.uuid for fact in found}) / len(exact))
+        shares.append(len(exact & {uuid for uuid, *_ in found}) / len(exact))
     return sum(shares) / len(shares)
 
 

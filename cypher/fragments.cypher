@@ -9,6 +9,11 @@ CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()
 // The kinds of sources whose text strangers may have written.
 ['document', 'tool', 'web']
 
+// fragment: is_of_user
+// True for a message `m` of the role user whose text is the user's: no key of others sent it, and it names no origin.
+m.role = 'user' AND NOT coalesce(m.sent_as IN {{text_of_others}}, false)
+  AND NOT coalesce(m.metadata CONTAINS '"web":' OR m.metadata CONTAINS '"document":', false)
+
 // fragment: session_said_at
 // When the latest message of the session `s` was said; without messages, when the session changed.
 coalesce(head(COLLECT {
@@ -217,20 +222,21 @@ r.expired_at IS NULL AND r.valid_from <= $now AND r.valid_to > $now AND r.expire
   AND NOT r.type IN ['profile', 'conversation_topic', 'conversation_summary']
 
 // fragment: due_profile
-// Keep the entities `e` with enough facts whose profile is missing, is derived from what has changed or lacks newer facts, but for one that could not be written from these facts.
+// Keep the entities `e` with enough facts, some of them about it and not about others, whose profile is missing, is derived from what has changed or lacks newer facts, but for one that could not be written from these facts.
 WHERE COUNT { (e)-[:RELATES_TO]-() } + COUNT { (e)<-[:REFERS_TO]-() } >= $min_facts
 CALL (e) {
   {{facts_of_entity}}
   WITH r WHERE {{can_be_profiled}}
-  RETURN collect([r.memory_id, r.created_at, r.first_created_at]) AS facts
+  RETURN collect([r.memory_id, r.created_at, r.first_created_at]) AS facts,
+         sum(CASE WHEN startNode(r) = e THEN 1 ELSE 0 END) AS own
 }
 CALL (e) {
   MATCH ()-[r:RELATES_TO {group_id: e.group_id, profile_of: e.uuid}]->()
   WITH r ORDER BY r.created_at DESC, r.version DESC LIMIT 1
   RETURN collect(CASE WHEN r.end_status = 'archived' THEN null ELSE r END) AS profiles
 }
-WITH e, facts, head(profiles) AS p
-WHERE size(facts) >= $min_facts AND (p IS NULL
+WITH e, facts, own, head(profiles) AS p
+WHERE size(facts) >= $min_facts AND own >= $min_own AND (p IS NULL
     OR any(id IN p.derived_from WHERE NOT any(fact IN facts WHERE fact[0] = id AND fact[1] <= p.created_at))
     OR size([fact IN facts WHERE fact[2] > p.created_at]) >= $min_new)
   AND NOT EXISTS {
@@ -241,6 +247,10 @@ WHERE size(facts) >= $min_facts AND (p IS NULL
 // fragment: entity_node
 // An entity `e` without its vector.
 e {.*, name_embedding: null, next_vector: null, revision: null}
+
+// fragment: entity_details
+// What sources give an entity `e`, and which source gave what.
+e {.uuid, .name, .name_key, .type, .aliases, .alias_keys, .summary, .attributes, .detail_sources, .is_user}
 
 // fragment: entity_names
 // The names, the type and the attributes of an entity `e`.

@@ -28,6 +28,9 @@ HARD_CONVERSATIONS = Path(__file__).with_name("hard_conversations.jsonl")
 UNSEEN_CONVERSATIONS = Path(__file__).with_name("unseen_conversations.jsonl")
 """Cases written without knowledge of the prompts, as JSONL."""
 
+NUANCED_CONVERSATIONS = Path(__file__).with_name("nuanced_conversations.jsonl")
+"""Cases of one fine distinction each, such as a possession and a purchase, as JSONL."""
+
 Patterns = Annotated[list[str], Field(min_length=1)]
 """Patterns of which a text must match one."""
 

@@ -46,6 +46,7 @@ from graphmem.tenants.owners import Owner
 from quality.cases import (
     CONVERSATIONS,
     HARD_CONVERSATIONS,
+    NUANCED_CONVERSATIONS,
     UNSEEN_CONVERSATIONS,
     EvaluationCase,
     fold_text,
@@ -262,7 +263,7 @@ def exit_status(suites: Sequence[SuiteScore]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m quality.extraction", description="Score extraction.")
-    files = [CONVERSATIONS, HARD_CONVERSATIONS, UNSEEN_CONVERSATIONS]
+    files = [CONVERSATIONS, HARD_CONVERSATIONS, UNSEEN_CONVERSATIONS, NUANCED_CONVERSATIONS]
     parser.add_argument("--conversations", type=Path, nargs="+", default=files, help="files of cases, as JSONL")
     parser.add_argument("--recordings", type=Path, default=RECORDINGS, help="a JSONL file or folder of completions")
     parser.add_argument("--live", action="store_true", help="call the configured model instead")

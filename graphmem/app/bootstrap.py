@@ -93,7 +93,7 @@ class Services:
             policy,
             self.jobs,
             queue_observation=partial(queue_observation, self.jobs),
-            summaries=components.model is not None,
+            has_model=components.model is not None,
         )
         self.context_usage = ContextUsage(context_uses, components.facts, clock, self.settings.context_days)
         self.contexts = ContextService(
@@ -196,6 +196,7 @@ class Services:
             self.messages,
             self.declared_types,
             RecordImporter(components.facts, self.memories),
+            components.entities,
             clock,
             max_entries=settings.max_import_entries,
             max_memories_per_save=settings.max_memories_per_save,

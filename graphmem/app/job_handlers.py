@@ -14,7 +14,7 @@ from graphmem.consolidation.maintenance import ARCHIVE_JOB, MAINTENANCE_JOB, Mai
 from graphmem.consolidation.profiles import ProfileWriter
 from graphmem.consolidation.run_store import RunStore
 from graphmem.consolidation.service import CONSOLIDATION_JOB, NIGHT_JOB
-from graphmem.context.learning import OBSERVATION_JOB, ContextLearner, queue_observation
+from graphmem.context.learning import OBSERVATION_JOB, ContextLearner, queue_derived_observation
 from graphmem.context.usage import ContextUsage
 from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.jobs import (
@@ -60,7 +60,7 @@ def build_job_handlers(services: Services, consolidation: ConsolidationComponent
         embedder=components.embedder,
         model=components.model,
         queue_summary=services.inbox.summarize_session,
-        queue_learning=partial(queue_observation, jobs, is_derived=True),
+        queue_learning=partial(queue_derived_observation, jobs),
         zone=components.settings.timezone,
         quarantine=components.settings.quarantine,
     )
@@ -78,7 +78,12 @@ def build_job_handlers(services: Services, consolidation: ConsolidationComponent
         consolidation.runs,
         consolidation.discovery,
         ProposalAnalyser(
-            components.graph, instructions, components.model, load_prompts(), components.settings.timezone
+            components.graph,
+            instructions,
+            components.model,
+            load_prompts(),
+            components.clock,
+            components.settings.timezone,
         ),
         consolidation.executor,
         components.clock,

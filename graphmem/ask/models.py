@@ -19,7 +19,7 @@ ASK_TOP = 30
 
 
 class AskRequest(RequestBody):
-    """A question to the memory of a user.
+    """A question to a user's memory.
 
     `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
     session its latest messages are shown too. With `valid_as_of` or `known_as_of` memory answers as of that time.
@@ -33,10 +33,12 @@ class AskRequest(RequestBody):
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
     min_trust: StatedKind | None = Field(
-        None, description="Only memories and messages of sources that are trusted as much as this one."
+        None, description="Only memories and messages from sources that are trusted at least as much as this one."
     )
     spaces: SpaceSelection = SPACES_FIELD
-    space: SpaceId | None = Field(None, description="The space that shares the session; absent: it is the user's own.")
+    space: SpaceId | None = Field(
+        None, description="The space that shares the session; defaults to the user's own memory."
+    )
     reinforce: bool = True
 
     @property
@@ -71,12 +73,14 @@ class Citation(BaseModel):
     quote: str
     valid_at: datetime | None = None
     space: str | None = Field(
-        None, exclude_if=lambda space: space is None, description="The space that it is from; absent: it is the user's."
+        None,
+        exclude_if=lambda space: space is None,
+        description="The space that it is from; left out for the user's own memory.",
     )
 
 
 class AskResponse(BaseModel):
-    """An answer from memory and its citations; not `answered`, with neither, where nothing in memory answers.
+    """An answer from memory and its citations; without either if memory has no answer (`answered` is false).
 
     `context_id` names what the answer was made from, by which it can be rated. `receipt` is what the calls cost.
     """

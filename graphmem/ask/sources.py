@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from graphmem.ask.models import Citation, SourceQuote
+from graphmem.context.answer_lines import source_note
 from graphmem.context.conversation_summary import to_single_line
 from graphmem.context.hints import format_date
 from graphmem.context.preamble import PreambleLine
@@ -37,14 +38,15 @@ class Source:
     def of_memory(cls, memory: Memory, user_entity_name: str, titles: Mapping[str, str]) -> Source:
         """Return a memory as a source, with the days between which it holds or the day of its first version.
 
-        Of one about the user's own entity it says so, since its text may name the user. One of a space has the space's
-        title, of `titles` by the ids of spaces.
+        Of one about the user's own entity it says so, since its text may name the user, and of text of others where it
+        is from. One of a space has the space's title, of `titles` by the ids of spaces.
         """
         start = format_date(memory.valid_at) if memory.valid_at else ""
         end = f"until {format_date(memory.invalid_at)}" if memory.invalid_at else ""
         held = f"{start} {end}".strip() or f"noted {format_date(memory.created_at)}"
+        noted = f", {note}" if (note := source_note(memory)) else ""
         about = "about the user, " if memory.subject.name == user_entity_name else ""
-        shown = f"memory ({_origin(memory.space, titles)}{about}{held}): {indent_continuations(memory.content)}"
+        shown = f"memory ({_origin(memory.space, titles)}{about}{held}{noted}): {indent_continuations(memory.content)}"
         citation = Citation(memory_id=memory.id, quote="", valid_at=memory.valid_at, space=memory.space)
         return cls(shown, memory.content, memory.valid_at or memory.created_at, citation)
 

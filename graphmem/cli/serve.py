@@ -56,9 +56,9 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 @command(app, "serve")
 async def serve(
     output: Output,
-    host: Annotated[str | None, typer.Option(help="Address to listen on; absent: GRAPHMEM_HOST.")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on; defaults to GRAPHMEM_HOST.")] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port; absent: GRAPHMEM_PORT; 0: a free one.")
+        int | None, typer.Option(min=0, max=65535, help="Port; defaults to GRAPHMEM_PORT; 0 selects a free one.")
     ] = None,
     worker: Annotated[bool, typer.Option(help="Also run jobs in this process.")] = True,
 ) -> None:
@@ -104,7 +104,7 @@ def _advise(settings: Settings) -> Iterator[str]:
 
 @command(app, "open")
 async def open_explorer(output: Output, tenant: Tenant = "default", open: Open = True) -> None:
-    """Open the explorer of the server that commands use, else of one at GRAPHMEM_HOST and GRAPHMEM_PORT.
+    """Open the explorer of the server that commands use, or of the one at GRAPHMEM_HOST and GRAPHMEM_PORT.
 
     The browser is signed in with the key that commands use, where there is one.
     """
@@ -152,7 +152,7 @@ async def mcp(
     output: Output,
     user: User,
     source_kind: Annotated[
-        str, typer.Option("--as", help="Whose word it is what the model saves, such as assistant or tool.")
+        str, typer.Option("--as", help="Source of what the model saves, such as assistant or tool.")
     ] = "user",
     tenant: Tenant = "default",
 ) -> None:
@@ -183,8 +183,8 @@ def _find_memory_of_tools(output: Output, settings: Settings, owner: Owner, sour
         return AsyncClient(target.key, target.server, attempts=2, trust_env=bool(settings.url))
     if target.is_remote:
         raise InvalidInput(
-            "The source of what is saved is that of the key in GRAPHMEM_API_KEY: leave --as out, and use a key that "
-            f"was created with `graphmem keys create NAME --as {source_kind}`."
+            "The key in GRAPHMEM_API_KEY decides the source: leave out --as, and use a key "
+            f"created with `graphmem keys create NAME --as {source_kind}`."
         )
     given = validate_input(ApiKeyIn, {"name": "mcp", "role": KeyRole.AGENT, "source_kind": source_kind})
     key = make_local_agent_key("graphmem", owner, given.source_kind)

@@ -56,13 +56,13 @@ ALL_USERS_SUFFIX = ".json"
 async def export(
     output: Output,
     file: Annotated[
-        str, typer.Argument(help="The file to write, without a user the folder; - writes to standard output.")
+        str, typer.Argument(help="The file to write, or without a user the folder; - writes to standard output.")
     ] = STANDARD_STREAM,
     user: AnyUser = None,
     tenant: Tenant = "default",
     format: Annotated[Literal["json", "yaml"], typer.Option(help="json or yaml.")] = "json",
     view: Annotated[
-        Literal["full", "records"], typer.Option(help="records: the current memories, to read, edit and import again.")
+        Literal["full", "records"], typer.Option(help="records: the current memories, to edit and import again.")
     ] = "full",
     space: Space = None,
 ) -> None:
@@ -135,18 +135,19 @@ async def _export_all(output: Output, tenant: str, folder: Path) -> None:
 async def import_(
     output: Output,
     file: Annotated[
-        str, typer.Argument(help="An export or a chat log, without a user a folder of exports; - reads standard input.")
+        str,
+        typer.Argument(help="An export or a chat log, or without a user a folder of exports; - reads standard input."),
     ] = STANDARD_STREAM,
     user: AnyUser = None,
     tenant: Tenant = "default",
     format: Annotated[
         Literal["auto", "records", "graphmem", "graphiti", "mem0", "chat"],
-        typer.Option(help="The format of the file; auto: it is detected."),
+        typer.Option(help="The format of the file; auto detects it."),
     ] = "auto",
     from_neo4j: Annotated[
         str,
         typer.Option(
-            metavar="URI", help="Instead of a file: a Neo4j with a live graph of Graphiti, which is only read."
+            metavar="URI", help="Instead of a file: the address of a Neo4j with a Graphiti graph, which is only read."
         ),
     ] = "",
     group: Annotated[str, typer.Option(help="With --from-neo4j: the group_id of the facts.")] = "",
@@ -173,7 +174,7 @@ async def import_(
     path = Path(file)
     if user is None:
         if not await asyncio.to_thread(path.is_dir):
-            raise InvalidInput("Say with --user whose memory it is, or give a folder of exports.")
+            raise InvalidInput("Add --user, or give a folder of exports.")
         _refuse_remote(output, tenant, "a folder is imported")
         await _import_folder(output, tenant, path)
         return

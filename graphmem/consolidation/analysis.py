@@ -36,18 +36,20 @@ from graphmem.models.language_model import LanguageModel, LenientAnswer, Receipt
 from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import InvalidInput
+from graphmem.runtime.field_types import name_key
+from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.tenant_settings import InstructionStore
 
 MAX_REASON_LENGTH = 2000
 """Longest reason of a proposal that is stored, in characters; the model's longer ones are cut."""
 
-NEW_FOCUS = "These statements are new. Look for what they repeat, complete or rename."
+NEW_FOCUS = "Some of these statements are new. Look for what they repeat, complete, close or rename."
 """Instruction of the prompt for new memories; recorded completions depend on its wording."""
 
 OLD_FOCUS = (
-    "These statements are old and were seldom asked for. Look for what can be summarised: merge those that are about "
-    "one matter into one sentence that keeps every name, number and date."
+    "These statements are old and were seldom asked for. Look for what can be said in fewer: merge a fact and its "
+    "details into one sentence that keeps every name, number and date, even where each could stand by itself."
 )
 """Instruction of the prompt for old memories; recorded completions depend on its wording."""
 
@@ -65,12 +67,14 @@ class Attribute(BaseModel):
 class ProposedAction(BaseModel):
     """One action as the model writes it, with the numbers of the prompt."""
 
-    action: str = Field(description="MERGE, ASSOCIATE, UPDATE_ENTITY, LINK_ENTITIES or CREATE_ENTITY")
+    action: str = Field(description="MERGE, CLOSE, ASSOCIATE, UPDATE_ENTITY, LINK_ENTITIES or CREATE_ENTITY")
     memories: list[int] = Field(default_factory=list)
     entities: list[int] = Field(default_factory=list)
     content: str | None = None
     relation: str | None = Field(None, description="of a MERGE: same or completes")
-    evidence: list[int] = Field(default_factory=list, description="statements that prove a name or an attribute")
+    evidence: list[int] = Field(
+        default_factory=list, description="statements that prove a name, an attribute or the end of a plan"
+    )
     name: str | None = None
     type: str | None = None
     aliases: list[str] = Field(default_factory=list)
@@ -143,6 +147,8 @@ class PromptBatch:
                 is_same = (action.relation or "").strip().casefold() == MergeRelation.SAME
                 relation = MergeRelation.SAME if is_same else MergeRelation.COMPLETES
                 given |= {"memory_ids": memory_ids, "content": action.content or "", "relation": relation}
+            case "CLOSE" if len(memory_ids) == 1:
+                given |= {"memory_id": memory_ids[0], "evidence": evidence}
             case "ASSOCIATE":
                 given |= {"memory_ids": memory_ids}
             case "CREATE_ENTITY":
@@ -153,14 +159,23 @@ class PromptBatch:
             case "UPDATE_ENTITY" if len(entity_ids) == 1:
                 given |= {
                     "entity_id": entity_ids[0],
-                    "set": {attribute.name: attribute.value for attribute in action.attributes},
-                    "add_aliases": action.aliases,
+                    **self._without_known(entity_ids[0], action),
                     "evidence": evidence,
                 }
         try:
             return parse_proposals([given])[0]
         except (InvalidInput, ValidationError):
             return None
+
+    def _without_known(self, entity_id: str, action: ProposedAction) -> dict[str, object]:
+        """Return the attributes and names that an action gives an entity which it does not have yet."""
+        [entity] = [entity for entity in self.entities if entity.id == entity_id]
+        values = {str(value).casefold() for value in entity.attributes.values()}
+        names = {name_key(name) for name in (entity.name, *entity.aliases)}
+        return {
+            "set": {one.name: one.value for one in action.attributes if one.value.casefold() not in values},
+            "add_aliases": [alias for alias in action.aliases if name_key(alias) not in names],
+        }
 
     def _keep_user(self, entity_ids: Sequence[str]) -> tuple[str, str]:
         """Return the ids of the entity to keep and of the other one; the user's own entity is kept."""
@@ -200,6 +215,7 @@ class ProposalAnalyser:
         instructions: InstructionStore,
         model: LanguageModel | None,
         prompts: Mapping[str, PromptTemplate],
+        clock: Clock,
         zone: str = "UTC",
     ) -> None:
         self._graph = graph
@@ -207,6 +223,7 @@ class ProposalAnalyser:
         self._verifier = ProposalVerifier(graph, model, prompts) if model else None
         self._prompts = prompts
         self._instructions = instructions
+        self._clock = clock
         self._zone = zone
 
     @property
@@ -273,6 +290,7 @@ class ProposalAnalyser:
         ]
         return self._prompts["consolidate"].render(
             focus=OLD_FOCUS if old else NEW_FOCUS,
+            today=f"{self._clock().astimezone(batch.zone):%A, %Y-%m-%d}",
             memories="\n".join(memories),
             entities="\n".join(entities) or "(none)",
             texts_seen="\n".join(rolled_back) or "(none)",
@@ -317,4 +335,5 @@ def _describe_fact(fact: Fact, names: Mapping[str, str], conversations: Mapping[
 
 def _describe_entity(entity: Entity) -> str:
     also = f", also {', '.join(entity.aliases)}" if entity.aliases else ""
-    return f"{entity.name} ({entity.type}{', the user' if entity.is_user else ''}){also}"
+    known = "".join(f"; {name} = {value}" for name, value in sorted(entity.attributes.items()))
+    return f"{entity.name} ({entity.type}{', the user' if entity.is_user else ''}){also}{known}"

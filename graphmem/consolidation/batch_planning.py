@@ -1,14 +1,15 @@
 """Plans which memories a run analyses together. Pure.
 
-A batch holds similar memories of one subject, scope and domain, and memories whose subjects may be one: their names
-are alike, or one memory names the subject of another, or they share an entity that few others have.
+A batch holds what belongs together, whatever the night, the scope or the domain in which it was told: memories of one
+subject with similar meanings or one predicate, memories that share an entity which few others have, and memories whose
+subjects may be one: their names are alike, or one memory names the subject of another.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -18,16 +19,14 @@ import numpy.typing as npt
 from graphmem.consolidation.models import MemoryBatch
 from graphmem.memories.entity import NamedEntity
 from graphmem.memories.entity_names import NameIndex
+from graphmem.memories.fact import TYPE_PREDICATES
 from graphmem.text.names import strip_possessive
 
 MAX_BEARERS = 16
-"""Most entities, or memories, in common to what is looked at; what more of them share distinguishes nothing."""
+"""Most memories that name an entity without being linked to it; more of them tell nothing of it."""
 
 MEMORIES_PER_NAME = 2
 """Memories of each of two entities with similar names that are analysed together."""
-
-MAX_RELATED = 2
-"""Most memories that a new one brings into its batch because of a name in a text or of an entity in common."""
 
 RECENCY_WEIGHT = 0.3
 """Weight of recency in a discovery score; the four weights sum to 1."""
@@ -44,23 +43,29 @@ OVERLAP_WEIGHT = 0.2
 RECENT_HOURS = 24.0
 """Hours in which recency falls to 1/e."""
 
-MIN_NEIGHBOUR_SIMILARITY = 0.6
-"""Smallest cosine similarity of two memories that are analysed together."""
-
 MAX_NEIGHBOURS = 8
-"""Most similar memories that are looked at around one memory."""
+"""Most similar memories that are looked at around one memory, of each group that it is in."""
 
-MAX_OLDER_NEIGHBOURS = 2
-"""Most memories analysed by earlier runs that join a batch because of one new memory."""
+MIN_BOND = 0.6
+"""Least strength of a bond between two memories that are analysed together.
 
-MAX_SIMILAR_UNIT = 4
-"""Most memories that stay in one batch because they are similar; larger units would leave batches half empty."""
+It is the similarity of their meanings plus, for a predicate and each entity in common, the more the fewer have it.
+"""
+
+NAMING_BOND = math.inf
+"""Strength of a bond between memories whose subjects may be one."""
+
+MAX_OLDER_NEIGHBOURS = 3
+"""Most memories analysed by earlier runs that join a batch because of one new memory, besides those with its name."""
 
 SIMILARITY_BLOCK_ROWS = 1024
 """Rows of the similarity matrix that are computed at once, to bound the memory it takes."""
 
 Neighbours = Sequence[tuple[int, float]]
 """Similar memories of one memory, nearest first: their indexes and cosine similarities."""
+
+Bond = tuple[float, int, int]
+"""The strength with which two memories belong together, and their indexes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,7 @@ class ConsolidationCandidate:
     memory_id: str
     content: str
     subject_id: str
+    predicate: str
     scope: str
     domain: str | None
     entity_ids: frozenset[str]
@@ -102,8 +108,13 @@ class ConsolidationCandidate:
 
     @property
     def merge_group(self) -> tuple[str, str, str]:
-        """Scope, domain and subject: only memories that agree in them can be merged."""
-        return (self.scope, self.domain or "", self.subject_id)
+        """Subject, scope and domain: only memories that agree in them can be merged."""
+        return (self.subject_id, self.scope, self.domain or "")
+
+    @property
+    def family(self) -> tuple[str, str] | None:
+        """Subject and predicate, unless the predicate only says what type the memory has."""
+        return None if self.predicate in TYPE_PREDICATES else (self.subject_id, self.predicate)
 
     def is_compressible(self, now: datetime, cold_policy: ColdMemoryPolicy) -> bool:
         """Return whether the memory is cold and was analysed before."""
@@ -144,29 +155,27 @@ def plan_batches(
         if candidate.is_new
     }
     chosen = sorted(scores, key=lambda index: -scores[index])[: batch_size * max_batches]
-    ordered = _order_with_neighbours(candidates, chosen, neighbours, scores)
-    units = _Units(ordered, batch_size)
-    related = _Related(candidates, chosen, entities)
-    for bond in related.by_names(similar):
-        units.join(bond, batch_size // 2)
-    for bond in [*related.by_mention(), *related.by_shared_entity()]:
-        units.join(bond, MAX_SIMILAR_UNIT)
-    units.join_similar(neighbours)
-    packed = units.pack()
-    _fill_single(packed, candidates, neighbours)
+    bonds = _find_bonds(candidates, neighbours, {entity.id for entity in entities if entity.is_user})
+    named = _bind_names(candidates, chosen, entities, similar)
+    packed = _pack(_cluster(candidates, chosen, [*bonds, *named], batch_size), batch_size)
+    _give_company(packed, candidates)
     batches = [_to_batch(candidates, batch, old=False) for batch in packed if len(batch) > 1][:max_batches]
     taken = {memory_id for batch in batches for memory_id in batch.memory_ids}
-    compressible = {
-        index
-        for index, candidate in enumerate(candidates)
-        if candidate.memory_id not in taken and candidate.is_compressible(now, cold_policy)
-    }
-    to_compress, isolated = _order_compressible(candidates, neighbours, compressible)
-    units = _Units(to_compress, batch_size)
-    units.join_similar(neighbours)
-    old_batches = [_to_batch(candidates, batch, old=True) for batch in units.pack()]
-    batches += [batch for batch in old_batches if len(batch.memory_ids) > 1][: max_batches - len(batches)]
-    return DiscoveryResult(batches, [candidates[index].memory_id for index in isolated])
+    compressible = sorted(
+        (
+            index
+            for index, candidate in enumerate(candidates)
+            if candidate.memory_id not in taken and candidate.is_compressible(now, cold_policy)
+        ),
+        key=lambda index: candidates[index].created_at,
+    )
+    clusters = _cluster(candidates, compressible, bonds, batch_size)
+    unseen = [
+        cluster for cluster in clusters if not all(candidates[index].considered_for_compression for index in cluster)
+    ]
+    old_batches = _pack([cluster for cluster in unseen if len(cluster) > 1], batch_size)
+    batches += [_to_batch(candidates, batch, old=True) for batch in old_batches][: max_batches - len(batches)]
+    return DiscoveryResult(batches, [candidates[index].memory_id for [index, *rest] in unseen if not rest])
 
 
 def discovery_score(
@@ -190,11 +199,20 @@ def discovery_score(
 
 
 def find_neighbours(
-    candidates: Sequence[ConsolidationCandidate], limit: int = MAX_NEIGHBOURS
+    candidates: Sequence[ConsolidationCandidate],
+    groups_of: Callable[[ConsolidationCandidate], Iterable[Hashable]] = lambda candidate: [candidate.subject_id],
+    limit: int = MAX_NEIGHBOURS,
 ) -> list[list[tuple[int, float]]]:
-    """Return for each memory up to `limit` most similar others of its merge group, nearest first."""
-    found: list[list[tuple[int, float]]] = [[] for _ in candidates]
-    for members in _group_by_merge_group(candidates, range(len(candidates))):
+    """Return for each memory up to `limit` most similar others of each of its groups, by default of its subject.
+
+    They are sorted, the nearest first.
+    """
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for index, candidate in enumerate(candidates):
+        for key in groups_of(candidate):
+            groups[key].append(index)
+    found: list[dict[int, float]] = [{} for _ in candidates]
+    for members in groups.values():
         if len(members) < 2:
             continue
         vectors = np.stack([candidates[index].vector for index in members])
@@ -204,228 +222,154 @@ def find_neighbours(
             count = min(limit, len(members) - 1)
             best = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
             for row, columns in enumerate(best):
-                near = [(members[column], float(cosines[row, column])) for column in columns]
-                found[members[start + row]] = sorted(near, key=lambda neighbour: -neighbour[1])
-    return found
+                found[members[start + row]] |= {members[column]: float(cosines[row, column]) for column in columns}
+    return [sorted(near.items(), key=lambda neighbour: -neighbour[1]) for near in found]
 
 
-def _group_by_merge_group(candidates: Sequence[ConsolidationCandidate], indexes: Sequence[int]) -> list[list[int]]:
-    groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
-    for index in indexes:
-        groups[candidates[index].merge_group].append(index)
-    return list(groups.values())
+def _find_bonds(
+    candidates: Sequence[ConsolidationCandidate], neighbours: Sequence[Neighbours], user_ids: set[str]
+) -> list[Bond]:
+    """Return which memories belong together by their meanings, their predicate and the entities that they share."""
+    bearers = Counter(key for candidate in candidates for key in candidate.all_entity_ids)
+    families = Counter(candidate.family for candidate in candidates)
+
+    def shared_groups(candidate: ConsolidationCandidate) -> list[Hashable]:
+        family = [candidate.family] if candidate.family else []
+        return [*family, *(candidate.all_entity_ids - user_ids)]
+
+    strengths: dict[tuple[int, int], float] = {}
+    related = find_neighbours(candidates, shared_groups)
+    for index, one in enumerate(candidates):
+        for position, cosine in {**dict(neighbours[index]), **dict(related[index])}.items():
+            other = candidates[position]
+            shared = (one.all_entity_ids & other.all_entity_ids) - user_ids
+            shared -= {one.subject_id} if one.subject_id == other.subject_id else set()
+            strength = max(0.0, cosine) + sum(_rarity(bearers[key]) for key in shared)
+            if one.family and one.family == other.family:
+                strength += _rarity(families[one.family])
+            strengths[min(index, position), max(index, position)] = strength
+    return [(strength, one, other) for (one, other), strength in strengths.items() if strength >= MIN_BOND]
 
 
-def _order_with_neighbours(
+def _rarity(bearers: int) -> float:
+    """Return how much it says that two memories have something in common that so many have: 0.63 for two of them."""
+    return 1 / math.log2(1 + bearers)
+
+
+def _bind_names(
     candidates: Sequence[ConsolidationCandidate],
     chosen: Sequence[int],
-    neighbours: Sequence[Neighbours],
-    scores: Mapping[int, float],
-) -> list[int]:
-    """Return the chosen memories group by group, each followed by similar ones, new or analysed before."""
-    groups = _group_by_merge_group(candidates, chosen)
-    groups.sort(key=lambda members: -max(scores[index] for index in members))
-    ordered: dict[int, None] = {}
-    for members in groups:
-        waiting = dict.fromkeys(members)
-        while waiting:
-            stack = [next(iter(waiting))]
-            while stack:
-                index = stack.pop()
-                if index in ordered:
-                    continue
-                ordered[index] = None
-                waiting.pop(index, None)
-                similar = [
-                    other
-                    for other, cosine in neighbours[index]
-                    if cosine >= MIN_NEIGHBOUR_SIMILARITY and other not in ordered
-                ]
-                stack += [other for other in reversed(similar) if other in waiting]
-                older = [other for other in similar if not candidates[other].is_new]
-                ordered |= dict.fromkeys(older[:MAX_OLDER_NEIGHBOURS])
-    return list(ordered)
+    entities: Sequence[NamedEntity],
+    similar: Sequence[tuple[str, str]],
+) -> list[Bond]:
+    """Return the bonds between memories whose subjects may be one, each with a chosen memory.
 
-
-def _order_compressible(
-    candidates: Sequence[ConsolidationCandidate], neighbours: Sequence[Neighbours], compressible: set[int]
-) -> tuple[list[int], list[int]]:
-    """Return compressible memories, each followed by similar ones, and those without a similar one.
-
-    A memory that was considered for compression before occurs only as a similar one.
+    They are about two entities with similar names, those that name the other one first, or one names an entity to which
+    another is linked.
     """
-    ordered: dict[int, None] = {}
-    isolated = []
-    for index in sorted(compressible, key=lambda index: candidates[index].created_at):
-        if candidates[index].considered_for_compression:
+    rank = {index: position for position, index in enumerate(chosen)}
+    order = [*chosen, *(index for index, candidate in enumerate(candidates) if not candidate.is_new)]
+    by_entity: dict[str, list[int]] = defaultdict(list)
+    naming: dict[str, list[int]] = defaultdict(list)
+    names = NameIndex(entities)
+    for index in order:
+        known = candidates[index].all_entity_ids
+        for entity_id in known:
+            by_entity[entity_id].append(index)
+        for mention in names.find_full_names(strip_possessive(candidates[index].content)):
+            if mention.id not in known and not mention.is_user:
+                naming[mention.id].append(index)
+    bonds: list[Bond] = []
+
+    def bind(indexes: Iterable[int]) -> None:
+        first, *others = sorted(indexes, key=lambda index: rank.get(index, len(rank)))
+        if first in rank:
+            bonds.extend((NAMING_BOND, first, other) for other in others)
+
+    for pair in similar:
+        bound: dict[int, None] = {}
+        for entity_id, other in (pair, pair[::-1]):
+            telling = {*naming.get(other, ()), *by_entity.get(other, ())}
+            members = sorted(by_entity.get(entity_id, ()), key=lambda index: index not in telling)
+            bound |= dict.fromkeys(members[:MEMORIES_PER_NAME])
+            bound |= dict.fromkeys([index for index in by_entity.get(entity_id, ()) if index in rank][:1])
+        if all(entity_id in by_entity for entity_id in pair):
+            bind(bound)
+    for entity_id in sorted(naming.keys() & by_entity.keys()):
+        for index in naming[entity_id] if len(naming[entity_id]) <= MAX_BEARERS else ():
+            partners = by_entity[entity_id] if index in rank else [key for key in by_entity[entity_id] if key in rank]
+            bind({index, *partners[:1]})
+    return bonds
+
+
+def _cluster(
+    candidates: Sequence[ConsolidationCandidate], chosen: Sequence[int], bonds: Iterable[Bond], batch_size: int
+) -> list[list[int]]:
+    """Return the chosen memories with what belongs together, the strongest bonds first, up to a batch at a time.
+
+    Memories that were analysed before join new ones, a few each. A cluster keeps the memories together that can be
+    merged.
+    """
+    rank = {index: position for position, index in enumerate(chosen)}
+    cluster_of = {index: [index] for index in chosen}
+    older: Counter[int] = Counter()
+    for strength, *ends in sorted(bonds, key=lambda bond: (-bond[0], bond[1:])):
+        hosts = [index for index in ends if index in rank]
+        if not hosts:
             continue
-        similar = [
-            other for other, cosine in neighbours[index] if other in compressible and cosine >= MIN_NEIGHBOUR_SIMILARITY
-        ]
-        if similar:
-            ordered |= dict.fromkeys([index, *similar])
-        else:
-            isolated.append(index)
-    return list(ordered), isolated
-
-
-class _Units:
-    """Memories in the order of their analysis, joined to units that stay in one batch."""
-
-    def __init__(self, ordered: Sequence[int], batch_size: int) -> None:
-        self._batch_size = batch_size
-        self._position = {index: position for position, index in enumerate(ordered)}
-        self._unit_of = {index: [index] for index in ordered}
-
-    def join(self, indexes: Iterable[int], limit: int) -> None:
-        """Join the units of memories, and memories that are in none, unless that makes more than `limit`."""
-        units = {id(unit): unit for index in indexes for unit in [self._unit_of.get(index, [index])]}
-        joined = [index for unit in units.values() for index in unit]
-        if len(joined) > min(max(limit, 2), self._batch_size):
-            return
-        for index in joined:
-            self._position.setdefault(index, len(self._position))
-            self._unit_of[index] = joined
-
-    def join_similar(self, neighbours: Sequence[Neighbours]) -> None:
-        """Join memories of similar meaning, the most similar first."""
-        edges = [
-            (-cosine, index, other)
-            for index in self._position
-            for other, cosine in neighbours[index]
-            if cosine >= MIN_NEIGHBOUR_SIMILARITY and other in self._position
-        ]
-        for _, index, other in sorted(edges):
-            if self._unit_of[index] is not self._unit_of[other]:
-                self.join((index, other), MAX_SIMILAR_UNIT)
-
-    def pack(self) -> list[list[int]]:
-        """Return batches that keep units together, each in order; only the last may hold a single memory."""
-        units = {id(unit): unit for unit in self._unit_of.values()}
-        position = self._position.__getitem__
-        ordered = sorted(units.values(), key=lambda unit: min(map(position, unit)))
-        return [sorted(batch, key=position) for batch in _pack(ordered, self._batch_size)]
-
-
-class _Related:
-    """Which of the chosen memories, and of those analysed before, belong together though their subjects differ."""
-
-    def __init__(
-        self, candidates: Sequence[ConsolidationCandidate], chosen: Sequence[int], entities: Sequence[NamedEntity]
-    ) -> None:
-        self._candidates = candidates
-        self._chosen = set(chosen)
-        considered = [
-            index for index, candidate in enumerate(candidates) if index in self._chosen or not candidate.is_new
-        ]
-        considered.sort(key=lambda index: candidates[index].created_at, reverse=True)
-        considered.sort(key=lambda index: index not in self._chosen)
-        self._order = {index: order for order, index in enumerate(considered)}
-        self._by_entity: dict[str, list[int]] = defaultdict(list)
-        self._naming: dict[str, set[int]] = defaultdict(set)
-        self._user_ids = {entity.id for entity in entities if entity.is_user}
-        names = NameIndex(entities)
-        for index in considered:
-            known = candidates[index].all_entity_ids
-            for entity_id in known:
-                self._by_entity[entity_id].append(index)
-            for mention in names.find_full_names(strip_possessive(candidates[index].content)):
-                if mention.id not in known and not mention.is_user:
-                    self._naming[mention.id].add(index)
-
-    def by_names(self, similar: Sequence[tuple[str, str]]) -> list[list[int]]:
-        """Return memories of pairs of entities: those that name the other one first, and at least one chosen."""
-        bonds = []
-        for pair in similar:
-            of_both = [index for entity_id in pair for index in self._by_entity.get(entity_id, ())]
-            if not all(entity_id in self._by_entity for entity_id in pair) or self._chosen.isdisjoint(of_both):
+        if len(hosts) == 1:
+            [host], [guest] = hosts, [index for index in ends if index not in rank]
+            older[host] += strength < NAMING_BOND
+            is_welcome = candidates[host].is_new and older[host] <= MAX_OLDER_NEIGHBOURS
+            if candidates[guest].is_new or not is_welcome:
                 continue
-            bond: dict[int, None] = {}
-            for entity_id, other in (pair, pair[::-1]):
-                naming = self._naming.get(other, set()) | set(self._by_entity[other])
-                members = sorted(self._by_entity[entity_id], key=lambda index: index not in naming)
-                bond |= dict.fromkeys(members[:MEMORIES_PER_NAME])
-            if self._chosen.isdisjoint(bond):
-                bond[next(index for index in of_both if index in self._chosen)] = None
-            bonds.append(list(bond))
-        return bonds
-
-    def by_mention(self) -> list[list[int]]:
-        """Return memories that name an entity, each with one that is linked to it."""
-        bonds = []
-        for entity_id in sorted(self._naming.keys() & self._by_entity.keys()):
-            naming, members = self._naming[entity_id], self._by_entity[entity_id]
-            for index in sorted(naming, key=self._order.__getitem__) if len(naming) <= MAX_BEARERS else ():
-                partners = members if index in self._chosen else [key for key in members if key in self._chosen]
-                bonds += [[index, partner] for partner in partners[:1] if partner != index]
-        return bonds
-
-    def by_shared_entity(self) -> list[list[int]]:
-        """Return chosen memories with those of other subjects that share rare entities, the most shared first."""
-        bonds = []
-        for index in sorted(self._chosen, key=self._order.__getitem__):
-            candidate = self._candidates[index]
-            shared: dict[int, int] = defaultdict(int)
-            for entity_id in candidate.all_entity_ids - self._user_ids:
-                members = self._by_entity[entity_id]
-                for other in members if len(members) <= MAX_BEARERS else ():
-                    shared[other] += self._candidates[other].subject_id != candidate.subject_id
-            others = [other for other, count in shared.items() if count]
-            others.sort(key=lambda other: (-shared[other], self._order[other]))
-            bonds += [[index, other] for other in others[:MAX_RELATED]]
-        return bonds
+        one, other = (cluster_of.get(index, [index]) for index in ends)
+        if one is not other and len(one) + len(other) <= batch_size:
+            joined = [*one, *other]
+            cluster_of |= dict.fromkeys(joined, joined)
+    clusters = list({id(cluster): cluster for cluster in cluster_of.values()}.values())
+    last = len(rank)
+    return [_order(candidates, cluster, rank, last) for cluster in clusters]
 
 
-def _pack(units: Sequence[Sequence[int]], batch_size: int) -> list[list[int]]:
-    """Put units into batches of up to `batch_size` memories, each into the first that has room."""
+def _order(
+    candidates: Sequence[ConsolidationCandidate], cluster: Sequence[int], rank: Mapping[int, int], last: int
+) -> list[int]:
+    """Return memories that can be merged next to each other, in the order in which they were chosen."""
+    ordered = sorted(cluster, key=lambda index: (rank.get(index, last), index))
+    groups = list(dict.fromkeys(candidates[index].merge_group for index in ordered))
+    return sorted(ordered, key=lambda index: groups.index(candidates[index].merge_group))
+
+
+def _pack(clusters: Sequence[Sequence[int]], batch_size: int) -> list[list[int]]:
+    """Put clusters into batches of up to `batch_size` memories, each into the first that has room."""
     batches: list[list[int]] = []
     open_batches: list[list[int]] = []
-    for unit in units:
-        target = next((batch for batch in open_batches if len(batch) + len(unit) <= batch_size), None)
+    for cluster in clusters:
+        target = next((batch for batch in open_batches if len(batch) + len(cluster) <= batch_size), None)
         if target is None:
             target = []
             batches.append(target)
             open_batches.append(target)
-        target += unit
+        target += cluster
         open_batches = [batch for batch in open_batches if len(batch) < batch_size]
-    if len(batches) > 1 and len(batches[-1]) == 1:
-        _balance(batches, units)
     return batches
 
 
-def _balance(batches: list[list[int]], units: Sequence[Sequence[int]]) -> None:
-    """Move units of the second last batch to the last one, which holds a single memory, up to half of it."""
-    *_, full, last = batches
-    half = (len(full) + len(last)) // 2
-    moved: list[int] = []
-    for unit in reversed(units):
-        if unit[0] in full and len(last) + len(moved) + len(unit) <= max(half, 2):
-            moved[:0] = unit
-    if len(full) - len(moved) > 1:
-        full[:] = [index for index in full if index not in moved]
-        last[:0] = moved
-
-
-def _fill_single(
-    batches: Sequence[list[int]],
-    candidates: Sequence[ConsolidationCandidate],
-    neighbours: Sequence[Neighbours],
-) -> None:
-    """Add to a batch of one memory the most similar one that was analysed before and is in no batch."""
-    taken = {index for batch in batches for index in batch}
+def _give_company(batches: Sequence[list[int]], candidates: Sequence[ConsolidationCandidate]) -> None:
+    """Add to a batch of one memory the most similar one that was analysed before, or else one of a larger batch."""
     for batch in batches:
         if len(batch) > 1:
             continue
-        [index] = batch
-        near = (other for other, _ in neighbours[index] if other not in taken and not candidates[other].is_new)
-        company = next(near, None)
-        if company is None:
-            older = [other for other, found in enumerate(candidates) if other not in taken and not found.is_new]
-            similarity = {other: float(candidates[index].vector @ candidates[other].vector) for other in older}
-            company = max(older, key=similarity.__getitem__, default=None)
-        if company is not None:
-            batch.append(company)
-            taken.add(company)
+        vector, taken = candidates[batch[0]].vector, {index for other in batches for index in other}
+        company = [index for index, found in enumerate(candidates) if index not in taken and not found.is_new]
+        company = company or [index for other in batches if len(other) > 2 for index in other]
+        if company:
+            nearest = max(company, key=lambda index: float(candidates[index].vector @ vector))
+            for other in batches:
+                if nearest in other:
+                    other.remove(nearest)
+            batch.append(nearest)
 
 
 def _to_batch(candidates: Sequence[ConsolidationCandidate], indexes: Sequence[int], *, old: bool) -> MemoryBatch:

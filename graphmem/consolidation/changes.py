@@ -11,6 +11,7 @@ from graphmem.consolidation.guards import GuardContext, review
 from graphmem.consolidation.merging import merge_facts
 from graphmem.consolidation.models import (
     Associate,
+    Close,
     CreateEntity,
     Merge,
     MergeRelation,
@@ -32,23 +33,24 @@ from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
 
-FACT_ACTIONS: tuple[type, ...] = (CreateEntity, Merge, Associate)
+FACT_ACTIONS: tuple[type, ...] = (CreateEntity, Close, Merge, Associate)
 """The actions on facts in the order of their execution.
 
-An entity is created before the memories that mention it are merged; an association follows a merge to its result.
+An entity is created before the memories that mention it are merged, and a plan is closed before what closes it is;
+an association follows a merge to its result.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class FactChangeResult:
-    """The outcome of the changes: the reviewed proposals, the facts ended, and the texts that replace them.
+    """The outcome of the changes: the reviewed proposals, the facts ended, and the texts that remain of them.
 
     `images` are the versions written, by uuid; `now` is the time reached.
     """
 
     proposals: list[ReviewedProposal]
     ended: list[Fact]
-    merged_texts: list[str]
+    remaining_texts: list[str]
     images: dict[str, ElementImage]
     now: datetime
 
@@ -82,6 +84,7 @@ class FactChanges:
         self._merged_into: dict[str, str] = {}
         self._ended: list[Fact] = []
         self._merged: list[Fact] = []
+        self._closing_texts: list[str] = []
         self._changed: list[Fact] = []
 
     async def apply(self, proposals: Sequence[ReviewedProposal]) -> FactChangeResult:
@@ -95,8 +98,8 @@ class FactChanges:
                 result_id = await self._apply(proposal, reviewed[index].verification)
                 reviewed[index] = reviewed[index].model_copy(update={"result_id": result_id})
         images = await self._write()
-        merged_texts = [fact.content for fact in self._merged]
-        return FactChangeResult(reviewed, self._ended, merged_texts, images, self._ledger.now + MICROSECOND)
+        remaining_texts = [*(fact.content for fact in self._merged), *self._closing_texts]
+        return FactChangeResult(reviewed, self._ended, remaining_texts, images, self._ledger.now + MICROSECOND)
 
     def _follow_merges(self, proposal: Proposal) -> Proposal:
         """Return an association with the memories that this run merged replaced by the results."""
@@ -110,6 +113,8 @@ class FactChanges:
         match proposal:
             case Merge():
                 return self._merge(proposal, verification)
+            case Close():
+                self._close(proposal)
             case CreateEntity():
                 return await self._create_entity(proposal)
             case Associate():
@@ -127,6 +132,16 @@ class FactChanges:
         self._merged.append(merged)
         self._changed.append(merged)
         return merged.memory_id
+
+    def _close(self, proposal: Close) -> None:
+        """End a plan when the first of the memories starts that say that it is over, or now."""
+        telling = [self._facts[key] for key in proposal.evidence]
+        first = min(telling, key=lambda fact: (fact.valid_at is None, fact.valid_from))
+        closed = self._ledger.close(proposal.memory_id, first, self._run_id)
+        self._ended.append(self._facts[proposal.memory_id])
+        self._facts[proposal.memory_id] = closed
+        self._changed.append(closed)
+        self._closing_texts += [fact.content for fact in telling]
 
     def _say_same(self, proposal: Merge, sources: Sequence[Fact], verification: Verification | None) -> bool:
         """Return whether the first of the sources to start says all that the merged text says, which holds since."""

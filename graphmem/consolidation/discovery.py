@@ -32,6 +32,9 @@ from graphmem.text.normalising import to_latin
 MIN_PROFILE_FACTS = 6
 """Facts of an entity from which on it has a profile; a reader of fewer reads the facts themselves."""
 
+MIN_OWN_FACTS = 3
+"""Facts of an entity that must be about it: of an activity or a topic others tell, and their facts are no profile."""
+
 MIN_NEW_FACTS = 3
 """Facts that are newer than a profile from which on it is written again, though all that it says still holds."""
 
@@ -75,6 +78,7 @@ class Discovery:
                 tenant=tenant,
                 now=now,
                 min_facts=MIN_PROFILE_FACTS,
+                min_own=MIN_OWN_FACTS,
                 min_new=MIN_NEW_FACTS,
             )
         found = sorted({(row["tenant"], row["user_id"]) for row in rows})
@@ -89,6 +93,7 @@ class Discovery:
             group_id=owner.group_id,
             now=now,
             min_facts=MIN_PROFILE_FACTS,
+            min_own=MIN_OWN_FACTS,
             min_new=MIN_NEW_FACTS,
             limit=self._max_profiles,
         )
@@ -151,6 +156,7 @@ def _candidate_from_row(row: Row) -> ConsolidationCandidate:
         memory_id=row["memory_id"],
         content=row["content"],
         subject_id=row["subject_id"],
+        predicate=row["predicate"],
         scope=row["scope"],
         domain=row["domain"],
         entity_ids=frozenset(row["entity_ids"]),

@@ -22,6 +22,7 @@ from graphmem.consolidation.identity import (
 )
 from graphmem.consolidation.models import (
     Associate,
+    Close,
     CreateEntity,
     LinkEntities,
     Merge,
@@ -54,7 +55,7 @@ from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryStatus, MemoryTyp
 from graphmem.memories.names import NameMatch, NameReason, compare_name_lists, mentions_name, name_tokens
 from graphmem.runtime.field_types import content_hash, name_key
 from graphmem.runtime.stored_values import stored_values
-from graphmem.tenants.trust import DEFAULT_ORDER, Effect, TrustOrder
+from graphmem.tenants.trust import DEFAULT_ORDER, Effect, SourceKind, TrustOrder
 from graphmem.text.word_lists import WRITTEN_LANGUAGES, load_words
 
 USER_WORDS = load_words(*WRITTEN_LANGUAGES).user_words
@@ -62,6 +63,9 @@ USER_WORDS = load_words(*WRITTEN_LANGUAGES).user_words
 
 MAX_WORDS_OF_USER_NAME = 2
 """Most words of a name that means the user, as "the user" and "der Nutzer" do."""
+
+PLANNED = (MemoryType.PLAN, MemoryType.OPEN_LOOP)
+"""The types of memories that something else can carry out."""
 
 SecretFinder = Callable[[Any], Sequence[str]]
 """Returns the classes of secrets that a value contains and that may not be stored."""
@@ -164,8 +168,14 @@ def _check_action(proposal: Proposal, context: GuardContext, verification: Verif
                 or _check_no_contradiction(proposal, context)
                 or _check_merged_text(proposal, context, verification)
             )
+        case Close():
+            return _check_usable([proposal.memory_id], context) or _check_closing(proposal, context, verification)
         case Associate():
-            return _check_usable(proposal.memory_ids, context) or _check_association(proposal, context)
+            return (
+                _check_usable(proposal.memory_ids, context)
+                or _check_trust(proposal, context)
+                or _check_association(proposal, context)
+            )
         case UpdateEntity():
             return _check_entity_update(proposal, context, verification)
         case LinkEntities():
@@ -192,12 +202,19 @@ def _check_usable(memory_ids: Sequence[str], context: GuardContext) -> str | Non
     return None
 
 
-def _check_trust(proposal: Merge, context: GuardContext) -> str | None:
-    """Return why a merge would make the word of one source that of a less trusted one, or None."""
-    kinds = [context.facts[key].trust_kind for key in proposal.memory_ids]
-    most, least = context.order.most_trusted(kinds), context.order.least_trusted(kinds)
-    if not context.order.permits(Effect.END, least, most):
-        return f"the memories are not trusted alike: the word of {most} is not merged with that of {least}"
+def _check_trust(proposal: Merge | Associate, context: GuardContext) -> str | None:
+    """Return why a merge or an association would change what a more trusted source states, or None."""
+    effect = Effect.END if isinstance(proposal, Merge) else Effect.OUTRANK
+    facts = [context.facts[key] for key in proposal.memory_ids]
+    least = context.order.least_trusted(fact.trust_kind for fact in facts)
+    return _check_permitted(effect, least, facts, context)
+
+
+def _check_permitted(effect: Effect, by: SourceKind, on: Iterable[Fact], context: GuardContext) -> str | None:
+    """Return why a source may not have an effect on what the most trusted of some memories says, or None."""
+    most = context.order.most_trusted([fact.trust_kind for fact in on] or [by])
+    if not context.order.permits(effect, by, most):
+        return f"the memories are not trusted alike: the word of {by} does not change that of {most}"
     return None
 
 
@@ -248,7 +265,9 @@ def _check_merged_text(proposal: Merge, context: GuardContext, verification: Ver
     others = dict.fromkeys(key for fact in facts for key in fact.entity_ids if key != subject)
     entity_names = [context.names_of([key]) for key in others]
     restated = restated_in(verification) if verification else None
-    if verification is not None:
+    if verification is not None and not verification.one_fact:
+        reason = "the memories do not tell one fact"
+    elif verification is not None:
         reason = find_unverified(verification, sources, proposal.content, subject_names)
     elif context.curated and proposal.verified:
         reason = None
@@ -274,10 +293,41 @@ def _check_merged_text(proposal: Merge, context: GuardContext, verification: Ver
     return None
 
 
+def _check_closing(proposal: Close, context: GuardContext, verification: Verification | None) -> str | None:
+    plan = context.facts[proposal.memory_id]
+    if plan.type not in PLANNED and plan.predicate not in {DEFAULT_PREDICATES[kind] for kind in PLANNED}:
+        return f"{plan.memory_id} is no plan"
+    for key in proposal.evidence:
+        fact = context.facts.get(key)
+        if fact is None or fact.expired_at is not None or fact.is_contested or fact.type is MemoryType.PROFILE:
+            return f"there is no current memory {key} of this user"
+        if fact.valid_at and plan.valid_at and fact.valid_at < plan.valid_at:
+            return f"{key} held before the plan was made"
+    telling = [context.facts[key] for key in proposal.evidence]
+    least = context.order.least_trusted(fact.trust_kind for fact in telling)
+    if reason := (
+        _check_permitted(Effect.END, least, [plan], context) or _check_one_person_and_scope([plan, *telling], context)
+    ):
+        return reason
+    if context.curated and proposal.verified:
+        return None
+    quotes = verification.closing if verification else []
+    is_quoted = any(
+        quote.memory_id in proposal.evidence
+        and find_quote(quote.words, context.facts[quote.memory_id].content) is not None
+        for quote in quotes
+    )
+    return None if is_quoted else f"no memory is quoted that says that {plan.memory_id} is over"
+
+
 def _check_association(proposal: Associate, context: GuardContext) -> str | None:
     facts = [context.facts[key] for key in proposal.memory_ids]
     if len(facts) < 2:
         return "the memories were merged into one"
+    return _check_one_person_and_scope(facts, context)
+
+
+def _check_one_person_and_scope(facts: Sequence[Fact], context: GuardContext) -> str | None:
     if len({(fact.scope, fact.domain) for fact in facts}) > 1:
         return "the memories are of different scopes"
     people = {
@@ -306,7 +356,9 @@ def _check_entity_update(
             return f"{alias!r} is the name of {holder}: use LINK_ENTITIES to make the two one"
         if not context.curated and verification is None and not _is_form_of_name(entity, alias):
             return f"no memory says that {entity.name} is known as {alias}"
-    return _check_values(proposal, entity, context, verification) if verification is not None else None
+    if verification is None:
+        return None
+    return _check_values(proposal, entity, context, verification)
 
 
 def _is_form_of_name(entity: Entity, alias: str) -> bool:
@@ -318,18 +370,23 @@ def _check_values(
     proposal: UpdateEntity, entity: Entity, context: GuardContext, verification: Verification
 ) -> str | None:
     """Return the value for which no quote from a memory about the entity is given that has it, or None."""
-    facts = {fact.memory_id: fact for fact in [*context.facts.values(), *context.facts_by_entity.get(entity.id, ())]}
+    about = context.facts_by_entity.get(entity.id, ())
+    facts = {fact.memory_id: fact for fact in [*context.facts.values(), *about]}
     for value in [*proposal.add_aliases, *map(str, proposal.set.values())]:
-        is_quoted = any(
-            name_key(quote.value) == name_key(value)
+        telling = [
+            fact
+            for quote in verification.values
+            if name_key(quote.value) == name_key(value)
             and (fact := facts.get(quote.memory_id)) is not None
             and entity.id in {fact.subject_id, fact.object_id, *fact.entity_ids}
             and find_quote(quote.words, fact.content) is not None
             and mentions_name(quote.words, value)
-            for quote in verification.values
-        )
-        if not is_quoted:
+        ]
+        if not telling:
             return f"no memory is quoted that says {value} of {entity.name}"
+        most = context.order.most_trusted(fact.trust_kind for fact in telling)
+        if reason := _check_permitted(Effect.RENAME, most, about, context):
+            return reason
     return None
 
 
@@ -378,7 +435,10 @@ def _check_entity_link(proposal: LinkEntities, context: GuardContext, verificati
             relates(fact, keep, merge) if not quoted else {fact.subject_id, fact.object_id} == {keep.id, merge.id}
         ):
             return f"{key} tells them apart: it relates {keep.name} and {merge.name}"
-    return None if stating else _check_same_name(keep, merge, context)
+    if not stating:
+        return _check_same_name(keep, merge, context)
+    most = context.order.most_trusted(about[key].trust_kind for key in stating)
+    return _check_permitted(Effect.REDIRECT, most, about.values(), context)
 
 
 def _quoted_identity(
@@ -524,6 +584,8 @@ def memory_ids_of(proposals: Iterable[Proposal]) -> list[str]:
     for proposal in proposals:
         if isinstance(proposal, Merge | Associate | CreateEntity):
             found |= dict.fromkeys(proposal.memory_ids)
+        elif isinstance(proposal, Close):
+            found |= dict.fromkeys([proposal.memory_id, *proposal.evidence])
     return list(found)
 
 

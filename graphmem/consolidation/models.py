@@ -83,6 +83,25 @@ class Merge(_Proposal):
     verified: bool = False
 
 
+class Close(_Proposal):
+    """End a plan that was carried out, given up or replaced, as other memories say; they stay as they are.
+
+    `evidence` names the memories that say so. `verified` says of a proposal by hand that a person knows it. Without it
+    a model verifies the proposal; where none is configured, it is refused.
+    """
+
+    action: Literal["CLOSE"]
+    memory_id: Id
+    evidence: Annotated[list[Id], Field(min_length=1, max_length=100), AfterValidator(deduplicate)]
+    verified: bool = False
+
+    @model_validator(mode="after")
+    def _require_other_evidence(self) -> Close:
+        if self.memory_id in self.evidence:
+            raise ValueError("must name other memories as evidence")
+        return self
+
+
 class Associate(_Proposal):
     """Make related memories point to one another; nothing else about them changes."""
 
@@ -145,12 +164,12 @@ def _normalise_action(value: object) -> object:
 
 
 Proposal = Annotated[
-    Annotated[Merge | Associate | UpdateEntity | LinkEntities | CreateEntity, Field(discriminator="action")],
+    Annotated[Merge | Close | Associate | UpdateEntity | LinkEntities | CreateEntity, Field(discriminator="action")],
     BeforeValidator(_normalise_action),
 ]
-"""One of the five actions of consolidation; any other action is invalid input."""
+"""One of the six actions of consolidation; any other action is invalid input."""
 
-_PROPOSALS: TypeAdapter[list[Merge | Associate | UpdateEntity | LinkEntities | CreateEntity]] = TypeAdapter(
+_PROPOSALS: TypeAdapter[list[Merge | Close | Associate | UpdateEntity | LinkEntities | CreateEntity]] = TypeAdapter(
     Annotated[list[Proposal], Field(min_length=1, max_length=MAX_PROPOSALS)]
 )
 
@@ -208,14 +227,18 @@ class Verification(BaseModel):
     """What a second model call quotes for and against a proposal; its quotes are checked when it is executed.
 
     - `differences`: what it found different, in words
-    - `statements`, `added`: of a merge, what carries each source, and quotes of what no source says
+    - `one_fact`, `statements`, `added`: of a merge, whether its sources tell one fact, what carries each of them, and
+      quotes of what no source says
+    - `closing`: quotes that say that a plan was carried out, given up or replaced
     - `identity`, `apart`: of a link, quotes that say that the two names are one, and that they are two
     - `values`: of an entity's update, quotes for each value
     """
 
     differences: str = ""
+    one_fact: bool | None = None
     statements: list[StatementCheck] = Field(default_factory=list)
     added: list[str] = Field(default_factory=list)
+    closing: list[StatementQuote] = Field(default_factory=list)
     identity: list[StatementQuote] = Field(default_factory=list)
     apart: list[StatementQuote] = Field(default_factory=list)
     values: list[ValueQuote] = Field(default_factory=list)
@@ -384,7 +407,9 @@ def contested_pairs(facts: Iterable[Fact]) -> list[UserContradiction]:
     return [
         UserContradiction(
             memory_ids=[fact.memory_id, *fact.contests],
-            reason=f"contested: a less trusted source ({fact.trust_kind}) says otherwise",
+            reason="contested: said both ways, with no sign which is right"
+            if fact.trust_kind == "user"
+            else f"contested: a less trusted source ({fact.trust_kind}) says otherwise",
             run_id=None,
             contested=fact.memory_id,
             reported_at=fact.created_at,
@@ -440,11 +465,11 @@ class RollbackIn(RequestBody):
     """Whether to overwrite later writes, or to change nothing and return what would change."""
 
     force: bool = False
-    dry_run: bool = False
+    dry_run: bool = Field(False, description="Whether to change nothing and only return what would change.")
 
 
 class MaintenanceIn(RequestBody):
-    """The maintenance tasks to run; absent: all of them."""
+    """The maintenance tasks to run; defaults to all."""
 
     tasks: list[MaintenanceTask] = Field(default_factory=lambda: [*MaintenanceTask], min_length=1, max_length=4)
 

@@ -117,6 +117,7 @@ class ProfileWriter:
         shown = [CitableFact(fact.memory_id, redact(fact.content), _days(fact, zone)) for fact in facts]
         prompt = self._template.render(
             secrets=render_secret_rule(allowed),
+            today=f"{self._clock().astimezone(zone):%A, %Y-%m-%d}",
             entity=_describe_entity(entity),
             facts="\n".join(
                 f"[{number}] {indent_continuations(_describe_fact(fact, citable, entities))}"

@@ -84,6 +84,7 @@ class GuardContextLoader:
             entity_ids_by_name=await self._load_entity_ids_by_name(proposal.add_aliases),
             curated=self.curated,
             find_secrets=self.find_secrets,
+            order=await find_trust_order(self.transaction, self.owner.tenant),
         )
 
     async def load_for_entity_link(self, proposal: LinkEntities, now: datetime) -> GuardContext:
@@ -106,6 +107,7 @@ class GuardContextLoader:
             other_relationships=other_relationships,
             curated=self.curated,
             find_secrets=self.find_secrets,
+            order=await find_trust_order(self.transaction, self.owner.tenant),
         )
 
     async def _fetch_evidence(self, proposal: UpdateEntity | LinkEntities) -> dict[str, Fact]:
@@ -299,7 +301,7 @@ class ProposalApplier:
         )
         result = await changes.apply(reviewed)
         self._ended += result.ended
-        self._remaining_texts += result.merged_texts
+        self._remaining_texts += result.remaining_texts
         self._now = result.now
         return result.proposals, result.images
 

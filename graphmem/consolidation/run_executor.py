@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from graphmem.consolidation.guards import CONTRADICTION, LossLimits, entity_ids_of, observed_versions
 from graphmem.consolidation.models import (
+    Close,
     CreateEntity,
     LinkEntities,
     Merge,
@@ -73,7 +74,9 @@ class RunExecutor:
                 ReviewedProposal(
                     proposal=proposal,
                     seen=observed_versions(proposal, facts, entities),
-                    verified_by=actor if isinstance(proposal, Merge | LinkEntities) and proposal.verified else None,
+                    verified_by=actor
+                    if isinstance(proposal, Merge | Close | LinkEntities) and proposal.verified
+                    else None,
                 )
                 for proposal in proposals
             ]

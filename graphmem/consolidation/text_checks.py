@@ -193,17 +193,23 @@ def find_source_not_literal(sources: Mapping[str, str], result: str, subject_nam
 def _find_change_of_sense(source: str, other: str, names: Collection[str]) -> str | None:
     """Return the words of another source that may deny the source which stands in it, or None.
 
-    Those before it, as in "no longer likes tea", or function words alone behind it, as in "mag Tee nicht". What else is
-    behind it completes it, as in "keeps bees on the roof".
+    Those before it, as in "no longer likes tea", and a negation or function words alone behind it, as in "mag Tee nicht
+    mehr". What else is behind it completes it, as in "keeps bees on the roof".
     """
     stands, tokens = find_quote(source, other), split_statement(other)
     if not stands or len(stands) == len(tokens):
         return None
     neutral = neutral_words(known_languages(other)) | set(names)
-    function_words = load_words(*WRITTEN_LANGUAGES).function_words | load_words(*WRITTEN_LANGUAGES).stop_words
+    words = load_words(*WRITTEN_LANGUAGES)
     before = [token.key for token in tokens[: stands[0]] if not token.is_mark and token.key not in neutral]
     behind = [token.key for token in tokens[stands[-1] + 1 :] if not token.is_mark]
-    if behind and not before and not all(key in function_words for key in behind):
+    unspaced = "".join(behind)  # of Japanese and Chinese each letter is a token
+    denies = (
+        not words.negations.isdisjoint(behind)
+        or any(word in unspaced for word in load_words("ja", "zh").negations)
+        or all(key in words.function_words | words.stop_words for key in behind)
+    )
+    if behind and not before and not denies:
         return None
     return " ".join([*before, *behind][:5]) or None
 

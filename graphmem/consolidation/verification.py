@@ -11,10 +11,11 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
-from graphmem.consolidation.guards import entity_ids_of
+from graphmem.consolidation.guards import entity_ids_of, memory_ids_of
 from graphmem.consolidation.models import (
     Agreement,
     CarriedPart,
+    Close,
     LinkEntities,
     Merge,
     Proposal,
@@ -77,8 +78,10 @@ class CheckedProposal(BaseModel):
 
     proposal: int
     differences: str
+    one_fact: bool | None = None
     statements: list[AnsweredStatement] = Field(default_factory=list)
     added: list[str] = Field(default_factory=list)
+    closing: list[AnsweredQuote] = Field(default_factory=list)
     identity: list[AnsweredQuote] = Field(default_factory=list)
     apart: list[AnsweredQuote] = Field(default_factory=list)
     values: list[AnsweredValue] = Field(default_factory=list)
@@ -90,7 +93,7 @@ class VerifierAnswer(LenientAnswer):
     proposals: list[CheckedProposal]
 
 
-VERIFIED_ACTIONS = (Merge, LinkEntities, UpdateEntity)
+VERIFIED_ACTIONS = (Merge, Close, LinkEntities, UpdateEntity)
 """The actions that a model verifies; an association and a new entity change nothing that is stored.
 
 What a person sets on an entity is the person's own statement, which no memory needs to say.
@@ -131,12 +134,14 @@ class ShownProposals:
         """Return an answer with ids of memories; quotes from statements of other numbers are left out."""
         return Verification(
             differences=answered.differences[:MAX_DIFFERENCES_LENGTH],
+            one_fact=answered.one_fact,
             statements=[
                 StatementCheck(memory_id=key, parts=found.parts, agreement=found.agreement)
                 for found in answered.statements
                 if (key := self._memory_id(found.statement))
             ],
             added=answered.added,
+            closing=self._to_quotes(answered.closing),
             identity=self._to_quotes(answered.identity),
             apart=self._to_quotes(answered.apart),
             values=[
@@ -165,6 +170,8 @@ class ShownProposals:
         match proposal:
             case Merge():
                 return f"merge of {given} into the new sentence: {proposal.content}"
+            case Close():
+                return f"close the plan [M{numbers[0]}]; statements: {given.partition(', ')[2]}"
             case LinkEntities():
                 keep, merge = (_describe_entity(self.entities[key]) for key in (proposal.keep_id, proposal.merge_id))
                 return f"link of two entities, ({keep}) and ({merge}); statements: {given}"
@@ -247,9 +254,10 @@ def _is_asked(reviewed: ReviewedProposal, curated: bool) -> bool:
 
 async def _load_statements(transaction: Transaction, owner: Owner, proposal: Proposal) -> list[Fact]:
     """Return the statements that a proposal rests on; of entities, what is given as evidence and what names both."""
-    if isinstance(proposal, Merge):
-        facts = await FactLoader(transaction, owner).fetch(memory_ids=proposal.memory_ids)
-        return [facts[key] for key in proposal.memory_ids if key in facts]
+    if isinstance(proposal, Merge | Close):
+        memory_ids = memory_ids_of([proposal])
+        facts = await FactLoader(transaction, owner).fetch(memory_ids=memory_ids)
+        return [facts[key] for key in memory_ids if key in facts]
     evidence = proposal.evidence if isinstance(proposal, LinkEntities | UpdateEntity) else []
     cited = await FactLoader(transaction, owner).fetch(memory_ids=evidence)
     entity_ids = entity_ids_of([proposal])

@@ -8,10 +8,12 @@ name many topics and state little of any. What is near the question and no likel
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import chain
+from itertools import chain as flatten
+from operator import itemgetter
+from typing import TypeVar
 
 from graphmem.context import cues
 from graphmem.context.conversation_summary import to_single_line
@@ -63,6 +65,8 @@ MAX_SLOT_MEMBERS = 12
 
 _ECHO_WORDS = content_words(" ".join(cues.ECHO))
 
+HitT = TypeVar("HitT", SearchHit, MessageHit)
+
 SUMMARIES = frozenset({MemoryType.CONVERSATION_SUMMARY, MemoryType.CONVERSATION_TOPIC})
 """Types of memories that say what was talked about."""
 
@@ -79,29 +83,49 @@ def order_answers(
     messages: Sequence[MessageHit],
     words: ExcerptWords,
     unsure: Sequence[SearchHit] = (),
+    chain: Sequence[SearchHit] = (),
+    *,
+    is_overview: bool = False,
 ) -> Iterator[SearchHit | SlotMembers | MessageHit]:
     """Yield facts and the messages between them, those that may answer a question before all others.
 
-    Both are given best first; `words` are those of the question, `unsure` facts that come last. Facts that fill the
-    slot of several of the best follow these together: the items of a list.
+    Both are given best first; `words` are those of the question, `unsure` facts that come last. The facts of a `chain`
+    come first, in its order. Facts that fill the slot of several of the best follow these together: the items of a
+    list. For an overview the best of each session come before the second best of any.
     """
     topics = find_topics(facts, words)
     near = [hit for hit in facts if hit.score >= MIN_FIT]
     near.sort(key=lambda hit: -hit.score - (ABOUT_TOPIC if hit.memory.subject.id in topics else 0.0))
-    stating = [hit for hit in near if hit.memory.type not in SUMMARIES]
+    if is_overview:
+        near = spread(near, lambda hit: hit.memory.source.session_id)
+        messages = spread(messages, lambda hit: hit.message.session_id)
+    stating = _without([hit for hit in near if hit.memory.type not in SUMMARIES], chain)
     fitting = [hit for hit in stating if hit.score >= FIT_SCORE][:MAX_FACTS]
     fitting += _without(stating, fitting)[: max(0, MIN_FACTS - len(fitting))]
+    fitting = [*chain, *fitting]
     lists = find_slots(fitting, facts)
     listed = [hit for slot in lists for hit in slot.members]
-    others = _without(stating, [*fitting, *listed]) + [hit for hit in near if hit.memory.type in SUMMARIES]
+    summaries = [hit for hit in near if hit.memory.type in SUMMARIES]
+    others = _without(stating, [*fitting, *listed]) + _without(summaries, chain)
     telling = [hit for hit in messages if says_something(hit, words)]
     told = {hit.message.key for hit in telling}
     yield from fitting
     yield from lists
     yield from _interleave(others, telling)
     yield from _interleave(
-        [*_without(facts, [*near, *listed]), *unsure], [hit for hit in messages if hit.message.key not in told]
+        [*_without(facts, [*near, *listed, *chain]), *unsure], [hit for hit in messages if hit.message.key not in told]
     )
+
+
+def spread(hits: Sequence[HitT], session_of: Callable[[HitT], str | None]) -> list[HitT]:
+    """Return hits so that the first of each session comes before the second of any, those of no session as they are."""
+    taken: Counter[str] = Counter()
+    rounds: list[int] = []
+    for hit in hits:
+        session = session_of(hit)
+        rounds.append(taken[session] if session else 0)
+        taken[session or ""] += 1
+    return [hit for _, hit in sorted(zip(rounds, hits, strict=True), key=itemgetter(0))]
 
 
 def limit_memories(
@@ -130,7 +154,7 @@ def restates(text: str, withdrawn: Sequence[Set[str]]) -> bool:
 def adds_detail(text: str, facts: Iterable[str]) -> bool:
     """Return whether a message says much that the facts which were taken from it leave out."""
     words = content_words(text)
-    told = frozenset(chain.from_iterable(map(content_words, facts)))
+    told = frozenset(flatten.from_iterable(map(content_words, facts)))
     return len(words - told) >= max(MIN_STATED_WORDS, MIN_DETAIL * len(words))
 
 
@@ -151,7 +175,7 @@ def without_repetitions(texts: Iterable[tuple[str, AnswerLine]]) -> list[AnswerL
     lines_by_word: dict[str, list[int]] = defaultdict(list)
     for text, answer in texts:
         words = content_words(text)
-        shared = Counter(chain.from_iterable(lines_by_word.get(word, ()) for word in words))
+        shared = Counter(flatten.from_iterable(lines_by_word.get(word, ()) for word in words))
         if words and max(shared.values(), default=0) >= MAX_REPEATED_WORDS * len(words):
             continue
         for word in words:
@@ -286,8 +310,8 @@ def _slot_item(memory: Memory, *, with_subject: bool) -> str:
     name = f"{memory.subject.name} – {memory.object.name}" if with_subject else memory.object.name
     start = format_date(memory.valid_at) if memory.valid_at else ""
     end = f"until {format_date(memory.invalid_at)}" if memory.invalid_at else ""
-    times = f"{start} {end}".strip()
-    return f"{name} ({times})" if times else name
+    notes = ", ".join(filter(None, (f"{start} {end}".strip(), source_note(memory))))
+    return f"{name} ({notes})" if notes else name
 
 
 def profile_bullet(profile: EntityProfile, titles: Mapping[str, str]) -> PreambleLine:
@@ -306,8 +330,14 @@ def _origin(space: str | None, titles: Mapping[str, str]) -> str:
 
 
 def _notes(memory: Memory, said_at: Mapping[MessageName, datetime] | None) -> str:
-    notes = [note for note in (_validity(memory), _source(memory, said_at) if said_at is not None else "") if note]
+    said = _source(memory, said_at) if said_at is not None else ""
+    notes = [note for note in (_validity(memory), said, source_note(memory)) if note]
     return f" ({', '.join(notes)})" if notes else ""
+
+
+def source_note(memory: Memory) -> str:
+    """Return where text of others is from, empty for what others than strangers state."""
+    return f"from {memory.source.said_by}" if memory.source.is_of_others else ""
 
 
 def _validity(memory: Memory) -> str:

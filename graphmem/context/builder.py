@@ -22,7 +22,6 @@ from graphmem.context.hints import is_personal
 from graphmem.context.models import ContextRequest, ContextSnapshot
 from graphmem.context.preamble import ensure_question_fits
 from graphmem.context.relevance import (
-    COMMON_DOMAINS,
     content_word_prefixes,
     find_ticket_ids,
     is_of_domain,
@@ -208,7 +207,10 @@ class ContextBuilder:
             dated_ids=[message_id for memory in dated for message_id in memory.source.message_ids],
             valid_as_of=request.valid_as_of,
             known_as_of=request.known_as_of,
+            tags=request.tags,
         )
+        if request.min_trust is not None:
+            surroundings = replace(surroundings, sessions=[])
         material = ContextMaterial(
             snapshot,
             hits,
@@ -322,8 +324,7 @@ class ContextBuilder:
         domains = {hit.memory.domain for hit in hits if hit.memory.domain and is_of_domain(hit.memory)}
         if not domains or request.question is None or request.requested_domains:
             return frozenset(domains)
-        names = list(dict.fromkeys([*domains, *COMMON_DOMAINS]))
-        return other_domains(await self._searcher.text_similarities(request.question, names), domains)
+        return other_domains(await self._searcher.text_similarities(request.question, sorted(domains)), hits)
 
     async def _speaks_of_leisure(self, request: ContextRequest, hits: Sequence[SearchHit]) -> bool:
         """Return whether what the user says is about free time; asked only where a personal remark is possible."""

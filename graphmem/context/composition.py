@@ -26,6 +26,7 @@ from graphmem.context.answer_lines import (
     slot_bullet,
     without_repetitions,
 )
+from graphmem.context.chains import find_chain
 from graphmem.context.conversation_summary import to_single_line, truncate_at_word
 from graphmem.context.hints import (
     CITATION_INSTRUCTION,
@@ -67,10 +68,12 @@ from graphmem.context.relevance import (
 from graphmem.conversations.session import Message, MessageRole
 from graphmem.memories.entity_profile import EntityProfile
 from graphmem.memories.memory import Memory, MemoryType, Scope
+from graphmem.search.evidence import overview_topic
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
 from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import ProductProfile
 from graphmem.tenants.trust import DEFAULT_ORDER, TrustOrder
+from graphmem.text.word_lists import WESTERN_LANGUAGES
 
 MAX_UNREAD_MESSAGES = 5
 """User messages, not yet read by extraction, that may contradict a memory; the latest are taken."""
@@ -359,7 +362,15 @@ def _answer_lines(
         line = quote_line(hit.message, words.excerpt(hit.content, quote_limit), material.titles)
         lines.append((hit.content, AnswerLine(PreambleSection.QUOTES, hit.message.timestamp.timestamp(), line)))
 
-    for hit in limit_memories(order_answers(fitting, messages, words, unsure), request.top):
+    ordered = order_answers(
+        fitting,
+        messages,
+        words,
+        unsure,
+        find_chain(fitting, words, _user_entity_id(material)),
+        is_overview=overview_topic(request.question, WESTERN_LANGUAGES) is not None,
+    )
+    for hit in limit_memories(ordered, request.top):
         if isinstance(hit, SearchHit):
             lines.append((hit.content, AnswerLine(PreambleSection.MEMORIES, len(lines), bullets[hit.memory.id])))
             for message_id in hit.memory.source.message_ids:
@@ -378,6 +389,13 @@ def _answer_lines(
     for hit in detailed:
         quote(hit)
     return without_repetitions(lines)
+
+
+def _user_entity_id(material: ContextMaterial) -> str | None:
+    """Return the id of the user's own entity, if a hit is about it."""
+    name = material.snapshot.user_entity_name
+    subjects = (hit.memory.subject for hit in material.hits if hit.memory.space is None)
+    return next((subject.id for subject in subjects if subject.name == name), None)
 
 
 def _quotable_messages(material: ContextMaterial, withheld: Sequence[Memory]) -> list[MessageHit]:

@@ -129,8 +129,9 @@ def summarize_omitted_messages(
 
 
 def message_excerpt(message: Message) -> str:
-    """Return the role and the beginning of a message."""
-    return f"{message.role.value}: {truncate_at_word(message.content, EXCERPT_CHARACTERS)}"
+    """Return the role of a message, or where it is from if others wrote it, and its beginning."""
+    speaker = to_single_line(message.said_by) if message.is_of_others else message.role.value
+    return f"{speaker}: {truncate_at_word(message.content, EXCERPT_CHARACTERS)}"
 
 
 def _speaker_tag(message: Message) -> str:

@@ -30,12 +30,12 @@ from graphmem.context.models import (
 from graphmem.context.preferences import MIN_USED_CONFIDENCE, confident_value, preference_instruction
 from graphmem.context.relevance import CLEAR_MATCH_SCORE, semantic_score, states_something
 from graphmem.conversations.session import Message, MessageRole
-from graphmem.memories.memory import Memory, MemoryType
+from graphmem.memories.memory import DEFAULT_PREDICATES, Memory, MemoryType, Scope
 from graphmem.search.models import FIT_SCORE, SearchHit
 from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import ConcernRule, ContinuityPhrase, PatternType, ProductProfile
 from graphmem.tenants.trust import TEXT_OF_OTHERS
-from graphmem.text.added_texts import is_label
+from graphmem.text.added_texts import fence_line, fence_lines, is_label
 from graphmem.text.identifiers import find_identifiers, names_each
 from graphmem.text.normalising import normalise
 from graphmem.text.tokenising import split_words
@@ -190,20 +190,20 @@ def build_hints(request: ContextRequest, snapshot: ContextSnapshot, sources: Hin
         communication_style=confident_value(preferences, PreferenceType.COMMUNICATION, "style"),
         detail_level=confident_value(preferences, PreferenceType.DETAIL_LEVEL, "level"),
         visualization=confident_value(preferences, PreferenceType.VISUALIZATION, "format"),
-        topics=_preferred_topics(snapshot),
-        goals=collect_goals(request, snapshot),
-        instructions=style_instructions(snapshot)
+        topics=fence_lines(_preferred_topics(snapshot)),
+        goals=fence_lines(collect_goals(request, snapshot)),
+        instructions=fence_lines(style_instructions(snapshot))
         + ([CITATION_INSTRUCTION] if request.sources and sources.memories else []),
         continuity=_continuity_phrases(sources),
         personal_touches=_personal_touches(request, sources),
-        open_loops=[memory.content for memory in sources.memories if memory.type in open_types][:MAX_PHRASES],
+        open_loops=[memory.quoted for memory in sources.memories if memory.type in open_types][:MAX_PHRASES],
         past_solutions=_past_solutions(sources),
-        likely_followups=likely_followups(snapshot, intent),
+        likely_followups=fence_lines(likely_followups(snapshot, intent)),
         successful_queries=_successful_queries(snapshot, intent),
-        left_out=[memory.content for memory in sources.left_out],
+        left_out=[memory.quoted for memory in sources.left_out],
         knowledge=KnowledgeHint(
             sufficient=bool(sources.named.clear),
-            pointers=_external_pointers(sources.named.clear),
+            pointers=fence_lines(_external_pointers(sources.named.clear)),
         ),
     )
 
@@ -334,9 +334,11 @@ def _continuity_phrases(sources: HintSources) -> list[str]:
         summary = truncate_at_word(session.summary, PHRASE_CHARACTERS)
         phrases.append(f"As we discussed on {format_date(session.started_at)}{about}: {summary}")
     for memory in sources.named.clear:
-        said = _SAID.get(memory.type, "you mentioned")
+        said = (
+            f"{memory.source.said_by} said" if memory.source.is_of_others else _SAID.get(memory.type, "you mentioned")
+        )
         said_at = last_said_at(memory, sources.message_times) or memory.valid_at or memory.created_at
-        content = memory.content.rstrip(" .")
+        content = fence_line(memory.content).rstrip(" .")
         phrases.append(f"As {said} before ({format_date(said_at)}), my note is: “{content}”.")
     return [truncate_at_word(phrase, PHRASE_CHARACTERS + TOPIC_CHARACTERS) for phrase in phrases[:MAX_PHRASES]]
 
@@ -351,24 +353,36 @@ def _personal_touches(request: ContextRequest, sources: HintSources) -> list[str
     fitting = {memory.id for memory in sources.named.clear}
     is_small_talk = sources.is_leisure or not states_something(request.question_text)
     return [
-        memory.content for memory in sources.memories if memory.id in fitting or (is_small_talk and is_personal(memory))
+        memory.quoted for memory in sources.memories if memory.id in fitting or (is_small_talk and is_personal(memory))
     ][:MAX_PHRASES]
 
 
 def is_personal(memory: Memory) -> bool:
-    """Return whether a memory is about a person or a pet other than the user."""
+    """Return whether a memory is about a person or a pet other than the user.
+
+    A fact of the profile that was saved without entities is so if it names somebody or something.
+    """
     if memory.subject.type == "Person" and not NAMING_WORDS.isdisjoint(memory.predicate.split("_")):
         return False  # what somebody is called is nothing to talk about
-    return memory.subject.type in PERSONAL_TYPES - {"Person"} or any(
-        entity.type in PERSONAL_TYPES and entity.id != memory.subject.id for entity in memory.entities
-    )
+    others = [entity for entity in memory.entities if entity.id != memory.subject.id]
+    if not others and memory.type is MemoryType.FACT and memory.predicate == DEFAULT_PREDICATES[MemoryType.FACT]:
+        return memory.scope is Scope.PROFILE and _names_another(memory)
+    return memory.subject.type in PERSONAL_TYPES - {"Person"} or any(entity.type in PERSONAL_TYPES for entity in others)
+
+
+def _names_another(memory: Memory) -> bool:
+    """Return whether a statement has a name in it that is not that of its subject."""
+    if _stated_name(memory.content, memory.subject.name):
+        return False
+    own = {*split_words(normalise(memory.subject.name))}
+    return any(word[0].isupper() and normalise(word) not in own for word in memory.content.split()[1:])
 
 
 def _past_solutions(sources: HintSources) -> list[PastSolution]:
     return [
         PastSolution(
             memory_id=memory.id,
-            content=memory.content,
+            content=memory.quoted,
             said_at=last_said_at(memory, sources.message_times) or memory.valid_at or memory.created_at,
             outcome=_outcome(memory.content),
         )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
+
+from pydantic import Field
 
 from graphmem.context.mentions import MAX_TTL, extract_mentions, extract_named_things
 from graphmem.context.models import BehaviorPattern, FeedbackResult, FeedbackVerdict, Lesson, Mention
@@ -15,15 +17,18 @@ from graphmem.context.patterns import find_patterns, max_window_days
 from graphmem.context.preferences import (
     HIGHEST_SCORE,
     LOWEST_SCORE,
+    PreferenceSignal,
     apply_signals,
     evaluate_feedback,
     extract_stated_preferences,
+    read_wished_preferences,
     select_stale_preferences,
 )
 from graphmem.context.store import ContextStore, ContextTransaction
 from graphmem.context.usage import ContextUsage
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import Message
+from graphmem.ingestion.answers import Wish
 from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import JobKind, Steps, UserJobPayload
 from graphmem.jobs.runner import JobRunner
@@ -40,10 +45,16 @@ from graphmem.tenants.scopes import Reader, scope_of
 
 
 class ObservationPayload(UserJobPayload):
-    """New messages to learn from; with `is_derived`, once more from what extraction found them to be about."""
+    """New messages to learn from; with `is_derived`, once more from what extraction found them to be about.
+
+    `wishes` are those that a model read in messages, by message id. With `is_model_awaited` a model is still to read
+    them, so that no wish is read by form.
+    """
 
     message_ids: list[str]
     is_derived: bool = False
+    is_model_awaited: bool = False
+    wishes: dict[str, list[Wish]] = Field(default_factory=dict)
 
 
 OBSERVATION_JOB = JobKind("observation", ObservationPayload)
@@ -51,14 +62,31 @@ OBSERVATION_JOB = JobKind("observation", ObservationPayload)
 
 
 async def queue_observation(
-    jobs: JobRunner, owner: Owner, message_ids: Sequence[str], *, is_derived: bool = False
+    jobs: JobRunner, owner: Owner, message_ids: Sequence[str], *, is_model_awaited: bool = False
 ) -> None:
-    """Queue the job for messages; the same ones are the same job, so that a repeated request queues it once."""
+    """Queue the job for new messages; the same ones are the same job, so that a repeated request queues it once."""
     payload = ObservationPayload(
-        tenant=owner.tenant, user_id=owner.user_id, message_ids=list(message_ids), is_derived=is_derived
+        tenant=owner.tenant, user_id=owner.user_id, message_ids=list(message_ids), is_model_awaited=is_model_awaited
     )
-    name = f"{OBSERVATION_JOB.name} derived" if is_derived else OBSERVATION_JOB.name
-    job_id = str(uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([name, owner.group_id, *message_ids])))
+    await _enqueue(jobs, payload, OBSERVATION_JOB.name)
+
+
+async def queue_derived_observation(
+    jobs: JobRunner, owner: Owner, message_ids: Sequence[str], wishes: Mapping[str, Sequence[Wish]]
+) -> None:
+    """Queue the job for messages that extraction has read, as `queue_observation` does."""
+    payload = ObservationPayload(
+        tenant=owner.tenant,
+        user_id=owner.user_id,
+        message_ids=list(message_ids),
+        is_derived=True,
+        wishes={message_id: list(read) for message_id, read in wishes.items()},
+    )
+    await _enqueue(jobs, payload, f"{OBSERVATION_JOB.name} derived")
+
+
+async def _enqueue(jobs: JobRunner, payload: ObservationPayload, name: str) -> None:
+    job_id = str(uuid.uuid5(uuid.NAMESPACE_URL, json.dumps([name, payload.owner.group_id, *payload.message_ids])))
     await jobs.enqueue(OBSERVATION_JOB, payload, job_id)
 
 
@@ -94,33 +122,43 @@ class ContextLearner:
         """Handle a job that learns from new messages."""
         owner = payload.owner
 
-        learn_from = self.learn_from_turns if payload.is_derived else self.learn_from_messages
-
         async def learn() -> None:
-            await learn_from(owner, await self._episodes.load_messages(owner, payload.message_ids))
+            messages = await self._episodes.load_messages(owner, payload.message_ids)
+            if payload.is_derived:
+                await self.learn_from_turns(owner, messages, payload.wishes)
+            else:
+                await self.learn_from_messages(owner, messages, reads_wishes=not payload.is_model_awaited)
 
         await steps.run("observe", learn)
         return JobOutcome(status=JobStatus.SUCCEEDED)
 
-    async def learn_from_messages(self, owner: Owner, messages: Sequence[Message]) -> None:
+    async def learn_from_messages(
+        self, owner: Owner, messages: Sequence[Message], *, reads_wishes: bool = True
+    ) -> None:
         """Learn from the user's own messages: what they mention, how the user wants to be answered, patterns.
 
-        A document that the user sent is not the user's own word. Learning from the same messages again changes nothing.
+        Without `reads_wishes`, a model says what they wish. A document that the user sent is not the user's own word,
+        nor is what a key of a tool sends as the user's. Learning from the same messages again changes nothing.
         """
-        user_messages = [message for message in messages if message.origin == "user"]
+        user_messages = [message for message in messages if message.origin == "user" and not message.is_of_others]
         if not user_messages:
             return
         mentions = [mention for message in user_messages for mention in await self._extract_mentions(owner, message)]
         await self._store.upsert_items(owner, mentions)
-        for message in user_messages:
-            await self._learn_stated_preferences(owner, message)
+        for message in user_messages if reads_wishes else ():
+            await self._learn_preferences(owner, message, extract_stated_preferences(message.content))
         await self.detect_patterns(owner)
 
-    async def learn_from_turns(self, owner: Owner, messages: Sequence[Message]) -> None:
-        """Learn from the intents and entities that extraction gave messages: what they name, and patterns."""
+    async def learn_from_turns(
+        self, owner: Owner, messages: Sequence[Message], wishes: Mapping[str, Sequence[Wish]]
+    ) -> None:
+        """Learn from the intents, entities and wishes that extraction found in messages, and from their patterns."""
         now = self._clock()
-        mentions = [mention for message in messages for mention in extract_named_things(message, now)]
+        own = [message for message in messages if not message.is_of_others]
+        mentions = [mention for message in own for mention in extract_named_things(message, now)]
         await self._store.upsert_items(owner, mentions)
+        for message in own:
+            await self._learn_preferences(owner, message, read_wished_preferences(wishes.get(message.id, ())))
         await self.detect_patterns(owner)
 
     async def learn_from_feedback(
@@ -207,8 +245,7 @@ class ContextLearner:
         )
         return [mention for mention, is_secret in zip(mentions, secret, strict=True) if not is_secret]
 
-    async def _learn_stated_preferences(self, owner: Owner, message: Message) -> None:
-        signals = extract_stated_preferences(message.content)
+    async def _learn_preferences(self, owner: Owner, message: Message, signals: Sequence[PreferenceSignal]) -> None:
         if not signals:
             return
         now = self._clock()

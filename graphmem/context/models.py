@@ -83,7 +83,10 @@ PatternData = QueryFrequencyData | ConcernData | GoalFocusData | TimeOfDayData
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """One message of the user; `local` is its time on the user's clock, `plans` the memories of plans it led to."""
+    """One message of the user; `local` is its time on the user's clock, `plans` the memories of plans it led to.
+
+    `answered_badly` says that the user gave it or its reply a bad rating, which weakens the patterns behind it.
+    """
 
     message_id: str
     at: datetime
@@ -91,6 +94,7 @@ class UserTurn:
     intent: str | None = None
     entities: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     plans: Sequence[str] = ()
+    answered_badly: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,9 +287,12 @@ class ContextRequest(RequestBody):
     session_id: SessionId | None = None
     intent: NonBlankText | None = Field(None, max_length=200)
     domain: Domain | None = None
-    tags: TagFilter | None = Field(None, description="Only memories with these tags, and without those in `none`.")
+    tags: TagFilter | None = Field(
+        None,
+        description="Only memories with these tags, and without those in `none`; so for messages, by their memories.",
+    )
     domains: list[Domain] = Field(
-        default_factory=list, max_length=10, description="Further domains of the question, beside `domain`."
+        default_factory=list, max_length=10, description="Further domains of the question, in addition to `domain`."
     )
     token_budget: int = Field(DEFAULT_TOKEN_BUDGET, ge=1, le=1_000_000)
     top: int = Field(10, ge=0, le=50)
@@ -296,10 +303,12 @@ class ContextRequest(RequestBody):
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
     min_trust: StatedKind | None = Field(
-        None, description="Only memories and messages of sources that are trusted as much as this one."
+        None, description="Only memories and messages from sources that are trusted at least as much as this one."
     )
     spaces: SpaceSelection = SPACES_FIELD
-    space: SpaceId | None = Field(None, description="The space that shares the session; absent: it is the user's own.")
+    space: SpaceId | None = Field(
+        None, description="The space that shares the session; defaults to the user's own memory."
+    )
 
     @property
     def question_text(self) -> str:
@@ -329,7 +338,7 @@ class ContextItemIn(RequestBody):
     """
 
     type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64, examples=["topic", "preference", "goal"])]
-    key: NonBlankText = Field(max_length=200)
+    key: NonBlankText = Field(max_length=200, description="What the item is about, such as `budget`.")
     value: JsonValue
     relevance: UnitInterval = 0.8
     ttl: int = Field(7200, ge=1, le=MAX_ITEM_SECONDS, description="Seconds until it expires.")
@@ -348,8 +357,14 @@ class EnhanceIn(RequestBody):
     """
 
     reply: NonBlankText = Field(max_length=MAX_QUESTION_LENGTH)
-    question: NonBlankText | None = Field(None, max_length=MAX_QUESTION_LENGTH)
-    sources: list[Annotated[NonBlankText, Field(max_length=500)]] = Field(default_factory=list, max_length=50)
+    question: NonBlankText | None = Field(
+        None, max_length=MAX_QUESTION_LENGTH, description="The question that the reply answers."
+    )
+    sources: list[Annotated[NonBlankText, Field(max_length=500)]] = Field(
+        default_factory=list,
+        max_length=50,
+        description="What the reply rests on: ids of memories or messages, or names of something outside of memory.",
+    )
 
 
 class ContextItem(BaseModel):
@@ -450,7 +465,7 @@ class RelatedSession(BaseModel):
 
 
 class Outcome(StrEnum):
-    """What came of something that was recommended; `suggested` when it is not known to have been tried."""
+    """Outcome of a recommendation; `suggested` if it is not known whether it was tried."""
 
     WORKED = "worked"
     FAILED = "failed"
@@ -523,7 +538,7 @@ class ContextResponse(BaseModel):
     profiles: list[EntityProfile] = Field(
         default_factory=list,
         exclude_if=lambda profiles: not profiles,
-        description="Profiles of entities that the question names, as the preamble has them; absent: none.",
+        description="Profiles of entities that the question names, as in the preamble.",
     )
 
 
@@ -584,11 +599,17 @@ class ContextSnapshot:
     speaker: str | None = None
 
     def trusted_as_much_as(self, kind: StatedKind | None, order: TrustOrder) -> ContextSnapshot:
-        """Return the snapshot without what sources say that are trusted less than a kind; None: all of it."""
+        """Return the snapshot without what sources say that are trusted less than a kind; None: all of it.
+
+        Summaries and topics of sessions are left out: they tell what several messages say.
+        """
         if kind is None:
             return self
         return replace(
             self,
+            session=self.session and self.session.model_copy(update={"summary": None, "intent_sequence": []}),
+            statistics=replace(self.statistics, intents=()),
+            sessions=[],
             profile=[memory for memory in self.profile if order.passes(memory.source.trust_kind, kind)],
             messages=[one for one in self.messages if order.passes(order.least_trusted(one.stated_by), kind)],
         )
@@ -695,4 +716,4 @@ class ContextItemsQuery(BaseModel):
 class ProfileQuery(SpacesInQueryString):
     """Which profile to read."""
 
-    domain: Domain | None = Field(None, description="Also the memories of this domain.")
+    domain: Domain | None = Field(None, description="Include memories of this domain.")

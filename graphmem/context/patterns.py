@@ -60,7 +60,10 @@ def max_window_days(profile: ProductProfile) -> int:
 
 
 def find_patterns(turns: Sequence[UserTurn], now: datetime, profile: ProductProfile) -> list[DetectedPattern]:
-    """Return every pattern in a user's messages, family by family, the most frequent of a family first."""
+    """Return every pattern in a user's messages, family by family, the most frequent of a family first.
+
+    Messages that were answered badly do not count, and their share lowers the confidence of a pattern.
+    """
     return [
         *find_query_frequency(_turns_since(turns, now, QUERY_WINDOW_DAYS)),
         *(
@@ -75,12 +78,12 @@ def find_patterns(turns: Sequence[UserTurn], now: datetime, profile: ProductProf
 
 def find_query_frequency(turns: Sequence[UserTurn]) -> list[DetectedPattern]:
     """Return how many messages a user sends a day, from 7 active days on; confidence `min(active days / 30, 1)`."""
-    messages_by_day = Counter(turn.local.date() for turn in turns)
+    messages_by_day = Counter(turn.local.date() for turn in answered_well(turns))
     active_days = len(messages_by_day)
     if active_days < MIN_ACTIVE_DAYS:
         return []
     typical = min(multimode(messages_by_day.values()))
-    intents = Counter(turn.intent for turn in turns if turn.intent)
+    intents = Counter(turn.intent for turn in answered_well(turns) if turn.intent)
     return [
         DetectedPattern(
             PatternType.QUERY_FREQUENCY,
@@ -92,7 +95,7 @@ def find_query_frequency(turns: Sequence[UserTurn]) -> list[DetectedPattern]:
                 active_days=active_days,
                 common_intents=sorted(intents, key=lambda intent: (-intents[intent], intent))[:MAX_COMMON_INTENTS],
             ),
-            min(active_days / QUERY_WINDOW_DAYS, 1.0),
+            _weakened(min(len({turn.local.date() for turn in turns}) / QUERY_WINDOW_DAYS, 1.0), turns),
             _message_ids(turns),
         )
     ]
@@ -105,7 +108,7 @@ def find_concerns(turns: Sequence[UserTurn], rule: ConcernRule) -> list[Detected
     return _sort_by_frequency(
         _concern_pattern(key, category, group, rule)
         for key, (category, group) in categories.items()
-        if len(group) >= rule.min_messages
+        if len(answered_well(group)) >= rule.min_messages
     )
 
 
@@ -120,18 +123,18 @@ def find_goal_focus(turns: Sequence[UserTurn]) -> list[DetectedPattern]:
             PatternType.GOAL_FOCUS,
             key,
             f"Keeps coming back to a goal: {goal}",
-            GoalFocusData(goal=goal, frequency=len(group), last_mentioned=group[-1].at),
-            min(len(group) / FULL_CONFIDENCE_GOAL_MESSAGES, 1.0),
+            GoalFocusData(goal=goal, frequency=len(answered_well(group)), last_mentioned=group[-1].at),
+            _weakened(min(len(group) / FULL_CONFIDENCE_GOAL_MESSAGES, 1.0), group),
             _message_ids(group),
         )
         for key, (goal, group) in goals.items()
-        if len(group) >= MIN_GOAL_MESSAGES
+        if len(answered_well(group)) >= MIN_GOAL_MESSAGES
     )
 
 
 def find_time_of_day(turns: Sequence[UserTurn]) -> list[DetectedPattern]:
     """Return the 4 hours of the day with at least half of at least 10 messages; confidence is their share."""
-    if len(turns) < MIN_TIME_OF_DAY_MESSAGES:
+    if len(answered_well(turns)) < MIN_TIME_OF_DAY_MESSAGES:
         return []
     minutes = [turn.local.hour * 60 + turn.local.minute for turn in turns]
     start = max(sorted(set(minutes)), key=lambda begin: sum(_is_within_span(minute, begin) for minute in minutes))
@@ -146,7 +149,8 @@ def find_time_of_day(turns: Sequence[UserTurn]) -> list[DetectedPattern]:
         share=round(share, 4),
     )
     description = f"User is mostly active between {data.start} and {data.end}"
-    return [DetectedPattern(PatternType.TIME_OF_DAY, "all", description, data, share, _message_ids(inside))]
+    confidence = _weakened(share, inside)
+    return [DetectedPattern(PatternType.TIME_OF_DAY, "all", description, data, confidence, _message_ids(inside))]
 
 
 def _concern_pattern(key: str, category: str, turns: Sequence[UserTurn], rule: ConcernRule) -> DetectedPattern:
@@ -162,13 +166,23 @@ def _concern_pattern(key: str, category: str, turns: Sequence[UserTurn], rule: C
         rule.description.format(name=category),
         ConcernData(
             category=category,
-            frequency=len(turns),
+            frequency=len(answered_well(turns)),
             avg_amount=round(fmean(amounts), 2) if amounts else None,
             related_intents=list(dict.fromkeys(turn.intent for turn in turns if turn.intent)),
         ),
-        min(len(turns) / rule.full_confidence_messages, 1.0),
+        _weakened(min(len(turns) / rule.full_confidence_messages, 1.0), turns),
         _message_ids(turns),
     )
+
+
+def answered_well(turns: Sequence[UserTurn]) -> list[UserTurn]:
+    """Return the messages whose answers got no bad rating."""
+    return [turn for turn in turns if not turn.answered_badly]
+
+
+def _weakened(confidence: float, turns: Sequence[UserTurn]) -> float:
+    """Return a confidence lowered by the share of the messages that were answered badly."""
+    return round(confidence * len(answered_well(turns)) / len(turns), 9)
 
 
 def _turns_since(turns: Sequence[UserTurn], now: datetime, days: int) -> list[UserTurn]:
@@ -205,4 +219,4 @@ def _format_clock(minute: int) -> str:
 
 
 def _message_ids(turns: Sequence[UserTurn]) -> tuple[str, ...]:
-    return tuple(turn.message_id for turn in turns)
+    return tuple(turn.message_id for turn in answered_well(turns))

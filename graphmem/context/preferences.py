@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -20,8 +20,9 @@ from graphmem.context.models import (
     RatedInteraction,
     verdict_for_score,
 )
-from graphmem.context.stated_wishes import find_stated_wishes
+from graphmem.context.stated_wishes import StatedWish, find_stated_wishes
 from graphmem.conversations.session import Message
+from graphmem.ingestion.answers import Polarity, Wish, WishAbout
 
 OLD_WEIGHT = 0.7
 """Share of the old confidence when something is observed again."""
@@ -50,6 +51,9 @@ MAX_TOPICS = 50
 WITHDRAWN_CONFIDENCE = 0.3
 """Confidence at most of a preference whose opposite the user stated; below what is used."""
 
+MAX_LANGUAGE_CHARACTERS = 40
+"""Characters of the name of a language at most."""
+
 LANGUAGE_KEY = "language"
 """Key of the preferred language, which is stored beside the style of communication."""
 
@@ -58,7 +62,7 @@ AVOID = "avoid"
 
 _STYLES = ("formal", "casual", "simple", "technical")
 _LEVELS = ("brief", "detailed")
-_FORMATS = ("chart", "table", "list")
+_FORMATS = ("chart", "table", "list", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +136,29 @@ def extract_stated_preferences(text: str, *, is_comment: bool = False) -> list[P
 
     Only what is said unmistakably counts. With `is_comment` the text comments on a reply.
     """
+    return _to_signals(find_stated_wishes(text, is_comment=is_comment))
+
+
+def read_wished_preferences(wishes: Iterable[Wish]) -> list[PreferenceSignal]:
+    """Return how a user asks to be answered and not to be answered, as a model read it; unknown values are left out."""
+    return _to_signals(
+        StatedWish(value, wish.polarity is Polarity.AGAINST) for wish in wishes if (value := _read_value(wish))
+    )
+
+
+def _read_value(wish: Wish) -> str | None:
+    """Return the value of a wish as preferences have it; the name of a language has letters alone."""
+    value = " ".join(wish.value.split())
+    if wish.about is WishAbout.LANGUAGE:
+        is_name = value.replace(" ", "").isalpha() and value.casefold() not in (*_STYLES, *_LEVELS, *_FORMATS)
+        return value.title() if is_name and len(value) <= MAX_LANGUAGE_CHARACTERS else None
+    known = {WishAbout.STYLE: _STYLES, WishAbout.LEVEL: _LEVELS, WishAbout.FORMAT: _FORMATS}[wish.about]
+    return value.casefold() if value.casefold() in known else None
+
+
+def _to_signals(wishes: Iterable[StatedWish]) -> list[PreferenceSignal]:
     signals: dict[PreferenceKey, PreferenceSignal] = {}
-    for value, is_denied in find_stated_wishes(text, is_comment=is_comment):
+    for value, is_denied in wishes:
         kind, key, field = _wish_kind(value)
         signal = (
             PreferenceSignal(kind, {AVOID: value}, STATED_CONFIDENCE, avoid_key(value))
@@ -271,6 +296,7 @@ _AVOID_INSTRUCTIONS = {
     "chart": "Do not show charts.",
     "table": "Do not use tables.",
     "list": "Do not use bullet points.",
+    "text": "Do not answer in words alone.",
 }
 
 

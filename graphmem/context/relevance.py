@@ -108,8 +108,9 @@ def is_of_domain(memory: Memory) -> bool:
     return memory.scope in (Scope.DOMAIN, Scope.GLOBAL) and memory.domain is not None
 
 
-COMMON_DOMAINS = ("cooking", "travel", "finance", "health", "gardening", "sports", "music", "fashion", "coding")
-"""Fields that a question may clearly belong to, whatever domains the memories of a user have."""
+MIN_DOMAIN_SIMILARITY = 0.05
+"""Least similarity of a question to a domain that it may belong to: the mean of the cosines with its name and with the
+nearest of its memories."""
 
 CLEAR_DOMAIN_SIMILARITY = 0.25
 """Cosine similarity to the name of a domain from which a question may clearly belong to it."""
@@ -118,15 +119,23 @@ CLEAR_DOMAIN_LEAD = 0.15
 """How much more similar a question is to that name than to the name of a domain that it clearly does not belong to."""
 
 
-def other_domains(similarities: Mapping[str, float], domains: Collection[str]) -> frozenset[str]:
-    """Return those of some domains that a question clearly does not belong to, because it belongs to another.
+def other_domains(similarities: Mapping[str, float], hits: Iterable[SearchHit]) -> frozenset[str]:
+    """Return those of some domains that a question clearly does not belong to.
 
-    `similarities` are the cosines of the question with the names of domains.
+    It is like neither their name nor their memories, or much more like the name of another. `similarities` are the
+    cosines of the question with the names.
     """
-    nearest = max(similarities, key=similarities.__getitem__, default="")
-    if similarities.get(nearest, 0.0) < CLEAR_DOMAIN_SIMILARITY:
-        return frozenset()
-    return frozenset(domain for domain in domains if similarities[nearest] - similarities[domain] >= CLEAR_DOMAIN_LEAD)
+    nearest = max(similarities.values(), default=0.0)
+    lead = CLEAR_DOMAIN_LEAD if nearest >= CLEAR_DOMAIN_SIMILARITY else 1.0
+    to_memories = dict.fromkeys(similarities, -1.0)
+    for hit in hits:
+        if hit.memory.domain in to_memories:
+            to_memories[hit.memory.domain] = max(to_memories[hit.memory.domain], 2 * semantic_score(hit) - 1)
+    return frozenset(
+        domain
+        for domain, similarity in similarities.items()
+        if nearest - similarity >= lead or (similarity + to_memories[domain]) / 2 < MIN_DOMAIN_SIMILARITY
+    )
 
 
 MIN_STATED_WORDS = 3
@@ -264,7 +273,11 @@ class ExcerptWords:
 
     def count_in(self, text: str) -> int:
         """Return how many of the words a text has."""
-        return len({number for _, number in self._find(text)})
+        return len(self.find_in(text))
+
+    def find_in(self, text: str) -> frozenset[int]:
+        """Return the numbers of the words that a text has."""
+        return frozenset(number for _, number in self._find(text))
 
     def excerpt(self, text: str, limit: int) -> str:
         """Return the part of a text that has most of the words, on one line and in at most `limit` tokens.

@@ -41,7 +41,7 @@ from graphmem.context.models import (
     UserTurn,
 )
 from graphmem.conversations.message_mapping import message_from_node
-from graphmem.conversations.session import MessageRole, Session, origin_of
+from graphmem.conversations.session import MessageRole, Session
 from graphmem.memories.fact import memory_from_columns
 from graphmem.memories.filters import FactFilters, known_at_or_now
 from graphmem.memories.memory import Memory
@@ -323,10 +323,7 @@ class ContextStore:
         return [pattern_from_columns(columns) for columns in row["patterns"]]
 
     async def list_user_messages(self, owner: Owner, since: datetime, zone: str | None) -> list[UserTurn]:
-        """Return the messages of a user since a time, without those whose reply was rated badly.
-
-        Local times are in `zone`, else in each message's own offset.
-        """
+        """Return the messages of a user since a time; local times are in `zone`, else in each message's own offset."""
         rows = await self._graph.fetch(
             "context.list_user_messages",
             group_id=owner.group_id,
@@ -342,9 +339,9 @@ class ContextStore:
                 intent=row["intent"],
                 entities=json.loads(row["entities"] or "{}"),
                 plans=row["plans"],
+                answered_badly=row["answered_badly"],
             )
             for row in rows
-            if origin_of(MessageRole.USER, json.loads(row["metadata"] or "{}")) == "user"
         ]
 
     async def write(self, owner: Owner, work: Callable[[ContextTransaction], Awaitable[T]]) -> T:

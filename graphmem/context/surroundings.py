@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from graphmem.context.models import RelatedSession, Surroundings
 from graphmem.conversations.session import TICKET_KEY
-from graphmem.memories.filters import FactFilters, known_at_or_now
+from graphmem.memories.filters import FactFilters, TagFilter, known_at_or_now
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.field_types import to_json
 from graphmem.runtime.times import MAX_TIME, Clock, from_micros, parse_times
-from graphmem.tenants.owners import Owner, message_name
-from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.owners import MessageName, Owner, message_name
+from graphmem.tenants.scopes import Reader, ReadScope, scope_of
 
 SESSION_TIME_FIELDS = ("first_at", "last_at", "created_at", "updated_at")
 """The times of a related session in the order in which the query returns them."""
@@ -53,11 +53,12 @@ class SurroundingsStore:
         dated_ids: Sequence[str],
         valid_as_of: datetime | None,
         known_as_of: datetime | None,
+        tags: TagFilter | None = None,
     ) -> Surroundings:
         """Return which messages may be quoted, the related sessions, and when the messages of `dated_ids` were said.
 
         A message is not quoted if it had a secret, or if a memory that was taken from it is deleted or superseded as of
-        the two times. Sessions that changed after one of the times are left out.
+        the two times, or if `tags` leave out what it says. Sessions that changed after one of the times are left out.
         """
         scope = scope_of(reader)
         filters = FactFilters(valid_at=valid_as_of or self._clock(), known_at=known_at_or_now(known_as_of))
@@ -76,13 +77,33 @@ class SurroundingsStore:
         )
         related = [_related_session(columns, sessions.may_quote) for columns in found]
         return Surroundings(
-            quotable=frozenset(map(message_name, quotable)),
+            quotable=await self._select_tagged(scope, map(message_name, quotable), tags),
             sessions=[
                 session
                 for session in related
                 if session.relevance_score >= MIN_RELATIVE_SCORE * related[0].relevance_score
             ],
             said_at={message_name(key): from_micros(micros) for key, micros in dated},
+        )
+
+    async def _select_tagged(
+        self, scope: ReadScope, messages: Iterable[MessageName], tags: TagFilter | None
+    ) -> frozenset[MessageName]:
+        """Return the messages that pass a filter on tags; a message has those of the memories taken from it."""
+        names = frozenset(messages)
+        if tags is None or not names:
+            return names
+        rows = await self._graph.fetch(
+            "context.list_tags_of_messages",
+            group_ids=scope.group_ids,
+            message_ids=[message_id for _, message_id in names],
+        )
+        found = {message_name(row["message"]): row["tags"] for row in rows}
+        excluding = TagFilter(none=tags.none)
+        return frozenset(
+            name
+            for name in names
+            if any(map(tags.passes, found.get(name, [[]]))) and all(map(excluding.passes, found.get(name, [])))
         )
 
     async def find_ticket_sessions(self, owner: Owner, ticket_ids: Sequence[str], *, limit: int) -> list[str]:

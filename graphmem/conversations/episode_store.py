@@ -35,7 +35,8 @@ from graphmem.runtime.field_types import Vector, deduplicate, name_key, to_json
 from graphmem.runtime.times import AS_OF_NOW, Clock, parse_times
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.trust import StatedKind
+from graphmem.tenants.tenant_settings import find_trust_order
+from graphmem.tenants.trust import Effect, StatedKind
 from graphmem.tenants.users import lock_or_create_user, lock_user
 
 _SESSION_FIELDS = (
@@ -133,6 +134,7 @@ async def recognise_batch(
     owner: Owner,
     session_id: str | None,
     messages: Sequence[MessageIn],
+    sent_as: StatedKind | None,
     new_ids: Sequence[str],
     window: timedelta,
     now: datetime,
@@ -143,7 +145,7 @@ async def recognise_batch(
     without one. In a batch with some ids, the other messages are known by these. `new_ids` are for what is new.
     """
     (row,) = await transaction.run("users.get_life", group_id=owner.group_id)
-    fingerprint = BatchFingerprint(row["life"], session_id, messages)
+    fingerprint = BatchFingerprint(row["life"], session_id, messages, sent_as)
     given = [message.id for message in messages]
     if any(given):
         return session_id, fingerprint.complete_ids(given)
@@ -175,6 +177,17 @@ async def _ids_in_session(
     if len(stored) == size and all(row["created_at"] >= oldest for row in stored):
         return earlier
     return fingerprint.message_ids(str(count))
+
+
+async def _refuse_taken_ids(transaction: Transaction, owner: Owner, stored: Sequence[Row], kind: StatedKind) -> None:
+    """Raise Conflict for an id of messages of a source that a less trusted one has used before: they would be lost."""
+    order = await find_trust_order(transaction, owner.tenant, {kind, *(row["sent_as"] for row in stored)})
+    for row in stored:
+        if not order.permits(Effect.HIDE, row["sent_as"], kind):
+            raise Conflict(
+                f"A message of a less trusted source ({row['sent_as']}) has the id {row['message_id']} already: send "
+                "this one with another id, or without one."
+            )
 
 
 _APPEND_RESULT = TypeAdapter(AppendResult)
@@ -216,7 +229,8 @@ class EpisodeStore:
 
         A message whose id is known stays unchanged, and so does one of a batch that `recognise_batch` knows. With a
         `job`, the messages that no job has read or will read are assigned to it. `timezone` becomes the user's time
-        zone. With `request`, they are stored once for it.
+        zone. With `request`, they are stored once for it. Raises Conflict for an id that a message of a less trusted
+        source has.
         """
         # Ids are given before the transaction, which runs again when it is unknown whether it was committed.
         received = [prepared.message for prepared in messages]
@@ -230,7 +244,7 @@ class EpisodeStore:
             target, message_ids = session_id, ids
             if may_be_repeated:
                 target, message_ids = await recognise_batch(
-                    transaction, owner, session_id, received, ids, self._repeat_window, now
+                    transaction, owner, session_id, received, messages[0].sent_as, ids, self._repeat_window, now
                 )
             batch = list(zip(message_ids, messages, strict=True))
             return await self._append_messages(transaction, owner, target, batch, job, domain, now)
@@ -253,6 +267,7 @@ class EpisodeStore:
         ids = [message_id for message_id, _ in messages]
         rows = await transaction.run("episodes.find_stored", group_id=owner.group_id, message_ids=ids)
         stored = {row["message_id"]: row for row in rows}
+        await _refuse_taken_ids(transaction, owner, rows, messages[0][1].sent_as or "user")
         new_messages: dict[str, PreparedMessage] = {}
         for message_id, prepared in messages:
             if message_id not in stored:
@@ -520,7 +535,7 @@ class EpisodeStore:
         if not rows:
             raise NotFound("There is no such session.")
         if len(rows) > 1:
-            raise Conflict("Several users have a session of that id: send user_id as well.")
+            raise Conflict("Several users have a session with that id: add user_id.")
         return Owner.from_group_id(rows[0]["group_id"])
 
     async def get_timezone(self, owner: Owner) -> str | None:

@@ -32,8 +32,8 @@ from graphmem.runtime.stored_values import MAX_REQUEST_TEXT, check_request_size,
 from graphmem.runtime.times import Instant, ZonedDatetime
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.spaces import PlaceQuery, SpaceId
-from graphmem.tenants.trust import TEXT_OF_OTHERS, StatedKind
-from graphmem.text.added_texts import is_label, without_thoughts
+from graphmem.tenants.trust import QUOTED_AS, TEXT_OF_OTHERS, StatedKind
+from graphmem.text.added_texts import name_source, without_thoughts
 from graphmem.text.normalising import is_blank
 
 MessageInput = TypeVar("MessageInput")
@@ -143,7 +143,7 @@ class MemoryDefaults(RequestBody):
     model_config = ConfigDict(frozen=True)
 
     metadata: Metadata = Field(default_factory=dict)
-    expires_at: Instant | None = Field(None, description="From when on they are not recalled; an earlier end stays.")
+    expires_at: Instant | None = Field(None, description="When reads stop returning them; an earlier end stays.")
 
 
 class MessageIn(RequestBody):
@@ -218,8 +218,8 @@ class MessagesIn(RequestBody):
     extract: bool = True
     wait: bool = False
     timezone: TimeZoneName | None = None
-    domain: Domain | None = Field(None, description="The field these messages are about; absent, that of the session.")
-    space: SpaceId | None = Field(None, description="The space of the session; absent: the user's own memory.")
+    domain: Domain | None = Field(None, description="The domain of these messages; defaults to the session's.")
+    space: SpaceId | None = Field(None, description="The space of the session; defaults to the user's own memory.")
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:
@@ -282,7 +282,7 @@ class Message(BaseModel):
     sent_as: StatedKind | None = Field(
         None,
         exclude_if=lambda kind: kind is None,
-        description="The source that the key which sent it speaks as, where that is not the user.",
+        description="Source of the key that sent it, if not the user.",
     )
     rich_content: dict[str, Any] | None
     confidence: float | None
@@ -311,8 +311,8 @@ class Message(BaseModel):
 
     @property
     def stated_by(self) -> tuple[StatedKind, ...]:
-        """Whose word it is, and that of the key that sent it if it is bound: the less trusted of both counts."""
-        return (self.origin, self.sent_as) if self.sent_as else (self.origin,)
+        """Whose word it is, and that of the key that sent it: the less trusted of both counts."""
+        return self.origin, self.sent_as or "user"
 
     @property
     def is_of_others(self) -> bool:
@@ -326,8 +326,7 @@ class Message(BaseModel):
             return self.name or f"the {self.role.value}"
         kind = next(kind for kind in (self.origin, self.sent_as) if kind in TEXT_OF_OTHERS)
         named = {"web": self.metadata.get(WEB_KEY), "document": self.metadata.get(DOCUMENT_KEY)}.get(kind, self.name)
-        what = {"web": "a web page", "document": "a document"}.get(kind, "a tool")
-        return f"{what} ({named})" if isinstance(named, str) and is_label(named) else what
+        return name_source(QUOTED_AS[kind], named)
 
 
 class RunMessage(BaseModel):
@@ -344,9 +343,9 @@ class SessionIn(RequestBody):
     session_id: SessionId | None = None
     title: NonBlankText | None = Field(None, max_length=500)
     topic_tags: Tags = Field(default_factory=list)
-    domain: Domain | None = Field(None, description="The field the session is about, such as cooking.")
+    domain: Domain | None = Field(None, description="The domain of the session, such as cooking.")
     metadata: Metadata = Field(default_factory=dict)
-    space: SpaceId | None = Field(None, description="The space that shares it; absent: it is the user's own.")
+    space: SpaceId | None = Field(None, description="The space that shares it; defaults to the user's own memory.")
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:
@@ -524,17 +523,19 @@ _NAMESPACE = uuid.UUID("0f6c1c52-6f5d-4c5e-9a55-2f8f6f0c7a41")
 
 
 class BatchFingerprint:
-    """What identifies a batch: the life of its user, its session (None for a new one) and its turns.
+    """What identifies a batch: the life of its user, its session (None for a new one), its sender and its turns.
 
     The life is random and known to nobody outside, so that ids tell nothing about what was said.
     """
 
-    def __init__(self, life: str, session_id: str | None, messages: Sequence[MessageIn]) -> None:
+    def __init__(
+        self, life: str, session_id: str | None, messages: Sequence[MessageIn], sent_as: StatedKind | None
+    ) -> None:
         turns = [
             {**message.model_dump(mode="json", exclude={"id"}), "content": " ".join(message.content.split())}
             for message in messages
         ]
-        self._value = uuid.uuid5(_NAMESPACE, json.dumps([life, session_id, turns], sort_keys=True))
+        self._value = uuid.uuid5(_NAMESPACE, json.dumps([life, session_id, sent_as, turns], sort_keys=True))
         self._size = len(messages)
 
     def session_id(self, period: int) -> str:

@@ -45,8 +45,10 @@ class Candidate(BaseModel):
     predicate: str = Field(description="UPPER_SNAKE_CASE, in English")
     object: Named | None
     entities: list[Named] = Field(description="every other entity the sentence names")
-    valid_at: str | None = Field(description="YYYY, YYYY-MM, YYYY-MM-DD or YYYY-MM-DDTHH:MM")
-    invalid_at: str | None = Field(description="the first moment it no longer holds, in the same forms")
+    valid_at: str | None = Field(
+        description="YYYY, YYYY-MM, YYYY-MM-DD, YYYY-MM-DDTHH:MM, or the first and last day of a span as A/B"
+    )
+    invalid_at: str | None = Field(description="the first moment it no longer holds, in the forms of one moment")
     confidence: float
     importance: float
     tags: list[str]
@@ -88,12 +90,37 @@ class NamedValue(BaseModel):
     value: str
 
 
+class WishAbout(StrEnum):
+    """What of the assistant's replies a wish is about."""
+
+    STYLE = "style"
+    LEVEL = "level"
+    FORMAT = "format"
+    LANGUAGE = "language"
+
+
+class Polarity(StrEnum):
+    """Whether the user asks for something or does not want it."""
+
+    FOR = "for"
+    AGAINST = "against"
+
+
+class Wish(BaseModel):
+    """What the user asks of the assistant's replies from now on."""
+
+    about: WishAbout
+    value: str = Field(description="such as formal, brief, table or Spanish")
+    polarity: Polarity
+
+
 class Turn(BaseModel):
     """What one message of the user is about."""
 
     message: int = Field(description="number of the message")
     intent: str | None = Field(description="what the user wants with it, in English, lower_snake_case")
     entities: list[NamedValue]
+    wishes: list[Wish] = Field(default_factory=list, description="lasting wishes about replies; nearly always empty")
 
 
 class Extraction(LenientAnswer):
@@ -247,8 +274,16 @@ class ActionKind(StrEnum):
     INSERT = "insert"
     REINFORCE = "reinforce"
     SUPERSEDE = "supersede"
+    CONTEST = "contest"
     DELETE = "delete"
     IGNORE = "ignore"
+
+
+class Remainder(BaseModel):
+    """What still holds of a superseded memory and no new statement says."""
+
+    known: int = Field(description="number of the superseded memory")
+    content: str = Field(description="what still holds of it, as a sentence")
 
 
 class Decision(BaseModel):
@@ -258,8 +293,8 @@ class Decision(BaseModel):
     action: ActionKind
     known: list[int]
     ended_at: str | None = Field(description="supersede: the first day the known ones no longer hold, if that is told")
-    remaining: str | None = Field(
-        None, description="supersede: what still holds of the known one and no new statement says, as a sentence"
+    remaining: list[Remainder] = Field(
+        default_factory=list, description="supersede: what still holds of known ones and no new statement says"
     )
     reason: str = Field(description="a few words")
 
@@ -271,10 +306,18 @@ class SameEntity(BaseModel):
     known: int | None = Field(description="number of the known entity, null when it is somebody or something else")
 
 
+class PassedPlan(BaseModel):
+    """A known plan whose day has passed, without a word about its outcome."""
+
+    known: int = Field(description="number of the known plan")
+    day: str = Field(description="its last day, YYYY-MM-DD")
+
+
 class Reconciliation(LenientAnswer):
     """The answer of the second call."""
 
     decisions: list[Decision]
+    passed: list[PassedPlan] = Field(default_factory=list)
     same_entities: list[SameEntity] = Field(default_factory=list)
 
 
@@ -321,11 +364,11 @@ _DATE_PATTERN = re.compile(
 
 
 def parse_local_date(text: str | None, zone: tzinfo) -> datetime | None:
-    """Return the first moment of a year, month, day or minute in `zone`, or None for text that is no such date.
+    """Return the first moment of a year, month, day, minute or span in `zone`, or None for text that is no such date.
 
     An offset in the text is ignored, because the model saw local times only.
     """
-    match = _DATE_PATTERN.fullmatch((text or "").strip())
+    match = _DATE_PATTERN.fullmatch((text or "").partition("/")[0].strip())
     if not match or not 2 <= int(match["year"]) <= 9998:
         return None
     month, day, hour, minute = (int(match[part] or least) for part, least in _DEFAULT_FIELDS.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,8 +19,9 @@ from graphmem.ingestion.link import (
 )
 from graphmem.ingestion.plan import ActionPlan, ActionPlanner, End, Save
 from graphmem.ingestion.quarantine import put_into_quarantine
-from graphmem.ingestion.reconcile import Batch, find_exact_matches
+from graphmem.ingestion.reconcile import Batch, find_exact_matches, source_of_name
 from graphmem.memories.entity import EntityRef
+from graphmem.memories.entity_details import SourcedDetails
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore
@@ -39,7 +41,7 @@ from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.tenant_settings import find_trust_order
-from graphmem.tenants.trust import DEFAULT_ORDER, TrustOrder
+from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind, TrustOrder
 
 
 class BatchWriter:
@@ -147,7 +149,8 @@ class BatchTransaction:
         linking = self._batch.linking
         known = linking.entities.by_name_key
         named = collect_named_entities(self._batch.statements, self._batch.aliases)
-        found = await find_exact_matches(self._transaction, self._owner, [key for key in named if key not in known])
+        unknown = [key for key in named if key not in known]
+        found = await find_exact_matches(self._transaction, self._owner, unknown, self._batch.statements)
         entities = found.with_names(known)
         return linking.model_copy(update={"entities": entities})
 
@@ -175,6 +178,7 @@ class BatchTransaction:
     async def _find_order(self, facts: Mapping[str, Fact]) -> TrustOrder:
         """Return the order of trust by which statements and facts are compared."""
         kinds = {kind for statement in self._batch.statements for line in statement.stated_by for kind in line}
+        kinds |= {kind for group in self._batch.aliases for line in group.stated_by for kind in line}
         return await find_trust_order(
             self._transaction, self._owner.tenant, {*kinds, *(fact.trust_kind for fact in facts.values())}
         )
@@ -196,25 +200,42 @@ class BatchTransaction:
         return resolution
 
     async def _rename_entities(self, resolution: NameResolution) -> None:
-        """Give known entities their fuller names, unless another entity has the name."""
+        """Give known entities fuller names that no other entity has, unless a more trusted source named them."""
         for entity_id, name in resolution.renames.items():
             others = await self._transaction.run(
                 "entities.find_by_keys", group_ids=[self._owner.group_id], keys=[name_key(name)]
             )
             if not others:
-                await self._rename(entity_id, name)
+                kind = self._source_of_name(name)
+                details = await self._entities.find_details(self._transaction, self._owner, entity_id, kind)
+                if details is not None and details.may_rename(kind):
+                    await self._rename(entity_id, name, details.rename(kind))
+                elif details is not None:
+                    known = details.node["name"]
+                    canonical = resolution.canonical_names
+                    canonical |= {key: known for key, chosen in canonical.items() if chosen == name}
+                    self._actions.append(MemoryAction.refused("names", f"a more trusted source calls it {known}"))
 
-    async def _rename(self, entity_id: str, name: str) -> None:
+    async def _rename(self, entity_id: str, name: str, sources: list[str] | None) -> None:
         await self._transaction.run(
             "extraction.rename_entity",
             group_id=self._owner.group_id,
             entity_id=entity_id,
             canonical_name=name,
             name_key=name_key(name),
+            detail_sources=sources,
             vector=self._vectors.get(name),
             now=self._now,
         )
         self._links.append(LinkAction(entity_id=entity_id, name=name))
+
+    def _source_of_name(self, name: str) -> SourceKind:
+        """Return whose word a name is: that of the lines that join it with others, else of statements that use it."""
+        key = name_key(name)
+        groups = [group for group in self._batch.aliases if key in map(name_key, (group.name, *group.others))]
+        if not groups:
+            return source_of_name(key, self._batch.statements, self._order)
+        return self._order.most_trusted(self._order.of_statement(group.stated_by) for group in groups)
 
     async def _name_user(self, entity_refs: Mapping[str, EntityRef]) -> None:
         """Give the user's own entity the user's name; the user id stays an alias, by which every write finds it."""
@@ -230,13 +251,18 @@ class BatchTransaction:
         own = next((row["entity"] for row in rows if row["entity"]["is_user"]), None)
         if own is None or len(rows) > 1:
             return
-        await self._rename(own["uuid"], name)
+        await self._rename(own["uuid"], name, SourcedDetails(own, self._order).rename("user"))
         await self._entities.add_aliases(self._transaction, self._owner, own["uuid"], [current], self._now)
 
     async def _add_aliases(self, resolution: NameResolution) -> None:
         for entity, names in resolution.aliases.items():
-            if names:
-                rows = await self._entities.add_aliases(self._transaction, self._owner, entity, names, self._now)
+            by_source: dict[SourceKind, list[str]] = defaultdict(list)
+            for name in names:
+                by_source[self._source_of_name(name)].append(name)
+            for kind, given in by_source.items():
+                rows = await self._entities.add_aliases(
+                    self._transaction, self._owner, entity, given, self._now, kind=kind
+                )
                 self._links += [LinkAction.model_validate(row) for row in rows]
 
     # Facts
@@ -297,6 +323,7 @@ class BatchTransaction:
             save.source_kind or statement.source_kind(self._order),
             save.reason,
             ends=save.ends,
+            contests=save.contests,
             # Neither callers nor the tool say everything that a statement names.
             links_names=batch.is_given or bool(batch.transcript),
             speaker=batch.speaker,
@@ -367,7 +394,9 @@ class BatchTransaction:
                 "extraction.set_turns",
                 group_id=self._owner.group_id,
                 session_id=batch.session_id,
-                turns=[{**turn.model_dump(), "entities": to_json(turn.entities)} for turn in batch.turns],
+                turns=[
+                    {**turn.model_dump(exclude={"wishes"}), "entities": to_json(turn.entities)} for turn in batch.turns
+                ],
             )
         await self._transaction.run(
             "extraction.record_extraction",

@@ -37,7 +37,7 @@ from graphmem.memories.memory import (
 )
 from graphmem.memories.names import are_different_people, may_mean_same_person
 from graphmem.runtime.field_types import content_hash, deduplicate, name_key
-from graphmem.tenants.trust import SourceKind, TrustOrder
+from graphmem.tenants.trust import TEXT_OF_OTHERS, SourceKind, TrustOrder
 from graphmem.text.quoting import find_words
 
 MAX_CANDIDATES = 60
@@ -140,10 +140,14 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class AliasGroup:
-    """A name of an entity and its other names; `USER_ALIASES` in the place of the name is the user's own entity."""
+    """A name of an entity and its other names; `USER_ALIASES` in the place of the name is the user's own entity.
+
+    `stated_by` are the sources of the lines that join the names, as in `Statement`.
+    """
 
     name: str
     others: tuple[str, ...]
+    stated_by: tuple[tuple[SourceKind, ...], ...] = ()
 
     @property
     def is_of_user(self) -> bool:
@@ -239,6 +243,37 @@ def keep_own_names(group: AliasGroup, lines: Sequence[TranscriptLine]) -> AliasG
     own = [line for line in lines if line not in foreign]
     said = [name for line in own for name in (line.speaker or "", line.text)]
     return replace(group, others=tuple(name for name in group.others if any(find_words(name, text) for text in said)))
+
+
+def with_sources(group: AliasGroup, lines: Sequence[TranscriptLine]) -> AliasGroup:
+    """Return names with the sources of the lines that join them.
+
+    What only text of others joins is left out where another line uses the name: it would say of one entity what was
+    said of another.
+    """
+    own = [line for line in lines if TEXT_OF_OTHERS.isdisjoint(line.stated_by)]
+    if len(own) == len(lines):
+        return group
+    joined = {other: _joined_by(group.name, other, lines) for other in group.others}
+    kept = [
+        other
+        for other in group.others
+        if any(map(TEXT_OF_OTHERS.isdisjoint, joined[other])) or not _lines_with(own, other)
+    ]
+    stated_by = deduplicate(kinds for other in kept for kinds in joined[other])
+    return replace(group, others=tuple(kept), stated_by=tuple(stated_by))
+
+
+def _joined_by(name: str, other: str, lines: Sequence[TranscriptLine]) -> list[tuple[SourceKind, ...]]:
+    """Return the sources of each line that joins two names; all of those that have one of them, where none has both."""
+    if both := _lines_with(lines, name, other):
+        return [line.stated_by for line in both]
+    apart = [*_lines_with(lines, name), *_lines_with(lines, other)] or lines
+    return [tuple(kind for line in apart for kind in line.stated_by)]
+
+
+def _lines_with(lines: Iterable[TranscriptLine], *names: str) -> list[TranscriptLine]:
+    return [line for line in lines if all(find_words(name, f"{line.speaker or ''} {line.text}") for name in names)]
 
 
 def _to_statement(

@@ -5,13 +5,13 @@ The job records the first two, the model calls; the graph records the last, the 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.ingestion.answers import Extraction
+from graphmem.ingestion.answers import Extraction, Wish
 from graphmem.ingestion.apply import BatchWriter
 from graphmem.ingestion.candidates import (
     USER_ALIASES,
@@ -19,12 +19,13 @@ from graphmem.ingestion.candidates import (
     collect_alias_groups,
     keep_own_names,
     validate_candidates,
+    with_sources,
 )
 from graphmem.ingestion.extract import ExtractionStep, Extractor
 from graphmem.ingestion.jobs import NO_MODEL_REASON, ExtractionAction, ExtractionPayload, MemoryAction
 from graphmem.ingestion.link import LinkingResult
 from graphmem.ingestion.reconcile import Batch, Reconciler, ReconciliationStep, TextVectors, call_user
-from graphmem.ingestion.transcript import MessagePart, TranscriptLine, derive_turns, message_ids_of
+from graphmem.ingestion.transcript import DerivedTurn, MessagePart, TranscriptLine, derive_turns, message_ids_of
 from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import Steps
 from graphmem.memories.declarations import DeclaredTypeStore
@@ -48,15 +49,15 @@ MakeFirstCall = Callable[[Owner, Sequence[MessagePart], LanguageModel], Awaitabl
 QueueSummary = Callable[[Owner, str], Awaitable[object]]
 """Queue the summary of a session, by its id."""
 
-QueueLearning = Callable[[Owner, Sequence[str]], Awaitable[None]]
-"""Queue the job that learns from what messages were found to be about, by their ids."""
+QueueLearning = Callable[[Owner, Sequence[str], Mapping[str, Sequence[Wish]]], Awaitable[None]]
+"""Queue the job that learns from what messages were found to be about, by their ids, and from their wishes."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
     """What a batch came to; `skip_reason` is None when the model found something worth remembering.
 
-    `summarize` says that the user asks for a summary of the session, `has_turns` that intents or entities were derived.
+    `summarize` says that the user asks for a summary of the session, `turns` what messages were found to be about.
     """
 
     message_ids: Sequence[str]
@@ -64,7 +65,7 @@ class BatchResult:
     actions: Sequence[ExtractionAction] = ()
     skip_reason: str | None = None
     summarize: bool = False
-    has_turns: bool = False
+    turns: Sequence[DerivedTurn] = ()
 
 
 class ExtractionJob:
@@ -181,7 +182,7 @@ class ExtractionJob:
             actions,
             skip_reason=(first.extraction.reason or "nothing worth keeping") if is_skipped else None,
             summarize=first.extraction.summarize and any(line.origin == "user" for line in first.lines),
-            has_turns=bool(batch.turns),
+            turns=batch.turns,
         )
 
     def _read_answer(self, owner: Owner, first: ExtractionStep, extraction: Extraction) -> Batch:
@@ -239,9 +240,10 @@ class ExtractionJob:
 
     async def _queue_followers(self, payload: ExtractionPayload, batches: Sequence[BatchResult], steps: Steps) -> None:
         """Queue what follows from the batches: learning from their turns, and a summary that the user asked for."""
-        turns = [message_id for batch in batches if batch.has_turns for message_id in batch.message_ids]
-        if turns and self._queue_learning and not payload.owner.is_space:
-            await steps.run("queue learning", partial(self._queue_learning, payload.owner, turns))
+        message_ids = [message_id for batch in batches if batch.turns for message_id in batch.message_ids]
+        wishes = {turn.message_id: turn.wishes for batch in batches for turn in batch.turns if turn.wishes}
+        if message_ids and self._queue_learning and not payload.owner.is_space:
+            await steps.run("queue learning", partial(self._queue_learning, payload.owner, message_ids, wishes))
         if self._queue_summary and any(batch.summarize for batch in batches):
             await steps.run("queue summary", partial(self._queue_summary, payload.owner, payload.session_id))
 
@@ -267,7 +269,8 @@ def _collect_alias_groups(
 
     Names that only a text of others gives the user are none.
     """
-    groups = collect_alias_groups(extraction, user_names)
+    collected = collect_alias_groups(extraction, user_names)
+    groups = [group if group.is_of_user else with_sources(group, lines) for group in collected]
     if owner.is_space:
         return [group for group in groups if not group.is_of_user]
     return [keep_own_names(group, lines) if group.is_of_user else group for group in groups]

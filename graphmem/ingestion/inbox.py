@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from typing import Protocol
 
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import (
@@ -81,12 +82,16 @@ Two services with a graph in common and a job store each would otherwise both ex
 
 _WITHOUT_SUMMARY = (JobStatus.SKIPPED, JobStatus.FAILED)
 
-QueueObservation = Callable[[Owner, Sequence[str]], Awaitable[None]]
-"""Queue the job that learns from new messages, by their ids."""
+
+class QueueObservation(Protocol):
+    """Queues the job that learns from new messages."""
+
+    async def __call__(self, owner: Owner, message_ids: Sequence[str], *, is_model_awaited: bool) -> None:
+        """Queue it for messages by their ids; with `is_model_awaited` a model is still to read them."""
 
 
 class Inbox:
-    """Stores batches of messages and queues their jobs; with `summaries`, also the summary of a session grown long."""
+    """Stores batches of messages and queues their jobs; with a model, also the summary of a session grown long."""
 
     def __init__(
         self,
@@ -96,14 +101,14 @@ class Inbox:
         jobs: JobRunner,
         *,
         queue_observation: QueueObservation | None = None,
-        summaries: bool = False,
+        has_model: bool = False,
     ) -> None:
         self._episodes = episodes
         self._embedder = embedder
         self._policy = policy
         self._jobs = jobs
         self._queue_observation = queue_observation
-        self._summaries = summaries
+        self._has_model = has_model
         self._without_job: dict[str | None, set[tuple[str, str]]] = {}
 
     async def add(
@@ -149,13 +154,13 @@ class Inbox:
             await self._enqueue_embedding(owner, stored.new_ids)
         if stored.new_ids and self._queue_observation and not owner.is_space:
             # Before extraction, so that mentions are known while a slow model is still working.
-            await self._queue_observation(owner, stored.new_ids)
+            await self._queue_observation(owner, stored.new_ids, is_model_awaited=extract and self._has_model)
         for pending_job in stored.pending_jobs:
             await self._ensure_enqueued(owner, pending_job)
         if stored.job_id:
             embedded = 0 if vectors is None else len(stored.new_ids)
             await self._enqueue_pending(owner, stored.job_id, embedded)
-        if self._summaries and extract and stored.new_ids:
+        if self._has_model and extract and stored.new_ids:
             await self._enqueue_summary_when_long(owner, stored.session_id)
         last_pending_job = stored.pending_jobs[-1] if extract and stored.pending_jobs else None
         return MessagesAccepted(
@@ -218,7 +223,9 @@ class Inbox:
             text_length(session), lambda: self._policy.refused_classes(stored_values(session), owner.tenant)
         )
         if classes:
-            raise InvalidInput(f"The session holds a secret ({', '.join(classes)}), which is not stored: leave it out.")
+            raise InvalidInput(
+                f"The session contains a secret ({', '.join(classes)}), which is not stored: leave it out."
+            )
         return await self._episodes.open_session(owner, session, author=author, sent_as=sent_as, request=request)
 
     def _new_job(self) -> PendingJob:
@@ -285,13 +292,15 @@ class Inbox:
 
     def _find_reason_against_summary(self, session: Session) -> str | None:
         unsummarized = session.message_count - session.summarized_through
+        if session.message_count and not unsummarized:
+            return "no summary was written: the session's summary has all of its messages"
         if unsummarized < MIN_MESSAGES_FOR_CLOSING_SUMMARY:
             return (
                 f"no summary was written: {unsummarized} of its {session.message_count} messages are not summarized "
                 f"yet, and a closing summarizes from {MIN_MESSAGES_FOR_CLOSING_SUMMARY} on; summarize the session to "
                 "have one all the same"
             )
-        return None if self._summaries else f"no summary was written: {NO_MODEL_REASON}"
+        return None if self._has_model else f"no summary was written: {NO_MODEL_REASON}"
 
     async def _enqueue_summary_when_long(self, owner: Owner, session_id: str) -> None:
         """Queue the summary of a session with many unsummarized messages, without the latest ones."""
@@ -351,7 +360,8 @@ class Inbox:
             return False
         if self._queue_observation and not owner.is_space:
             # Learning twice from the same messages changes nothing.
-            await self._queue_observation(owner, [message.id for message in messages])
+            message_ids = [message.id for message in messages]
+            await self._queue_observation(owner, message_ids, is_model_awaited=self._has_model)
         await self._enqueue_extraction(owner, messages, job_id)
         log.info("stored messages queued", extra={"job_id": job_id, "messages": len(messages)})
         return True

@@ -5,11 +5,12 @@ A statement may replace a known fact, end it, repeat it, or leave a part of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from graphmem.ingestion.answers import ActionKind, Decision, Reconciliation, parse_local_date
+from graphmem.ingestion.answers import ActionKind, Decision, PassedPlan, Reconciliation, parse_local_date
 from graphmem.ingestion.candidates import PENDING_TYPES, STATED_END_KEY, STATED_START_KEY, Statement
 from graphmem.ingestion.jobs import MemoryAction, shorten_reason
 from graphmem.ingestion.link import (
@@ -35,13 +36,17 @@ MAX_SUPERSESSIONS_PER_BATCH = 12
 MAX_DELETIONS_PER_BATCH = 3
 """Most memories one batch may delete."""
 
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+"""A day as the answer gives it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Save:
     """A memory to save for the statement at `index`; it ends the memories in `memory.supersedes`, for `reason`.
 
     They end when it starts, or at their own time in `ends`, by memory id. With `is_reinforcement` the memory repeats a
-    known one word for word. Its source is `source_kind`, or else that of its statement.
+    known one word for word. Its source is `source_kind`, or else that of its statement. With `contests`, ids of
+    memories, it is saved as contested beside those.
     """
 
     index: int
@@ -50,16 +55,18 @@ class Save:
     is_reinforcement: bool = False
     source_kind: SourceKind | None = None
     ends: Mapping[str, datetime] = field(default_factory=dict)
+    contests: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class End:
     """A memory that gets the end which the statement at `index` gives, or is deleted because the user took it back.
 
-    `at` is the end in UTC and `stated` as it was stated; without them the memory is deleted.
+    `at` is the end in UTC and `stated` as it was stated; without them the memory is deleted. A plan whose day has
+    passed ends without a statement.
     """
 
-    index: int
+    index: int | None
     memory_id: str
     reason: str
     at: datetime | None = None
@@ -133,6 +140,8 @@ class ActionPlanner:
             decisions = self._read_decisions(answer)
         for index in sorted(range(len(self._statements)), key=lambda index: self._rank(index, decisions)):
             self._plan_statement(index, self._statements[index], decisions.get(index + 1))
+        if answer:
+            self._close_passed_plans(answer.passed)
         return self._plan
 
     def _rank(self, index: int, decisions: Mapping[int, Decision]) -> int:
@@ -197,14 +206,20 @@ class ActionPlanner:
             self._insert(index, statement, by_rules=False)
         elif decision.action is ActionKind.REINFORCE:
             self._reinforce(index, statement, known)
+        elif decision.action is ActionKind.CONTEST:
+            self._contest(index, statement, known)
         else:
             self._supersede(index, statement, decision, known)
 
     def _facts_of_decision(self, decision: Decision) -> list[Fact]:
         """Return the facts that a decision names; numbers that the prompt did not show are ignored."""
+        facts = (self._find_shown(number) for number in dict.fromkeys(decision.known))
+        return [fact for fact in facts if fact]
+
+    def _find_shown(self, number: int) -> Fact | None:
+        """Return the fact that the prompt showed under a number."""
         related = self._linking.related
-        ids = [related[number - 1] for number in decision.known if 1 <= number <= len(related)]
-        return [self._facts[memory_id] for memory_id in dict.fromkeys(ids) if memory_id in self._facts]
+        return self._facts.get(related[number - 1]) if 1 <= number <= len(related) else None
 
     def _insert(self, index: int, statement: Statement, *, by_rules: bool = True) -> None:
         """Save a statement; with `by_rules` it may replace a competing value, as no model said that both are true."""
@@ -358,8 +373,10 @@ class ActionPlanner:
         reason = f"superseded: {shorten_reason(decision.reason)}"
         self._plan.saves.append(Save(index, memory, reason, ends=ends))
         self._note_replaced_values(memory, statement)
-        if len(superseded) == 1 and not self._is_less_trusted(statement, superseded[0]):
-            self._save_remainder(index, statement, decision, superseded[0])
+        for remainder in decision.remaining:
+            fact = self._find_shown(remainder.known)
+            if fact in superseded and not self._is_less_trusted(statement, fact):
+                self._save_remainder(index, statement, remainder.content, fact)
 
     def _superseding_memory(
         self, statement: Statement, decision: Decision, stated_end: datetime | None, superseded: Sequence[Fact]
@@ -382,15 +399,49 @@ class ActionPlanner:
         ids = [fact.memory_id for fact in superseded]
         return memory.model_copy(update={"supersedes": ids, "valid_at": start.astimezone(UTC), "metadata": metadata})
 
-    def _save_remainder(self, index: int, statement: Statement, decision: Decision, fact: Fact) -> None:
+    def _save_remainder(self, index: int, statement: Statement, remaining: str, fact: Fact) -> None:
         """Save the part of a superseded memory that still holds, which has held since that memory did."""
-        remaining = (decision.remaining or "").strip()
+        remaining = remaining.strip()
         said = {content_hash(other.memory.content) for other in self._statements} | {fact.content_hash}
         if not remaining or content_hash(remaining) in said:
             return
         named = [self._entity_refs[key] for key in fact.entity_ids if key in self._entity_refs]
         memory = make_remainder(remaining, fact, statement, self._entity_input(fact.subject_id), named)
         self._plan.saves.append(Save(index, memory, source_kind=fact.trust_kind))
+
+    def _contest(self, index: int, statement: Statement, known: Sequence[Fact]) -> None:
+        """Save a statement as contested beside what it contradicts; neither ends the other."""
+        contested: list[str] = []
+        for fact in known:
+            if reason := self._find_veto(statement, fact, None, contests=True):
+                self._veto(index, "contest", reason, fact.memory_id, is_saved=True)
+            else:
+                contested.append(fact.memory_id)
+        if not known:
+            self._veto(index, "contest", "no known memory was named", is_saved=True)
+        if not contested:
+            return self._insert(index, statement, by_rules=False)
+        self._plan.saves.append(Save(index, statement.memory, contests=contested))
+        return None
+
+    def _close_passed_plans(self, passed: Sequence[PassedPlan]) -> None:
+        """End the plans whose day has passed at the end of that day, unless a statement has ended them."""
+        last = max(self._statements, key=lambda statement: statement.sent_at)
+        assert last.sent_at.tzinfo
+        for plan in passed:
+            fact, day = self._find_shown(plan.known), parse_local_date(plan.day, last.sent_at.tzinfo)
+            if fact is None or day is None or _DAY.fullmatch(plan.day) is None:
+                self._plan.unusable.append("a plan whose day has passed has no number or no day")
+                continue
+            end = day + timedelta(days=1)
+            is_open = fact.status is MemoryStatus.ACTIVE and fact.invalid_at is None and not fact.immutable
+            is_passed = end <= last.sent_at and (fact.valid_at is None or fact.valid_at < end)
+            if fact.type not in PENDING_TYPES or not is_open or not is_passed or fact.memory_id in self._ended_ids:
+                continue
+            self._ended_ids.add(fact.memory_id)
+            self._plan.ends.append(
+                End(None, fact.memory_id, "its day has passed", end.astimezone(UTC), f"{end:%Y-%m-%d}")
+            )
 
     def _may_supersede(self, index: int, statement: Statement, fact: Fact, stated: datetime | None) -> bool:
         reason = self._find_veto(statement, fact, stated)
@@ -400,8 +451,10 @@ class ActionPlanner:
             self._ended_ids.add(fact.memory_id)
         return reason is None
 
-    def _find_veto(self, statement: Statement, fact: Fact, stated_start: datetime | None) -> str | None:
-        contests = self._is_less_trusted(statement, fact)
+    def _find_veto(
+        self, statement: Statement, fact: Fact, stated_start: datetime | None, *, contests: bool = False
+    ) -> str | None:
+        contests = contests or self._is_less_trusted(statement, fact)
         reason = find_veto(statement, fact, stated_start, self._entities, self._entity_refs, contests=contests)
         if reason is None and fact.memory_id in self._ended_ids:
             return "another statement ends it"

@@ -5,14 +5,14 @@ The second model call of a batch: whether it is needed, its prompt, and its answ
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphmem.conversations.session import MessageRole, RunMessage
-from graphmem.ingestion.answers import Reconciliation
+from graphmem.ingestion.answers import Reconciliation, Remainder
 from graphmem.ingestion.candidates import PENDING_TYPES, STATED_END_KEY, STATED_START_KEY, AliasGroup, Statement
 from graphmem.ingestion.jobs import MemoryAction
 from graphmem.ingestion.link import (
@@ -30,6 +30,7 @@ from graphmem.ingestion.link import (
 )
 from graphmem.ingestion.transcript import DerivedTurn, TranscriptLine, render_transcript
 from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
+from graphmem.memories.entity_details import alias_detail, read_detail_sources
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.memory import MemoryIn, MemoryStatus
@@ -44,6 +45,8 @@ from graphmem.runtime.field_types import Vector, content_hash, name_key
 from graphmem.runtime.times import AS_OF_NOW
 from graphmem.secrets.values import Redactor, SecretPolicy, make_redactor
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.tenant_settings import find_trust_order
+from graphmem.tenants.trust import DEFAULT_ORDER, Effect, SourceKind, TrustOrder
 from graphmem.text.lucene import build_lucene_query, query_terms
 
 FACTS_PER_CHANNEL = 24
@@ -92,20 +95,43 @@ class Batch:
 # Linking
 
 
-async def find_exact_matches(transaction: Transaction, owner: Owner, keys: Sequence[str]) -> EntityIds:
-    """Return the entities of these name keys, by name before alias, and the user's own."""
+async def find_exact_matches(
+    transaction: Transaction, owner: Owner, keys: Sequence[str], statements: Sequence[Statement]
+) -> EntityIds:
+    """Return the entities that statements mean by these name keys, by name before alias, and the user's own.
+
+    An alias that a source gave leads no statement of a more trusted one.
+    """
     rows = await transaction.run(
         "extraction.find_entities_by_keys", group_ids=[owner.group_id], keys=[*keys, name_key(owner.entity_name)]
     )
+    has_sources = any(detail_sources for *_, detail_sources, _ in rows[0]["found"])
+    order = await find_trust_order(transaction, owner.tenant) if has_sources else DEFAULT_ORDER
     user: str | None = None
     found: dict[str, str] = {}
-    for entity_id, entity_key, alias_keys, is_user in rows[0]["found"]:
+    for entity_id, entity_key, alias_keys, detail_sources, is_user in rows[0]["found"]:
         if is_user:
             user = entity_id
+        sources = read_detail_sources({"detail_sources": detail_sources})
         for key in keys:
-            if entity_key == key or (key in alias_keys and key not in found):
+            given_by = sources.get(alias_detail(key), "user")
+            is_alias = key in alias_keys and order.permits(
+                Effect.REDIRECT, given_by, source_of_name(key, statements, order)
+            )
+            if entity_key == key or (is_alias and key not in found):
                 found[key] = entity_id
     return EntityIds(user=user, by_name_key=found)
+
+
+def source_of_name(key: str, statements: Iterable[Statement], order: TrustOrder) -> SourceKind:
+    """Return the most trusted source of the statements that use a name: the user where none does."""
+    kinds = [one.source_kind(order) for one in statements if key in name_keys_of(one.memory)]
+    return order.most_trusted(kinds or ["user"])
+
+
+def name_keys_of(memory: MemoryIn) -> set[str]:
+    """Return the keys of the names in a statement."""
+    return {name_key(entity.name) for entity in (memory.subject, memory.object, *memory.entities) if entity}
 
 
 class Linker:
@@ -124,7 +150,9 @@ class Linker:
     ) -> tuple[LinkingResult, list[Fact]]:
         """Return what the statements touch, and its related facts; `vectors` holds those of all contents and names."""
         named = collect_named_entities(statements, aliases)
-        entities = await self._graph.read(lambda transaction: find_exact_matches(transaction, owner, list(named)))
+        entities = await self._graph.read(
+            lambda transaction: find_exact_matches(transaction, owner, list(named), statements)
+        )
         entities = entities.with_names(_ids_by_alias(aliases, entities))
         same, known, ambiguous_names = await self._find_similar_names(owner, named, entities, vectors)
         entities = entities.with_names(same)
@@ -320,7 +348,7 @@ class Reconciler:
             decision.model_copy(
                 update={
                     "reason": redact(decision.reason),
-                    "remaining": self._check_remaining(owner, decision.remaining),
+                    "remaining": self._check_remainders(owner, decision.remaining),
                 }
             )
             for decision in answer.value.decisions
@@ -332,18 +360,22 @@ class Reconciler:
             answer=answer.value.model_copy(update={"decisions": decisions}),
             texts=[
                 *(fact.content for fact in named if fact.status is MemoryStatus.ACTIVE),
-                *(decision.remaining for decision in decisions if decision.remaining),
+                *(remainder.content for decision in decisions for remainder in decision.remaining),
             ],
             receipt=answer.receipt,
         )
 
-    def _check_remaining(self, owner: Owner, content: str | None) -> str | None:
-        """Return the text of a statement that the second call words, or None when the policy rejects it."""
-        try:
-            memory = MemoryIn(content=content or "")
-        except ValidationError:
-            return None
-        return None if self._memory_writer.rejection_reason(owner, memory) else memory.content
+    def _check_remainders(self, owner: Owner, remainders: Sequence[Remainder]) -> list[Remainder]:
+        """Return the statements that the second call words, without those that the policy rejects."""
+        checked = []
+        for remainder in remainders:
+            try:
+                memory = MemoryIn(content=remainder.content)
+            except ValidationError:
+                continue
+            if not self._memory_writer.rejection_reason(owner, memory):
+                checked.append(remainder.model_copy(update={"content": memory.content}))
+        return checked
 
 
 def needs_model_call(statements: Sequence[Statement], linking: LinkingResult, related: Sequence[Fact]) -> bool:

@@ -26,7 +26,7 @@ from graphmem.jobs.runner import JobRunner, JobWaiting
 from graphmem.runtime.paging import TIME_CURSOR, Cursor, Page, PageQuery, StoredInteger
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner, make_owner
-from graphmem.tenants.trust import StatedKind
+from graphmem.tenants.trust import TEXT_OF_OTHERS, StatedKind
 
 WAIT_SECONDS = 300.0
 """Seconds that a call with `wait` waits for a job; after them it returns the job as it is."""
@@ -66,8 +66,9 @@ class MessageService:
         """Store messages and queue their extraction; with `wait`, return its job once it is final.
 
         `author` is the user who sends them to a space; what they state is trusted no more than `sent_as`. A repetition
-        with the same `request` stores nothing and returns the same. Raises Forbidden for a message of the user that
-        has the name of another member.
+        with the same `request` stores nothing and returns the same. The time zone is that of the user, whom a source of
+        text of others does not speak for. Raises Forbidden for a message of the user that has the name of another
+        member, Conflict for an id that a message of a less trusted source has.
         """
         batch, skipped = batch.without_blank()
         if not batch.messages:
@@ -78,6 +79,8 @@ class MessageService:
             named = [message.name for message in batch.messages if message.role is MessageRole.USER and message.name]
             await self._episodes.refuse_names_of_members(owner, author, named)
             batch = with_author(batch, author)
+        if sent_as in TEXT_OF_OTHERS:
+            batch = batch.model_copy(update={"timezone": None})
         accepted = await self._inbox.add(
             owner,
             batch,

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, BeforeValidator, Field, PlainSerializer
 
 from graphmem.conversations.session import MemoryDefaults, Message, MessageRole
-from graphmem.ingestion.answers import NamedValue, Turn
+from graphmem.ingestion.answers import NamedValue, Turn, Wish
 from graphmem.models.prompts import indent_continuations
 from graphmem.runtime.field_types import JSON
 from graphmem.secrets.values import Redactor
@@ -94,7 +94,7 @@ class TranscriptLine:
     @property
     def stated_by(self) -> tuple[StatedKind, ...]:
         """The sources of its text and of the key: it is the word of the one that is trusted less."""
-        return (self.origin, self.sent_as) if self.sent_as else (self.origin,)
+        return self.origin, self.sent_as or "user"
 
 
 def split_into_batches(messages: Sequence[Message], limit: int = MAX_BATCH_CHARACTERS) -> list[list[MessagePart]]:
@@ -252,11 +252,12 @@ _REMOVED_SECRET = re.compile(r"\[[a-z_]+\]")
 
 
 class DerivedTurn(BaseModel):
-    """What a message is about: the intent, and the values that it names by type."""
+    """What a message is about: the intent, the values that it names by type, and lasting wishes about replies."""
 
     message_id: str
     intent: str | None = None
     entities: dict[str, list[str]] = Field(default_factory=dict)
+    wishes: list[Wish] = Field(default_factory=list)
 
 
 def derive_turns(
@@ -278,7 +279,8 @@ def derive_turns(
         if known.intent is None and intent and not holds_secret(intent):
             known.intent = intent
         _add_entities(known.entities, turn.entities, holds_secret)
-    return [turn for turn in derived.values() if turn.intent or turn.entities]
+        known.wishes += [wish for wish in turn.wishes if not holds_secret(wish.value)]
+    return [turn for turn in derived.values() if turn.intent or turn.entities or turn.wishes]
 
 
 def _add_entities(

@@ -11,6 +11,7 @@ from graphmem.chats.failures import ChatFailure, ChatFailures
 from graphmem.conversations.session import MAX_MESSAGE_LENGTH, split_into_batches
 from graphmem.memories.memory import SaveAction, SaveResult
 from graphmem.runtime.errors import GraphmemError, InvalidInput, RateLimited, RequestTimeout, Unavailable
+from graphmem.text.added_texts import fence_line
 from graphmem.text.normalising import remove_unstorable
 
 if TYPE_CHECKING:
@@ -102,9 +103,10 @@ class AgentMemory:
             response = await self.client.search(self.user_id, query, limit=MAX_TOOL_RESULTS, include_messages=True)
         except GraphmemError as error:
             return f"Memory cannot be searched: {error}"
-        known = [hit.memory.content for hit in response.results]
+        known = [hit.memory.quoted for hit in response.results]
         if not response.has_fitting:
-            known += [f"Said in a message: {hit.message.content}" for hit in response.messages[:MAX_TOOL_RESULTS]]
+            messages = [hit.message for hit in response.messages[:MAX_TOOL_RESULTS]]
+            known += [fence_line(f"Said in a message by {said.said_by}: {said.content}") for said in messages]
         return "\n".join(known) or "Nothing is known about this."
 
     async def save_memory(self, statement: str) -> str:
@@ -119,7 +121,7 @@ class AgentMemory:
             return f"Not saved: {error}"
         if result.memory is None or result.action in _NOT_STORED:
             return f"Not saved: {result.reason or result.action.value}"
-        return f"Saved: {result.memory.content}"
+        return f"Saved: {fence_line(result.memory.content)}"
 
     async def record(self, turns: Iterable[tuple[str, str]]) -> None:
         """Store turns, each a role and a text, from which memories are extracted in the background."""

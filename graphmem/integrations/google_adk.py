@@ -17,6 +17,7 @@ from google.genai.types import Content, Part
 
 from graphmem.conversations.session import split_into_batches
 from graphmem.integrations.agent_memory import require_stored, split_long_messages
+from graphmem.text.added_texts import fence_line
 
 if TYPE_CHECKING:
     from google.adk.events.event import Event
@@ -130,19 +131,20 @@ def _entry_of_memory(memory: Memory) -> MemoryEntry:
         id=memory.id,
         content=_content_of(memory.content),
         custom_metadata=dict(memory.metadata),
-        author=USER,
+        author=memory.source.said_by or USER,
         timestamp=(memory.valid_at or memory.created_at).isoformat(),
     )
 
 
 def _entry_of_message(hit: MessageHit) -> MemoryEntry:
     message = hit.message
-    author = USER if message.role.value == "user" else message.name or message.role.value
+    is_users = message.role.value == "user"
+    author = message.said_by if message.is_of_others else USER if is_users else message.name or message.role.value
     return MemoryEntry(content=_content_of(message.content), author=author, timestamp=message.timestamp.isoformat())
 
 
 def _content_of(text: str) -> Content:
-    return Content(role=USER, parts=[Part(text=text)])
+    return Content(role=USER, parts=[Part(text=fence_line(text))])
 
 
 def _text_of(content: Any) -> str:

@@ -1,6 +1,7 @@
 """The tools for models: each is one call of the client, and answers with what a model needs of the result.
 
 A model chooses between tools by their names and docstrings, and pays for every token of them and of their answers.
+What is stored is fenced: in an answer no text opens or closes a tag, and only `WHOLE_TEXTS` have several lines.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pydantic.json_schema import SkipJsonSchema
 from graphmem.memories.memory import Memory, SaveAction, SaveResult, Scope
 from graphmem.runtime.errors import Forbidden, GraphmemError, InvalidInput
 from graphmem.runtime.tracing import span
+from graphmem.text.added_texts import fence_text, fence_values
 
 if TYPE_CHECKING:
     from graphmem.client import AsyncClient
@@ -37,6 +39,9 @@ MAX_ANSWER = 16_000
 
 MAX_SHOWN_CONFLICTS = 3
 """Most memories that a save shows as contradicted by what it saved."""
+
+WHOLE_TEXTS = frozenset({"preamble", "answer"})
+"""Parts of an answer whose lines stay: a context, whose lines are fenced already, and what a model wrote."""
 
 MEMORY_TYPES = (
     "fact, preference, plan, feeling, recommendation, open_loop, conversation_summary, persona, personal_info"
@@ -77,7 +82,7 @@ def answers(tool: Callable[P, Awaitable[Mapping[str, Any]]]) -> Callable[P, Coro
     async def run(*args: P.args, **kwargs: P.kwargs) -> str:
         try:
             with span(f"tool {tool.__name__}"):
-                return to_json(await tool(*args, **kwargs))
+                return to_json(fence_answer(await tool(*args, **kwargs)))
         except GraphmemError as error:
             later = f" Try again in {error.retry_after} s." if error.retry_after else ""
             raise ToolError(f"{error.title}: {error.detail}{later}") from error
@@ -354,6 +359,11 @@ class MemoryTools:
         return memory
 
 
+def fence_answer(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer whose texts are fenced."""
+    return {name: fence_text(part) if name in WHOLE_TEXTS else fence_values(part) for name, part in answer.items()}
+
+
 def to_json(answer: Mapping[str, Any]) -> str:
     """Return an answer as compact JSON of at most `MAX_ANSWER` characters: its longest list is cut to fit."""
     text = _dump(answer)
@@ -381,28 +391,29 @@ def _given(**fields: Any) -> dict[str, Any]:
 
 
 def _describe(memory: Memory, *, score: float | None = None) -> dict[str, Any]:
-    """Return what a model needs of a memory."""
+    """Return what a model needs of a memory, of text of others without the labels that came with it."""
+    is_of_others = memory.source.is_of_others
     return _given(
         id=memory.id,
         content=_cut(memory.content),
         type=memory.subtype or memory.type.value,
         status=None if memory.status == "active" else memory.status.value,
-        tags=memory.tags,
+        tags=None if is_of_others else memory.tags,
         domain=memory.domain,
         space=memory.space,
-        said_by=memory.source.speaker or (None if memory.source.kind == "user" else memory.source.kind),
+        said_by=memory.source.said_by,
         confidence=None if memory.confidence >= 1 else round(memory.confidence, 2),
         valid_at=_time(memory.valid_at),
         invalid_at=_time(memory.invalid_at),
         told_at=_time(memory.created_at),
-        metadata=memory.metadata,
+        metadata=None if is_of_others else memory.metadata,
         score=score,
     )
 
 
 def _describe_message(hit: MessageHit) -> dict[str, Any]:
     message = hit.message
-    said_by = message.name or message.role.value
+    said_by = message.said_by if message.is_of_others else message.name or message.role.value
     return _given(said_by=said_by, said_at=_time(message.timestamp), content=_cut(message.content))
 
 

@@ -38,7 +38,7 @@ def _parse_type_name(value: object) -> object:
 
 def _check_new_name(name: str) -> str:
     if is_built_in_type(name):
-        raise ValueError("is a memory type of graphmem, which needs no declaration")
+        raise ValueError("is one of graphmem's memory types and needs no declaration")
     return name
 
 

@@ -14,6 +14,7 @@ from graphmem.memories.fact import TYPE_PREDICATES
 from graphmem.memories.memory import MemoryIn, MemoryType
 from graphmem.runtime.field_types import name_key
 from graphmem.tenants.trust import TEXT_OF_OTHERS, SourceKind
+from graphmem.text.added_texts import is_label
 from graphmem.text.folding import UNSPACED_LETTER
 from graphmem.text.tokenising import split_words
 
@@ -31,11 +32,17 @@ NAMES_NOTHING = (
 GOES_ON = "it goes on after its statement with words that no name or relation of it explains"
 """Why a text is doubtful if a part of it may address somebody."""
 
+NO_LABEL = "a name, an alias, the relation or the domain is a text: give what a thing is called in a few words"
+"""Why a statement is doubtful whose labels may hold what its text may not."""
+
 PERSONAL_TYPES = frozenset({MemoryType.PREFERENCE, MemoryType.BEHAVIORAL_PATTERN, MemoryType.INFERRED_INTEREST})
 """Types of statements that only the user makes about the user."""
 
 MIN_EXPLAINED = 0.5
 """Share of the words of a statement that its names and its relation explain, if it does not begin with a name."""
+
+MAX_LABEL_WORDS = 6
+"""Words of a name, a relation or a domain at most."""
 
 MAX_UNEXPLAINED = 2
 """Unexplained words that a further clause may have; with more, it may address somebody."""
@@ -52,6 +59,8 @@ def find_doubt(memory: MemoryIn, kind: SourceKind, self_name: str) -> str | None
     """
     if kind not in TEXT_OF_OTHERS:
         return None
+    if doubt := find_label_doubt(memory, kind):
+        return doubt
     text = memory.content.strip()
     if _MARKUP.search(text):
         return SEVERAL_LINES
@@ -65,12 +74,27 @@ def find_doubt(memory: MemoryIn, kind: SourceKind, self_name: str) -> str | None
     explained |= set(split_words((relation or "").replace("_", " ").casefold()))
     words = split_words(text.casefold())
     share = sum(word in explained for word in words) / len(words) if words else 0.0
-    if not any(_begins_with(text, name) for name in names) and not (relation and share >= MIN_EXPLAINED):
+    said_of = [name for name in names if 2 * len(name) <= len(text)]
+    if not any(_begins_with(text, name) for name in said_of) and not (relation and share >= MIN_EXPLAINED):
         return NAMES_NOTHING
     further = [split_words(clause.casefold()) for clause in _CLAUSE_END.split(text)[1:]]
     if any(sum(word not in explained for word in clause) > MAX_UNEXPLAINED for clause in further):
         return GOES_ON
     return None
+
+
+def find_label_doubt(memory: MemoryIn, kind: SourceKind) -> str | None:
+    """Return why the names, the relation and the domain of a statement by a source are doubtful, or None."""
+    if kind not in TEXT_OF_OTHERS:
+        return None
+    entities = [entity for entity in (memory.subject, memory.object, *memory.entities) if entity]
+    relation = (memory.predicate or "").replace("_", " ")
+    labels = [*_names_of(entities), relation, memory.domain or ""]
+    return None if all(map(_is_short_label, labels)) else NO_LABEL
+
+
+def _is_short_label(text: str) -> bool:
+    return is_label(text) and "\n" not in text and len(split_words(text)) <= MAX_LABEL_WORDS
 
 
 def _names_of(entities: Iterable[EntityIn]) -> Iterable[str]:

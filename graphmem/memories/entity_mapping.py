@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, Entity, EntityIn, EntityRef, NamedEntity
+from graphmem.memories.entity_details import NAME, TYPE, attribute_detail, write_detail_sources
 from graphmem.runtime.field_types import Vector, name_key, to_json
 from graphmem.runtime.times import parse_times
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import SourceKind
-
-_KIND: TypeAdapter[SourceKind] = TypeAdapter(SourceKind)
 
 _TIME_FIELDS = ("created_at", "updated_at")
 """The times of an entity in the order of the fragment `entity_columns`."""
@@ -55,38 +52,6 @@ def named_entity_from_node(stored: Mapping[str, Any]) -> NamedEntity:
     )
 
 
-# Whose word the details of an entity are: of those that are not the user's, a list of texts such as "tool alias carol"
-
-SUMMARY = "summary"
-"""The detail that is the summary of an entity."""
-
-
-def alias_detail(key: str) -> str:
-    """Return the detail that is the alias of a key."""
-    return f"alias {key}"
-
-
-def attribute_detail(name: str) -> str:
-    """Return the detail that is an attribute."""
-    return f"attribute {name}"
-
-
-def source_of_detail(stored: Mapping[str, Any], detail: str) -> SourceKind:
-    """Return the source of a detail of an entity node: the user where no other one is stored."""
-    for one in stored.get("detail_sources") or ():
-        kind, _, named = one.partition(" ")
-        if named == detail:
-            return _KIND.validate_python(kind)
-    return "user"
-
-
-def with_detail_sources(stored: Mapping[str, Any], details: Iterable[str], kind: SourceKind) -> list[str] | None:
-    """Return the sources of the details of an entity node once a source has stated some of them."""
-    details = list(details)
-    others = [one for one in stored.get("detail_sources") or () if one.partition(" ")[2] not in details]
-    return [*others, *(f"{kind} {detail}" for detail in details if kind != "user")] or None
-
-
 def new_entity_properties(
     owner: Owner,
     entity: EntityIn,
@@ -99,6 +64,7 @@ def new_entity_properties(
 ) -> dict[str, Any]:
     """Return the properties of a new entity node; without `entity_id` it gets a random one."""
     kind = entity.type or DEFAULT_ENTITY_TYPE
+    details = [NAME, *([TYPE] if kind != DEFAULT_ENTITY_TYPE else []), *map(attribute_detail, entity.attributes)]
     return {
         "uuid": entity_id or str(uuid.uuid4()),
         "group_id": owner.group_id,
@@ -110,7 +76,7 @@ def new_entity_properties(
         "summary": "",
         "alias_text": "",
         "attributes": to_json(entity.attributes),
-        "detail_sources": with_detail_sources({}, map(attribute_detail, entity.attributes), source_kind),
+        "detail_sources": write_detail_sources(dict.fromkeys(details, source_kind)),
         "is_user": is_user,
         "name_embedding": vector,
         "created_at": now,

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, GROUP_TYPE, PERSON_TYPE, Entity, EntityIn, EntityRef
-from graphmem.memories.entity_mapping import (
-    alias_detail,
-    attribute_detail,
-    entity_from_node,
-    entity_ref_from_node,
-    new_entity_properties,
-    source_of_detail,
-    with_detail_sources,
-)
+from graphmem.memories.entity_details import SourcedDetails, alias_detail, read_detail_sources
+from graphmem.memories.entity_mapping import entity_from_node, entity_ref_from_node, new_entity_properties
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import NotFound
-from graphmem.runtime.field_types import Vector, deduplicate, name_key, to_json
+from graphmem.runtime.field_types import Vector, deduplicate, name_key
 from graphmem.runtime.paging import take_page
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import Reader, scope_of
 from graphmem.tenants.tenant_settings import find_trust_order
-from graphmem.tenants.trust import DEFAULT_ORDER, STATED_KINDS, Effect, SourceKind, TrustOrder
+from graphmem.tenants.trust import STATED_KINDS, Effect, SourceKind, TrustOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +47,8 @@ class EntityStore:
         """Return the entities that are named, and the owner's own entity under the key "".
 
         `kinds` are the most trusted sources that use the names, by name key. An alias leads nobody who is trusted more
-        than whoever gave it: the name is that of an entity of its own, and the alias ends.
+        than whoever gave it: the name is that of an entity of its own, and the alias ends. What they give known
+        entities is decided by `SourcedDetails`.
 
         The caller has locked the user, so that concurrent writers create an entity once, and creates the new ones.
         `vectors` holds the vectors of names by name key.
@@ -72,9 +65,9 @@ class EntityStore:
                 requested[key] = requested[key].model_copy(update={"attributes": attributes})
         rows = await transaction.run("entities.find_by_keys", group_ids=[owner.group_id], keys=list(requested))
         nodes = [row["entity"] for row in rows]
-        has_sources = any(node["detail_sources"] for node in nodes) or any(one.attributes for one in requested.values())
-        order = await find_trust_order(transaction, owner.tenant) if has_sources else DEFAULT_ORDER
-        kinds = {key: kinds.get(key, "user") for key in requested} | {own_key: order.most_trusted(STATED_KINDS)}
+        kinds = {key: kinds.get(key, "user") for key in requested}
+        order = await find_trust_order(transaction, owner.tenant, _sources_of(nodes, kinds.values()))
+        kinds |= {own_key: order.most_trusted(STATED_KINDS)}
         stored = _match_names(nodes, kinds, order)
         new = {
             key: new_entity_properties(
@@ -83,16 +76,17 @@ class EntityStore:
             for key, entity in requested.items()
             if key not in stored
         }
-        if outranked := [node["uuid"] for node in nodes if not new.keys().isdisjoint(node["alias_keys"] or ())]:
-            await transaction.run(
-                "entities.remove_aliases", group_id=owner.group_id, ids=outranked, keys=list(new), now=now
-            )
-        stored |= new
-        for key, entity in requested.items():
-            if entity.type and entity.type != DEFAULT_ENTITY_TYPE and stored[key]["type"] == DEFAULT_ENTITY_TYPE:
-                stored[key] = await self._set_type(transaction, owner, stored[key]["uuid"], entity.type, now)
-            if entity.attributes and key not in new:
-                await self._set_attributes(transaction, owner, stored[key], entity.attributes, now, kinds[key], order)
+        details = {node["uuid"]: SourcedDetails(node, order) for node in nodes}
+        for node in nodes:
+            details[node["uuid"]].drop_aliases(new.keys())
+        for key, node in stored.items():
+            entity, given = requested[key], details[node["uuid"]]
+            if node["name_key"] == key:
+                given.give_name(entity.name, kinds[key])
+            given.give_type(entity.type or DEFAULT_ENTITY_TYPE, kinds[key])
+            given.give_attributes(entity.attributes, kinds[key])
+        await self._write_details(transaction, owner, details.values(), now)
+        stored = {key: details[node["uuid"]].node for key, node in stored.items()} | new
         refs = {key: entity_ref_from_node(node) for key, node in stored.items()}
         return ResolvedEntities({**refs, "": refs[own_key]}, list(new.values()))
 
@@ -133,16 +127,53 @@ class EntityStore:
             for member in await self._find_members(transaction, owner):
                 if name_key(member) != name_key(speaker or ""):
                     names_by_key.pop(name_key(member), None)
-        return await transaction.run(
-            "entities.add_aliases",
-            group_id=owner.group_id,
-            entity=entity,
-            names=list(names_by_key.values()),
-            keys=list(names_by_key),
-            kind=kind,
-            shared=shared and kind == "user",
-            now=now,
-        )
+        details = await self.find_details(transaction, owner, entity, kind)
+        if details is None or not names_by_key:
+            return []
+        node = details.node
+        if not (shared and kind == "user"):
+            taken = await transaction.run("entities.find_by_keys", group_ids=[owner.group_id], keys=list(names_by_key))
+            others = [row["entity"] for row in taken if row["entity"]["uuid"] != node["uuid"]]
+            for key in (key for other in others for key in (other["name_key"], *(other["alias_keys"] or ()))):
+                names_by_key.pop(key, None)
+        added = details.add_aliases(names_by_key, kind)
+        await self._write_details(transaction, owner, [details], now)
+        return [{"entity_id": node["uuid"], "aliases": added}] if added else []
+
+    async def find_details(
+        self, transaction: Transaction, owner: Owner, entity: str, kind: SourceKind
+    ) -> SourcedDetails | None:
+        """Return the details of an entity, given by id or name key, for a source to change; None for an unknown one."""
+        rows = await transaction.run("entities.find_named", group_id=owner.group_id, entity=entity)
+        nodes = [row["entity"] for row in rows]
+        order = await find_trust_order(transaction, owner.tenant, _sources_of(nodes, [kind]))
+        return SourcedDetails(nodes[0], order) if nodes else None
+
+    async def describe(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        described: Sequence[tuple[str, str, Mapping[str, Any]]],
+        kind: SourceKind,
+        now: datetime,
+    ) -> list[bool]:
+        """Give entities, by name key, the summaries and attributes of a source; the caller has locked the user.
+
+        Returns for each whether the entity is stored and has all of them now.
+        """
+        keys = [key for key, _, _ in described]
+        rows = await transaction.run("entities.find_by_keys", group_ids=[owner.group_id], keys=keys)
+        nodes = {row["entity"]["name_key"]: row["entity"] for row in rows}
+        order = await find_trust_order(transaction, owner.tenant, _sources_of(nodes.values(), [kind]))
+        details = {key: SourcedDetails(node, order) for key, node in nodes.items()}
+        done = []
+        for key, summary, attributes in described:
+            given = details.get(key)
+            has_summary = given is not None and given.give_summary(summary, kind)
+            has_attributes = given is not None and given.give_attributes(attributes, kind)
+            done.append(has_summary and has_attributes)
+        await self._write_details(transaction, owner, details.values(), now)
+        return done
 
     async def erase_unreferenced(self, transaction: Transaction, owner: Owner, ids: Iterable[str]) -> list[str]:
         """Erase those of some entities that no memory refers to any more; return their ids. The user's own stays."""
@@ -193,47 +224,21 @@ class EntityStore:
         entities = [entity_from_node(row["entity"], row["memory_count"]) for row in kept]
         return entities, None if last is None else (last["entity"]["name_key"], last["entity"]["uuid"])
 
-    async def _set_type(
-        self, transaction: Transaction, owner: Owner, entity_id: str, entity_type: str, now: datetime
-    ) -> Row:
-        rows = await transaction.run(
-            "entities.set_type", group_id=owner.group_id, entity_id=entity_id, type=entity_type, now=now
-        )
-        node: Row = rows[0]["entity"]
-        return node
-
-    async def _set_attributes(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        stored: Row,
-        attributes: Mapping[str, Any],
-        now: datetime,
-        kind: SourceKind,
-        order: TrustOrder,
+    async def _write_details(
+        self, transaction: Transaction, owner: Owner, details: Iterable[SourcedDetails], now: datetime
     ) -> None:
-        """Set attributes that a source gives, except those that a more trusted one gave."""
-        known = json.loads(stored.get("attributes") or "{}")
-        set_now = {
-            name: value
-            for name, value in attributes.items()
-            if name not in known or order.permits(Effect.RENAME, kind, source_of_detail(stored, attribute_detail(name)))
-        }
-        if not set_now:
-            return
-        merged = {**known, **set_now}
-        await transaction.run(
-            "entities.set_attributes",
-            group_id=owner.group_id,
-            entity_id=stored["uuid"],
-            attributes=to_json(merged),
-            detail_sources=with_detail_sources(stored, map(attribute_detail, set_now), kind),
-            now=now,
-        )
+        if rows := [row for given in details if (row := given.to_row(now))]:
+            await transaction.run("snapshots.set_entities", group_id=owner.group_id, rows=rows)
 
     async def _find_members(self, transaction: Transaction, space: Owner) -> list[str]:
         rows = await transaction.run("spaces.list_spaces", group_ids=[space.group_id])
         return [user for row in rows for user, _, _ in row["members"] if user]
+
+
+def _sources_of(nodes: Iterable[Row], kinds: Iterable[SourceKind]) -> set[SourceKind]:
+    """Return the sources that are compared where sources of some kinds give details to entities."""
+    given_by = {kind for node in nodes for kind in read_detail_sources(node).values()}
+    return {"user", *given_by, *kinds}
 
 
 def _match_names(nodes: Sequence[Row], kinds: Mapping[str, SourceKind], order: TrustOrder) -> dict[str, Row]:
@@ -244,17 +249,9 @@ def _match_names(nodes: Sequence[Row], kinds: Mapping[str, SourceKind], order: T
     """
     by_alias: dict[str, Row] = {}
     for node in sorted(nodes, key=lambda node: not node["is_user"]):
+        sources = read_detail_sources(node)
         for key in node["alias_keys"] or ():
-            given_by = source_of_detail(node, alias_detail(key))
+            given_by = sources.get(alias_detail(key), "user")
             if key in kinds and order.permits(Effect.REDIRECT, given_by, kinds[key]):
                 by_alias.setdefault(key, node)
     return by_alias | {node["name_key"]: node for node in nodes if node["name_key"] in kinds}
-
-
-def follow_aliases(node: Row, kind: SourceKind, order: TrustOrder) -> list[str]:
-    """Return the aliases of an entity node that mean it for a source."""
-    return [
-        alias
-        for alias, key in zip(node["aliases"] or (), node["alias_keys"] or (), strict=True)
-        if order.permits(Effect.REDIRECT, source_of_detail(node, alias_detail(key)), kind)
-    ]

@@ -83,23 +83,27 @@ class SharedFilters(RequestBody):
     and commands, which show its description. With `include_superseded` the valid time is not filtered.
     """
 
-    subtype: SubtypeWord | None = Field(None, description="The type as it was given, such as persona.")
+    subtype: SubtypeWord | None = Field(None, description="Only this subtype, such as persona.")
     domain: Domain | None = Field(None, description="Only memories of this domain.")
     scope: Scope | None = Field(None, description="Only memories of this scope: profile, domain, episodic or global.")
-    entity: EntityName | None = Field(None, description="Name, alias or id of an entity that the memory is about.")
-    min_confidence: UnitInterval | None = Field(None, description="Least confidence, from 0 to 1.")
-    min_importance: UnitInterval | None = Field(None, description="Least importance, from 0 to 1.")
+    entity: EntityName | None = Field(None, description="Only memories about this entity (name, alias or id).")
+    min_confidence: UnitInterval | None = Field(None, description="Minimum confidence, from 0 to 1.")
+    min_importance: UnitInterval | None = Field(None, description="Minimum importance, from 0 to 1.")
     created_after: Instant | None = Field(None, description="Learned after this time, RFC 3339 with offset.")
     created_before: Instant | None = Field(None, description="Learned before this time.")
-    source_kind: SourceKind | None = Field(None, description="Whose word it is: user, operator, import, document ….")
-    min_trust: StatedKind | None = Field(None, description="Only of sources that are trusted as much as this one.")
-    speaker: StorableText | None = Field(None, max_length=255, description="Only what this person or agent said.")
-    agent: Id | None = Field(None, description="Only versions that this key, or part of graphmem, wrote.")
-    session_id: SessionId | None = Field(None, description="Only what was said in this session.")
-    valid_as_of: Instant | None = Field(None, description="What held in the world at this time; absent: now.")
-    known_as_of: Instant | None = Field(None, description="What was known at this time; absent: now.")
-    include_superseded: bool = Field(False, description="Also what no longer holds.")
-    include_contested: bool = Field(False, description="Also what a more trusted source contradicts.")
+    source_kind: SourceKind | None = Field(
+        None, description="Only this kind of source: user, operator, import, document …."
+    )
+    min_trust: StatedKind | None = Field(
+        None, description="Only sources that are trusted at least as much as this one."
+    )
+    speaker: StorableText | None = Field(None, max_length=255, description="Only statements by this person or agent.")
+    agent: Id | None = Field(None, description="Only versions written by this key or part of graphmem.")
+    session_id: SessionId | None = Field(None, description="Only statements from this session.")
+    valid_as_of: Instant | None = Field(None, description="What was true at this time; defaults to now.")
+    known_as_of: Instant | None = Field(None, description="What graphmem knew at this time; defaults to now.")
+    include_superseded: bool = Field(False, description="Include superseded memories.")
+    include_contested: bool = Field(False, description="Include contested memories.")
 
 
 _RESOLVED = {"entity", "valid_as_of", "known_as_of", "include_superseded", "include_contested", "min_trust"}

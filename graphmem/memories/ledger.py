@@ -31,6 +31,9 @@ from graphmem.tenants.trust import CONSOLIDATION, DEFAULT_ORDER, Effect, SourceK
 MERGED_REASON = "merged"
 """The end reason of a memory that a consolidation run merged into another one."""
 
+CLOSED_REASON = "carried out, given up or replaced"
+"""The end reason of a plan that a consolidation run closed because of what another memory says."""
+
 REWRITTEN_REASON = "written anew"
 """The end reason of a version of a profile that a consolidation run replaced."""
 
@@ -132,15 +135,15 @@ class Ledger:
         reason: str = "superseded",
         ends: Mapping[str, datetime] | None = None,
         given: Collection[str] = (),
+        contests: Iterable[str] = (),
     ) -> SaveOutcome:
         """Insert a statement, or reinforce the memory that states it already; end the memories it supersedes.
 
         They end when the statement starts, or at their own time in `ends`, by memory id. `reason` is stored with what
         it ends. The fields in `given` were stated and are no defaults: what a repetition has new in them is taken over
         into a next version of the memory. A statement that would change one of a more trusted source is stored as
-        contested instead, or reinforces the contested memory that says the same. Raises NotFound, Conflict or
-        ImmutableMemory when a memory
-        in `supersedes` cannot be ended.
+        contested instead, or reinforces the contested memory that says the same; so is one that `contests` memories,
+        by id. Raises NotFound, Conflict or ImmutableMemory when a memory in `supersedes` cannot be ended.
         """
         now = self._log.next_time()
         draft = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self._log.actor)
@@ -157,6 +160,9 @@ class Ledger:
                 known_reason = f"{known_reason}; {kept[0].memory_id} is of a more trusted source and does not end"
             ignored = repeated.ignored if others == targets else (*repeated.ignored, "supersedes")
             return replace(repeated, superseded=closed, reason=known_reason, ignored=ignored)
+        if rivals := [self._log.get_latest(memory_id) for memory_id in deduplicate(contests)]:
+            contested, why = self._contest(draft, rivals, now)
+            return SaveOutcome(SaveAction.CONTEST, contested, (), why)
         return self._insert(draft, targets, now, reason, ends)
 
     def _repeat(self, known: Fact, draft: Fact, now: datetime, given: Collection[str]) -> SaveOutcome:
@@ -251,8 +257,8 @@ class Ledger:
         fact = self._get_mutable(memory_id)
         if fact.type is MemoryType.PROFILE:
             raise InvalidInput(
-                "A profile says what other memories state: correct those in `derived_from`, and the next consolidation "
-                "writes it anew."
+                "A profile is derived from other memories: correct those in `derived_from`, and the next consolidation "
+                "rewrites it."
             )
         if if_version is not None and fact.version != if_version:
             raise VersionConflict(
@@ -273,7 +279,7 @@ class Ledger:
                 self._ensure_trusted([fact])
             case Verdict.CONTEST if kind is not None:
                 return self._contest_by_patch(fact, amended, kind)
-        if kind is not None and is_claim and self._order.is_less(fact.trust_kind, than=kind):
+        if kind is not None and is_claim and not self._order.permits(Effect.QUOTE_AS, fact.trust_kind, kind):
             amended = replace(amended, source_kind=kind, trusted_as=None, speaker=None, immutable=False)
         now = self._log.next_time()
         if "invalid_at" in changes and not fact.retired and amended.valid_to > now:
@@ -405,8 +411,18 @@ class Ledger:
         merged = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self._log.actor)
         return self._log.add_version(replace(merged, supersedes=supersedes))
 
+    def close(self, memory_id: str, telling: Fact, by: str | None) -> Fact:
+        """End a plan when another memory starts that says that it is over, now if that is not known or later.
+
+        The plan names that memory as what replaced it, and `by` as what ended it.
+        """
+        plan = self._get_closable(memory_id, None)
+        now = self._log.next_time()
+        end = min(telling.valid_at or now, now)
+        return self._end_at(plan, max(end, plan.valid_from), CLOSED_REASON, by, telling.memory_id)
+
     def resolve(self, memory_id: str, *, holds: bool) -> Fact:
-        """Say whether a contested memory holds; one that does not is retired.
+        """Resolve a contested memory; one that does not is retired.
 
         One that holds starts when it was stated to, or else when it was first said, ends what is in force then, and
         holds until the next value that is known; one that only states a past end ends what it contests at that. It is
@@ -416,7 +432,7 @@ class Ledger:
         fact = self._log.get_latest(memory_id)
         if not fact.is_contested:
             raise Conflict(
-                "The memory is not contested, so there is nothing to resolve: list what is by contradictions."
+                "The memory is not contested, so there is nothing to resolve: see the list of contradictions."
             )
         self._ensure_trusted([fact])
         now = self._log.next_time()
@@ -428,7 +444,8 @@ class Ledger:
     def revert(self, memory_id: str) -> Fact:
         """Undo one supersession, or the resolution of a contested memory.
 
-        A supersession is undone by restoring the memory and retiring its replacement; a contested memory that was
+        A supersession is undone by restoring the memory and retiring its replacement, which stays where a run closed a
+        plan; a contested memory that was
         resolved becomes contested again, and what it had ended is restored. Raises Forbidden when what would be retired
         is of a more trusted source. Raises Conflict when the memory is not superseded, when a consolidation run merged
         it, when its replacement was replaced itself, when another memory states the same by now, and when another value
@@ -445,7 +462,8 @@ class Ledger:
             raise Conflict(f"It was merged with others by the consolidation run {fact.ended_by}: roll that run back.")
         if fact.ended_reason == SETTLED_REASON:
             raise Conflict(f"Its statement became a memory of its own: delete {fact.superseded_by} to end it.")
-        replacement = self._log.latest.get(fact.superseded_by)
+        # What closed a plan was told for its own sake and stays.
+        replacement = self._log.latest.get(fact.superseded_by) if fact.ended_reason != CLOSED_REASON else None
         if replacement and not replacement.retired and not replacement.is_contested:
             if replacement.status is MemoryStatus.SUPERSEDED:
                 raise Conflict(f"What replaced it was replaced itself: revert {replacement.memory_id} first.")
@@ -659,7 +677,7 @@ class Ledger:
             )
         stated = max(known.confidence, min(draft.confidence, MAX_CONFIDENCE))
         strength, confidence = apply_reinforcement(known.strength_at(now), stated)
-        if self._order.is_less(known.trust_kind, than=draft.trust_kind):
+        if not self._order.permits(Effect.QUOTE_AS, known.trust_kind, draft.trust_kind):
             known = replace(
                 known,
                 source_kind=draft.source_kind,
@@ -691,7 +709,9 @@ class Ledger:
         Returns that memory, and why it is contested.
         """
         ids = [fact.memory_id for fact in rivals]
-        reason = f"{ids[0]} is of a more trusted source: resolve the contested memory to say which holds"
+        is_less = self._order.is_less(draft.trust_kind, than=rivals[0].trust_kind)
+        why = "is of a more trusted source" if is_less else "says otherwise"
+        reason = f"{ids[0]} {why}: resolve the contested memory to say which holds"
         same = next(
             (fact for fact in self._log.latest.that_say(draft) if draft.repeats(fact) and fact.is_contested), None
         )
@@ -844,8 +864,8 @@ class Ledger:
         for fact in facts:
             if not self._order.permits(Effect.HIDE, self._kind, fact.trust_kind):
                 raise Forbidden(
-                    f"{fact.memory_id} is the word of a more trusted source ({fact.trust_kind}) than that of this key "
-                    f"({self._kind}): ask an admin, or use a key that is trusted as much."
+                    f"{fact.memory_id} is from a more trusted source ({fact.trust_kind}) than this key ({self._kind}): "
+                    "ask an admin, or use a key that is trusted as much."
                 )
 
 
@@ -855,10 +875,10 @@ def _refuse_other_owner(fact: Fact, scope: Scope) -> None:
         return
     if fact.is_global:
         raise InvalidInput(
-            "A global memory keeps its scope: save the statement anew for the user it concerns, and delete this one."
+            "A global memory keeps its scope: save the statement again for its user, and delete this one."
         )
     raise InvalidInput(
-        "A user's memory cannot become global: have an admin save the statement anew with scope global, then delete "
+        "A user's memory cannot become global: let an admin save the statement again with scope global, then delete "
         "this one."
     )
 

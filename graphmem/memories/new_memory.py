@@ -32,7 +32,8 @@ class NewMemory:
     """A statement with its vector and its source.
 
     `reason` is stored with the memories that the statement supersedes; `ends` are the times at which they end, by
-    memory id, where that is not the statement's start. An imported statement has a `provenance`. With `links_names` the
+    memory id, where that is not the statement's start. One that `contests` memories, by id, is saved as
+    contested beside them. An imported statement has a `provenance`. With `links_names` the
     statement is linked to the known entities that its text names, beside those that it gives. It is saved in `space`,
     one that the writer may write, or in the memory of whoever saves it; `speaker` is the member who stated it.
     `source_kind` is whose word it is, `trusted_as` the kind whose trust it has, where that is another. `given` names
@@ -45,6 +46,7 @@ class NewMemory:
     reason: str = "superseded"
     provenance: ImportProvenance | None = None
     ends: Mapping[str, datetime] = field(default_factory=dict)
+    contests: Sequence[str] = ()
     links_names: bool = False
     space: Owner | None = None
     speaker: str | None = None

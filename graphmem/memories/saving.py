@@ -10,9 +10,10 @@ from datetime import datetime
 from typing import TypeVar
 
 from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, EntityIn, EntityRef, NamedEntity
+from graphmem.memories.entity_details import follow_aliases
 from graphmem.memories.entity_mapping import named_entity_from_node
 from graphmem.memories.entity_names import NamedEntities, name_keys_in
-from graphmem.memories.entity_store import EntityStore, ResolvedEntities, follow_aliases
+from graphmem.memories.entity_store import EntityStore, ResolvedEntities
 from graphmem.memories.fact import TYPE_PREDICATES, Fact, fact_from_row, fact_to_properties, memory_from_fact
 from graphmem.memories.ledger import FIXED_ASSOCIATIONS_REASON, Ledger, SaveOutcome
 from graphmem.memories.memory import MAX_SOURCE_MESSAGES, MemoryIn, MemorySourceIn, MemoryType, SaveAction, SaveResult
@@ -418,7 +419,7 @@ class FactSave:
                 *(
                     memory_id
                     for memory in memories
-                    for memory_id in (*memory.memory.supersedes, *memory.memory.associations)
+                    for memory_id in (*memory.memory.supersedes, *memory.contests, *memory.memory.associations)
                 ),
                 *earlier,
             ],
@@ -492,7 +493,9 @@ def entity_ids_of(facts: Iterable[Fact]) -> list[str]:
 def _apply_to_ledger(ledger: Ledger, draft: Fact, memory: NewMemory) -> SaveOutcome:
     if memory.provenance:
         return ledger.import_version(draft, memory.provenance, memory.given)
-    return ledger.save(draft, memory.memory.supersedes, memory.reason, memory.ends, memory.given)
+    return ledger.save(
+        draft, memory.memory.supersedes, memory.reason, memory.ends, memory.given, contests=memory.contests
+    )
 
 
 def _associate(ledger: Ledger, outcome: SaveOutcome, associations: Sequence[str], by: SourceKind) -> SaveOutcome:

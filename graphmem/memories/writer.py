@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
-from graphmem.memories.direct_screening import find_doubt
+from graphmem.memories.direct_screening import find_doubt, find_label_doubt
 from graphmem.memories.entity import PERSON_TYPE, EntityIn
 from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.fact_store import DoubtfulStatement, FactStore
@@ -86,7 +87,7 @@ class MemoryWriter:
             for memory, space in zip(memories, placed, strict=True)
         ]
         doubts = {index: doubt for index in allowed if (doubt := find_doubt(memories[index], kind, owner.entity_name))}
-        if doubts:  # what a memory says already is not new text
+        if doubts:  # what a memory says already is not new text, but its labels may be
             hashes = {index: content_hash(memories[index].content) for index in doubts}
             known = {
                 (place.group_id, stated)
@@ -97,6 +98,7 @@ class MemoryWriter:
                 index: doubt
                 for index, doubt in doubts.items()
                 if ((placed[index] or owner).group_id, hashes[index]) not in known
+                or find_label_doubt(memories[index], kind)
             }
         if not self._keeps_doubtful:
             reasons = [doubts.get(index, reason) for index, reason in enumerate(reasons)]
@@ -191,12 +193,13 @@ class MemoryWriter:
             text_length(patch), lambda: self._policy.refused_classes(stored_values(patch), owner.tenant)
         )
         if classes:
-            raise InvalidInput(f"The change holds a secret ({', '.join(classes)}), which is not stored.")
+            raise InvalidInput(f"The change contains a secret ({', '.join(classes)}), which is not stored.")
+        stated = MemoryIn(content=patch.content or "-", type=patch.type or MemoryType.FACT, domain=patch.domain)
+        find = find_label_doubt if patch.content is None else partial(find_doubt, self_name=owner.entity_name)
+        if kind is not None and (doubt := find(stated, kind)):
+            raise Forbidden(f"The change is not stored: {doubt}. Save it as a memory of its own instead.")
         if patch.content is None:
             return None
-        stated = MemoryIn(content=patch.content, type=patch.type or MemoryType.FACT)
-        if kind is not None and (doubt := find_doubt(stated, kind, owner.entity_name)):
-            raise Forbidden(f"The change is not stored: {doubt}. Save it as a memory of its own instead.")
         if self._temporary_states(owner).are_met_by(patch.content):
             raise InvalidInput("The change is a temporary state, which is not stored.")
         return (await self._embedder.embed([patch.content]))[0]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+import math
+from collections.abc import Awaitable, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 import neo4j.vector
@@ -23,10 +26,13 @@ from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, MESSAGE_TEXT_FIELDS, NAME_TEXT_FIELDS
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import MICROSECOND, from_micros, to_epoch_pair
+from graphmem.search.candidates import Candidates, Channel, FactNumbers, FactRow, Ranking, number_rows
+from graphmem.search.columns import Rows
 from graphmem.search.entity_graph import load_profiles
-from graphmem.search.fact_candidate import FactCandidate
-from graphmem.search.models import EntityMemories, MessageCandidate, MessageContent, SourceName
-from graphmem.search.source import (
+from graphmem.search.evidence import MessageText, MessageTexts
+from graphmem.search.models import EntityMemories, SourceName
+from graphmem.search.source import Question
+from graphmem.search.walk import (
     MAX_COMPUTED_FACTS,
     MAX_ENTITY_DEGREE,
     MAX_FOLLOWED_ENTITIES,
@@ -58,153 +64,175 @@ class DatabaseSource:
         self._groups = state.group_ids
         self.state = state
 
-    # Channels
+    # Candidates
 
-    async def find_facts_by_vector(self, vector: Vector, filters: FactFilters, limit: int) -> list[FactCandidate]:
-        """Return the facts nearest to a vector, best first; from the index when it can apply all the filters."""
-        params = {
+    async def find_facts(self, question: Question) -> Candidates:
+        """Return the facts that each channel finds, with those of a past time that the question names."""
+        fetched = _FetchedFacts()
+        current, past = await asyncio.gather(
+            self._ask_channels(question, question.filters, fetched), self._ask_channels_for_past(question, fetched)
+        )
+        rows, channels = number_rows(
+            {name: found.merged(past[name]) if past else found for name, found in current.items()}
+        )
+        facts, similarities = [fetched.facts[row] for row in rows.tolist()], np.array(fetched.similarities)[rows]
+        vectors = await question.vectors if question.vectors else []
+        compared = facts if len(vectors) > 1 else [facts[row] for row in np.flatnonzero(np.isnan(similarities))]
+        cosines = await self._vectors.similarities(self._scope, "facts", [fact.uuid for fact in compared], vectors)
+        nothing = (math.nan, math.nan)
+        computed = np.array([(*cosines.get(fact.uuid, ()), *nothing)[:2] for fact in facts]).reshape(-1, 2)
+        return Candidates(
+            facts=facts,
+            numbers=fetched.numbers(rows),
+            similarities=np.where(np.isnan(similarities), computed[:, 0], similarities),
+            focus_similarities=computed[:, 1],
+            channels=channels,
+        )
+
+    async def _ask_channels_for_past(self, question: Question, fetched: _FetchedFacts) -> dict[Channel, Ranking]:
+        filters = await question.filters_of_past()
+        return await self._ask_channels(question, filters, fetched) if filters else {}
+
+    async def _ask_channels(
+        self, question: Question, filters: FactFilters, fetched: _FetchedFacts
+    ) -> dict[Channel, Ranking]:
+        """Return what each channel finds with some filters; one that needs no vector does not wait for it."""
+        asked = {
+            "semantic": self._find_by_vector(question, filters) if question.vectors else None,
+            "keyword": self._find_by_text(question, filters) if question.words else None,
+            "graph": self._find_around_entities(question, filters) if question.searches_graph else None,
+        }
+        names = [name for name, finding in asked.items() if finding]
+        found = await asyncio.gather(*(finding for finding in asked.values() if finding))
+        return {name: fetched.add(rows) for name, rows in zip(names, found, strict=True)}
+
+    async def _find_by_vector(self, question: Question, filters: FactFilters) -> list[Any]:
+        """Return the facts nearest to the vector; from the index when it can apply all the filters."""
+        params: dict[str, Any] = {
             "group_ids": self._groups,
-            "vector": _to_neo4j_vector(vector),
-            "limit": limit,
+            "vector": _to_neo4j(await question.vector()),
+            "limit": question.limit,
         }
         if not filters.is_fully_indexable:
-            found = await self._graph.fetch_value_from_any_member(
+            return await self._fetch(
                 "search.scan_facts_by_vector", **params, **filters.readable_params, filters=filters.attribute_params
             )
-            return list(map(FactCandidate.from_columns, found))
         params |= filters.as_of_params
-        params["ann_limit"] = max(ANN_CANDIDATES, limit)
+        params["ann_limit"] = max(ANN_CANDIDATES, question.limit)
         if filters.attributes.domain is None:
-            found = await self._graph.fetch_value_from_any_member("search.find_facts_by_vector", **params)
-        else:
-            found = await self._graph.fetch_value_from_any_member(
-                "search.find_domain_facts_by_vector", **params, domain=filters.attributes.domain
-            )
-        return list(map(FactCandidate.from_columns, found))
+            return await self._fetch("search.find_facts_by_vector", **params)
+        return await self._fetch("search.find_domain_facts_by_vector", **params, domain=filters.attributes.domain)
 
-    async def find_facts_by_text(self, words: Sequence[str], filters: FactFilters, limit: int) -> list[FactCandidate]:
-        """Return the facts that a full-text query finds, best first, without their similarity."""
-        found = await self._graph.fetch_value_from_any_member(
+    async def _find_by_text(self, question: Question, filters: FactFilters) -> list[Any]:
+        """Return the facts that a full-text query finds, without their similarity."""
+        return await self._fetch(
             "search.find_facts_by_text",
-            words=self._lucene_query(words, FACT_TEXT_FIELDS),
-            limit=limit,
+            words=self._lucene_query(question.words, FACT_TEXT_FIELDS),
+            limit=question.limit,
             group_ids=self._groups,
             **filters.readable_params,
             filters=filters.attribute_params,
         )
-        return list(map(FactCandidate.from_columns, found))
 
-    async def find_facts_around_entities(
-        self,
-        entity_ids: Sequence[str],
-        vector: Vector | None,
-        filters: FactFilters,
-        limit: int,
-    ) -> list[FactCandidate]:
-        """Return the facts up to three steps around entities, best first by their similarity and that of the way."""
-        found = await self._graph.fetch_value_from_any_member(
+    async def _find_around_entities(self, question: Question, filters: FactFilters) -> list[Any]:
+        """Return the facts up to three steps around the entities that the question names (`search.walk`)."""
+        entity_ids, vector = await question.graph_entities(), await question.vector()
+        if not entity_ids:
+            return []
+        return await self._fetch(
             "search.find_facts_around_entities",
-            named_entity_ids=list(entity_ids),
-            vector=_to_neo4j_vector(vector) if vector else None,
+            named_entity_ids=entity_ids,
+            vector=_to_neo4j(vector),
             max_degree=MAX_ENTITY_DEGREE,
             max_start=MAX_START_FACTS,
             max_outgoing=MAX_OUTGOING_FACTS,
             max_incoming=MAX_INCOMING_FACTS,
             max_followed=MAX_FOLLOWED_ENTITIES,
             max_computed=MAX_COMPUTED_FACTS,
-            limit=limit,
+            limit=question.limit,
             group_ids=self._groups,
             **filters.readable_params,
             filters=filters.attribute_params,
         )
-        return list(map(FactCandidate.from_columns, found))
 
-    async def find_messages_by_vector(self, vector: Vector, filters: FactFilters, limit: int) -> list[MessageCandidate]:
-        """Return the messages nearest to a vector, best first."""
-        params = {"group_ids": self._groups, "vector": _to_neo4j_vector(vector), "limit": limit}
-        if not filters.reads_all_messages:
-            found = await self._graph.fetch_value_from_any_member(
-                "search.scan_messages_by_vector", **params, **filters.message_params
-            )
+    async def find_messages(self, question: Question) -> list[str]:
+        """Return the keys of the messages nearest to the vector, and of those with any of the words."""
+        found = await asyncio.gather(self._find_messages_by_vector(question), self._find_messages_by_words(question))
+        return list(dict.fromkeys(chain.from_iterable(found)))
+
+    async def _find_messages_by_vector(self, question: Question) -> list[str]:
+        vector, filters, limit = await question.vector(), question.filters, question.limit
+        if vector is None:
+            return []
+        params = {"group_ids": self._groups, "vector": _to_neo4j(vector), "limit": limit}
+        if filters.reads_all_messages:
+            params["ann_limit"] = max(ANN_CANDIDATES, limit)
+            found = await self._fetch("search.find_messages_by_vector", **params)
         else:
-            found = await self._graph.fetch_value_from_any_member(
-                "search.find_messages_by_vector", **params, ann_limit=max(ANN_CANDIDATES, limit)
-            )
-        return [MessageCandidate(*columns) for columns in found]
+            found = await self._fetch("search.scan_messages_by_vector", **params, **filters.message_params)
+        return [key for key, _ in found]
 
-    async def find_messages_by_words(
-        self, words: Sequence[str], filters: FactFilters, limit: int
-    ) -> list[MessageCandidate]:
-        """Return the messages that a full-text query finds, best first."""
-        found = await self._graph.fetch_value_from_any_member(
+    async def _find_messages_by_words(self, question: Question) -> list[str]:
+        if not question.words:
+            return []
+        found = await self._fetch(
             "search.find_messages_by_words",
-            words=self._lucene_query(words, MESSAGE_TEXT_FIELDS),
+            words=self._lucene_query(question.words, MESSAGE_TEXT_FIELDS),
             group_ids=self._groups,
-            limit=limit,
-            **filters.message_params,
+            limit=question.limit,
+            **question.filters.message_params,
         )
-        return [MessageCandidate(*columns) for columns in found]
+        return [key for key, _ in found]
 
-    # Details of candidates
-
-    async def fact_similarities(self, uuids: Iterable[str], vectors: Sequence[Vector]) -> dict[str, list[float]]:
-        """Return the cosines of facts with each vector, by uuid; those without a vector are left out."""
-        return await self._vectors.similarities(self._scope, "facts", uuids, vectors)
-
-    async def message_similarities(
-        self, message_ids: Iterable[str], vectors: Sequence[Vector]
-    ) -> dict[str, list[float]]:
-        """Return the cosines of messages with each vector, by id; those without a vector are left out."""
-        return await self._vectors.similarities(self._scope, "messages", message_ids, vectors)
+    async def load_message_texts(
+        self, keys: Sequence[str], vector: Vector | None, filters: FactFilters
+    ) -> MessageTexts:
+        """Return messages within the times of the filters, but for those of which something was caught."""
+        if not keys:
+            return MessageTexts([], np.zeros(0))
+        cosines, found = await asyncio.gather(
+            self._vectors.similarities(self._scope, "messages", keys, [] if vector is None else [vector]),
+            self._fetch(
+                "search.load_message_contents",
+                group_ids=self._groups,
+                message_ids=message_ids_of(keys),
+                **filters.message_params,
+            ),
+        )
+        wanted = frozenset(keys)
+        messages = [MessageText(*columns) for columns in found if columns[0] in wanted]
+        return MessageTexts(messages, np.array([cosines.get(message.message_id, (0.0,))[0] for message in messages]))
 
     async def load_memories(self, uuids: Sequence[str], now: datetime) -> dict[str, Memory]:
         """Return versions as callers see them at `now`, by uuid; those that no longer exist are left out."""
         if not uuids:
             return {}
-        found = await self._graph.fetch_value_from_any_member(
-            "search.load_memories", group_ids=self._groups, uuids=list(uuids)
-        )
+        found = await self._fetch("search.load_memories", group_ids=self._groups, uuids=list(uuids))
         return {columns[0]["uuid"]: memory_from_columns(columns, now) for columns in found}
 
     async def load_messages(self, keys: Sequence[str]) -> dict[str, Message]:
         """Return messages by key (`tenants.owners.message_key`); those that no longer exist are left out."""
         if not keys:
             return {}
-        found = await self._graph.fetch_value_from_any_member(
-            "search.load_messages", group_ids=self._groups, message_ids=message_ids_of(keys)
-        )
+        found = await self._fetch("search.load_messages", group_ids=self._groups, message_ids=message_ids_of(keys))
         wanted = frozenset(keys)
         return {key: message_from_columns(columns) for key, columns in found if key in wanted}
-
-    async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
-        """Return the texts of messages within the times of the filters, but for those of which something was caught."""
-        if not message_ids:
-            return []
-        found = await self._graph.fetch_value_from_any_member(
-            "search.load_message_contents",
-            group_ids=self._groups,
-            message_ids=message_ids_of(message_ids),
-            **filters.message_params,
-        )
-        wanted = frozenset(message_ids)
-        return [MessageContent(*columns) for columns in found if columns[0] in wanted]
 
     # Entities
 
     async def list_entity_names(self, limit: int) -> list[NamedEntity]:
         """Return up to `limit` entities that the user can read, with their names."""
-        found = await self._graph.fetch_value_from_any_member(
-            "search.list_entity_names", group_ids=self._groups, limit=limit
-        )
+        found = await self._fetch("search.list_entity_names", group_ids=self._groups, limit=limit)
         return [NamedEntity(*columns) for columns in found]
 
     async def find_entity_names(self, words: Sequence[str], limit: int) -> list[NamedEntity]:
         """Return entities whose names or aliases a full-text query finds."""
         lucene = self._lucene_query(words, NAME_TEXT_FIELDS)
-        found = await self._graph.fetch_value_from_any_member(
-            "search.find_entity_names", group_ids=self._groups, words=lucene, limit=limit
-        )
+        found = await self._fetch("search.find_entity_names", group_ids=self._groups, words=lucene, limit=limit)
         return [NamedEntity(*columns) for columns in found]
+
+    def _fetch(self, name: str, **parameters: Any) -> Awaitable[list[Any]]:
+        return self._graph.fetch_value_from_any_member(name, **parameters)
 
     def _lucene_query(self, words: Sequence[str], fields: Sequence[str]) -> str:
         return build_lucene_query(words, self._scope.group_keys, fields)
@@ -218,7 +246,7 @@ class DatabaseSource:
         """
         if not entity_ids:
             return []
-        found = await self._graph.fetch_value_from_any_member(
+        found = await self._fetch(
             "search.load_entities_with_facts",
             group_ids=self._groups,
             named_entity_ids=list(entity_ids),
@@ -234,7 +262,7 @@ class DatabaseSource:
 
     async def list_profile_facts(self, domain: str | None, start: datetime, end: datetime, limit: int) -> list[Memory]:
         """Return the facts of the profile, and of a domain, that are valid at a time in `[start, end)`."""
-        found = await self._graph.fetch_value_from_any_member(
+        found = await self._fetch(
             "search.list_profile_facts",
             group_ids=self._groups,
             domain=domain,
@@ -250,7 +278,7 @@ class DatabaseSource:
         """Return memories with the strength and access count that they have at `now`, and when messages were said."""
         if not memories and not message_ids:
             return {}, {}
-        states, said = await self._graph.fetch_value_from_any_member(
+        states, said = await self._fetch(
             "search.load_shown",
             group_ids=self._groups,
             ids=[memory.id for memory in memories],
@@ -273,6 +301,50 @@ def _entities_with_memories(
     return [by_id[entity_id] for entity_id in entity_ids if entity_id in by_id]
 
 
-def _to_neo4j_vector(vector: Vector) -> neo4j.vector.Vector:
+class _FetchedFacts:
+    """A table of the facts that queries have found, each once."""
+
+    def __init__(self) -> None:
+        self.facts: list[FactRow] = []
+        self.similarities: list[float] = []
+        self._numbers: list[Sequence[float]] = []
+        self._rows: dict[str, int] = {}
+
+    def add(self, found: Sequence[Sequence[Any]]) -> Ranking:
+        """Add the facts that a query found, as the fragment `fact_candidate` describes them; return their rows."""
+        rows = np.fromiter(map(self._add, found), np.int64, len(found))
+        return Ranking(rows, np.array([columns[2] for columns in found], np.float64))
+
+    def _add(self, columns: Sequence[Any]) -> int:
+        uuid, memory_id, _, content, context, kind, tags, *numbers = columns[:13]
+        message_ids, entity_ids, similarity, trust_kind = columns[13:]
+        row = self._rows.setdefault(uuid, len(self.facts))
+        if row == len(self.facts):
+            self.facts.append(
+                FactRow(
+                    uuid=uuid,
+                    memory_id=memory_id,
+                    content=content,
+                    context=context,
+                    type=kind,
+                    tags=tags,
+                    message_ids=message_ids,
+                    entity_ids=entity_ids,
+                    trust_kind=trust_kind,
+                )
+            )
+            self._numbers.append(numbers)
+            self.similarities.append(math.nan)
+        if similarity is not None:
+            self.similarities[row] = similarity
+        return row
+
+    def numbers(self, rows: Rows) -> FactNumbers:
+        """Return the numbers of some rows."""
+        importance, strength, decay_rate, *times = np.array(self._numbers, np.float64).reshape(-1, 6)[rows].T
+        return FactNumbers(importance, strength, decay_rate, *(time.astype(np.int64) for time in times))
+
+
+def _to_neo4j(vector: Vector | None) -> neo4j.vector.Vector | None:
     """Return a vector as Neo4j's own type, which is sent in one piece."""
-    return neo4j.vector.Vector.from_numpy(np.asarray(vector, dtype=np.float32))
+    return None if vector is None else neo4j.vector.Vector.from_numpy(np.asarray(vector, dtype=np.float32))

@@ -6,22 +6,24 @@ the question. Features count by value and by reciprocal rank. A message whose sp
 and so does one of the user: a long reply repeats the words of a question without stating anything of the user. The
 neighbours of a message support it. For an overview those at the start of a session count more, where topics come up.
 For a question about a past time, facts that start later support their messages by half.
-The weights were fitted to labelled conversations and checked on others: see `docs/retrieval-experiments.md`.
+The weights were fitted to labelled conversations and checked on others: see `quality/retrieval-experiments.md`.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from operator import mul
+from typing import NamedTuple
+
+import numpy as np
 
 from graphmem.conversations.session import MessageRole
-from graphmem.search.fact_candidate import FactCandidate
-from graphmem.search.fit import bm25_scores
-from graphmem.search.models import Evidence, MessageContent
+from graphmem.search.bm25 import Stems, StemTable, WordScores, hash_stems
+from graphmem.search.candidates import Candidates, FactRow, Ranking
+from graphmem.search.columns import Mask, Rows, Scores
 from graphmem.tenants.owners import split_message_key
 from graphmem.text.names import name_words
 from graphmem.text.time_expressions import TimeRange
@@ -46,31 +48,68 @@ EVIDENCE_PER_RESULT = 5
 
 @dataclass(frozen=True, slots=True)
 class FactSupport:
-    """How far a fact supports an answer: its similarity to the question and to the question's focus.
+    """How far facts support an answer, a column each: their similarities to the question and to the question's focus.
 
-    `is_later` says that it starts after the past time that the question names.
+    `is_later` says which start after the past time that the question names.
     """
 
-    fact: FactCandidate
-    similarity: float
-    focus_similarity: float
-    is_later: bool = False
+    facts: Sequence[FactRow]
+    similarities: Scores
+    focus_similarities: Scores
+    is_later: Mask
+
+    @classmethod
+    def of(cls, found: Candidates, rows: Rows, past: TimeRange | None) -> FactSupport:
+        """Return the support of some of the facts found; `past` is the past time that the question names."""
+        return cls(
+            facts=[found.facts[row] for row in rows.tolist()],
+            similarities=np.nan_to_num(found.similarities[rows]),
+            focus_similarities=np.nan_to_num(found.focus_similarities[rows]),
+            is_later=found.numbers.valid_from[rows] >= (math.inf if past is None else past.end),
+        )
 
 
-@dataclass(frozen=True, slots=True)
+NO_SUPPORT = FactSupport([], np.zeros(0), np.zeros(0), np.zeros(0, np.bool_))
+"""The support of no fact."""
+
+
+@dataclass(slots=True)
 class MessageText:
-    """A candidate message; `message_id` is its key, `speaker_named` says whether the question names its speaker.
+    """The text of a message by its key (`tenants.owners.message_key`), who said it, and its place in its session.
 
-    Positions begin with 1.
+    Positions begin with 1. Its stems are computed when they are first asked for, and kept as long as it is.
     """
 
     message_id: str
-    text: str
-    similarity: float
-    speaker_named: bool
-    by_user: bool
+    content: str
+    speaker: str | None
+    role: str
     session_id: str
     position: int
+    _stems: tuple[tuple[str, ...], Stems] | None = field(default=None, compare=False, repr=False)
+
+    def stems(self, languages: tuple[str, ...]) -> Stems:
+        """Return the stems of the text."""
+        if self._stems is None or self._stems[0] != languages:
+            self._stems = languages, hash_stems(tokenize(self.content, languages))
+        return self._stems[1]
+
+
+class MessageTexts(NamedTuple):
+    """Candidate messages, and the similarity of each to the question, 0 for one without a vector."""
+
+    messages: Sequence[MessageText]
+    similarities: Scores
+
+    def take(self, keys: Container[str]) -> MessageTexts:
+        """Return those of the messages with one of the keys."""
+        rows = [row for row, message in enumerate(self.messages) if message.message_id in keys]
+        return MessageTexts([self.messages[row] for row in rows], self.similarities[rows])
+
+    def keys_with_scores(self, ranking: Ranking) -> dict[str, float]:
+        """Return the scores of ranked messages by their keys, best first."""
+        keys = (self.messages[row].message_id for row in ranking.rows.tolist())
+        return dict(zip(keys, ranking.scores.tolist(), strict=True))
 
 
 FEATURE_WEIGHTS: Mapping[str, float] = {
@@ -93,129 +132,76 @@ OWN_FEATURES = ("words", "meaning", "meaning_rank")
 """Features of what a message says, by which it supports its neighbours."""
 
 
-def describe_facts(
-    facts: Iterable[FactCandidate], similarities: Mapping[str, Sequence[float]], past: TimeRange | None = None
-) -> list[FactSupport]:
-    """Return facts as candidates; `similarities`, by uuid, are those to the question and to its focus.
+def rank_messages(
+    question: str,
+    support: FactSupport,
+    found: MessageTexts,
+    languages: tuple[str, ...] = ("en",),
+    *,
+    is_overview: bool = False,
+) -> Ranking:
+    """Return the messages that support an answer, by their rows, best first.
 
-    `past` is the past time that the question names.
+    A score of 1 would be that of a message which is best by every feature.
     """
-    described = []
-    for fact in facts:
-        similarity, focus_similarity = similarities.get(fact.uuid, (0.0, 0.0))
-        is_later = past is not None and fact.valid_from >= past.end
-        described.append(FactSupport(fact, similarity, focus_similarity, is_later))
-    return described
-
-
-def describe_messages(
-    question: str, messages: Iterable[MessageContent], similarities: Mapping[str, float]
-) -> list[MessageText]:
-    """Return messages as candidates; `similarities` are those to the question, by message id."""
-    question_words = frozenset(name_words(question))
-    return [
-        MessageText(
-            message_id=message.message_id,
-            text=message.content,
-            similarity=similarities.get(message.message_id, 0.0),
-            speaker_named=not question_words.isdisjoint(name_words(message.speaker or "")),
-            by_user=message.role == MessageRole.USER,
-            session_id=message.session_id,
-            position=message.position,
-        )
-        for message in messages
-    ]
+    scores = _weighted_means(_message_features(question, support, found, languages, is_overview=is_overview))
+    return Ranking(np.arange(len(found.messages)), np.maximum(0.0, scores)).sorted()
 
 
 def _message_features(
     question: str,
-    facts: Sequence[FactSupport],
-    messages: Sequence[MessageText],
+    support: FactSupport,
+    found: MessageTexts,
     languages: tuple[str, ...],
     *,
     is_overview: bool,
-) -> dict[str, Sequence[float]]:
+) -> dict[str, Scores]:
     """Return the features of all messages, by the names of `FEATURE_WEIGHTS`."""
-    question_tokens = tokenize(question, languages)
-    indexes = {message.message_id: index for index, message in enumerate(messages)}
-    fact_tokens = [support.fact.text.tokens(languages).all for support in facts]
-    by_words = _share_of_max(bm25_scores(question_tokens, fact_tokens))
-    weights = [LATER_SUPPORT if support.is_later else 1.0 for support in facts]
-    fact_words, fact_meaning, fact_focus = (
-        _best_fact_scores(list(map(mul, weights, scores)), facts, indexes)
-        for scores in (
-            by_words,
-            [support.similarity for support in facts],
-            [support.focus_similarity for support in facts],
-        )
+    messages, meaning = found
+    asked, named = tokenize(question, languages), frozenset(name_words(question))
+    by_words = WordScores.of(asked, StemTable([fact.stems(languages).all for fact in support.facts])).shares_of_best
+    weights = np.where(support.is_later, LATER_SUPPORT, 1.0)
+    fact_words, fact_meaning, fact_focus = _best_of_facts(
+        weights * np.stack([by_words, support.similarities, support.focus_similarities]), support.facts, messages
     )
-    meaning = [message.similarity for message in messages]
-    features: dict[str, Sequence[float]] = {
+    speakers = {message.speaker for message in messages}
+    are_named = {speaker: float(not named.isdisjoint(name_words(speaker or ""))) for speaker in speakers}
+    features = {
         "fact_words": fact_words,
         "fact_words_rank": _reciprocal_ranks(fact_words),
         "fact_meaning": fact_meaning,
         "fact_meaning_rank": _reciprocal_ranks(fact_meaning),
         "fact_focus_rank": _reciprocal_ranks(fact_focus),
-        "words": _share_of_max(
-            bm25_scores(question_tokens, [tokenize(message.text, languages) for message in messages])
-        ),
+        "words": WordScores.of(asked, StemTable([message.stems(languages) for message in messages])).shares_of_best,
         "meaning": meaning,
         "meaning_rank": _reciprocal_ranks(meaning),
-        "speaker_named": [float(message.speaker_named) for message in messages],
-        "by_user": [float(message.by_user) for message in messages],
+        "speaker_named": np.array([are_named[message.speaker] for message in messages]),
+        "by_user": np.array([float(message.role == MessageRole.USER) for message in messages]),
     }
     own = _weighted_means({name: features[name] for name in OWN_FEATURES})
     features["neighbours"] = _neighbour_means(own, messages)
     if is_overview:
-        features["opening"] = [math.exp((1 - message.position) / OPENING_LENGTH) for message in messages]
+        features["opening"] = np.exp((1 - np.array([message.position for message in messages])) / OPENING_LENGTH)
     return features
 
 
-def rank_messages(
-    question: str,
-    facts: Sequence[FactSupport],
-    messages: Sequence[MessageText],
-    languages: tuple[str, ...] = ("en",),
-    *,
-    is_overview: bool = False,
-) -> list[Evidence]:
-    """Return the messages that support an answer, best first, each with the memories that were taken from it.
-
-    A score of 1 would be that of a message which is best by every feature.
-    """
-    via: dict[str, list[str]] = {}
-    for support in facts:
-        for message_id in support.fact.message_ids:
-            via.setdefault(message_id, []).append(support.fact.memory_id)
-    scores = _weighted_means(_message_features(question, facts, messages, languages, is_overview=is_overview))
-    scored = [
-        Evidence(message_id=message.message_id, score=max(0.0, score), via=via.get(message.message_id, []))
-        for message, score in zip(messages, scores, strict=True)
-    ]
-    return sorted(scored, key=lambda evidence: -evidence.score)
-
-
-def _weighted_means(features: Mapping[str, Sequence[float]]) -> list[float]:
+def _weighted_means(features: Mapping[str, Scores]) -> Scores:
     """Return the mean of the features of each message, by `FEATURE_WEIGHTS`."""
-    weights = [FEATURE_WEIGHTS[name] for name in features]
-    return [sum(map(mul, weights, values)) / sum(weights) for values in zip(*features.values(), strict=True)]
+    means: Scores = np.average([*features.values()], axis=0, weights=[FEATURE_WEIGHTS[name] for name in features])
+    return means
 
 
-def _neighbour_means(scores: Sequence[float], messages: Sequence[MessageText]) -> list[float]:
+def _neighbour_means(scores: Scores, messages: Sequence[MessageText]) -> Scores:
     """Return the mean score of the messages around each one in its session; those that are no candidates have none."""
-    by_place = {
-        (*_session_of(message), message.position): score for message, score in zip(messages, scores, strict=True)
-    }
+    places = [(*_session_of(message), message.position) for message in messages]
+    rows = {place: row for row, place in enumerate(places)}
+    with_none = np.append(scores, 0.0)
     influences = {step: 0.5 ** (abs(step) - 1) for step in range(-NEIGHBOUR_REACH, NEIGHBOUR_REACH + 1) if step}
-    total = sum(influences.values())
-    return [
-        sum(
-            influence * by_place.get((*_session_of(message), message.position + step), 0.0)
-            for step, influence in influences.items()
-        )
-        / total
-        for message in messages
-    ]
+    means = np.zeros(len(messages))
+    for step, influence in influences.items():
+        around = [rows.get((space, session, position + step), -1) for space, session, position in places]
+        means += influence * with_none[around]
+    return means / sum(influences.values())
 
 
 def _session_of(message: MessageText) -> tuple[str, str]:
@@ -223,27 +209,26 @@ def _session_of(message: MessageText) -> tuple[str, str]:
     return split_message_key(message.message_id)[0], message.session_id
 
 
-def _share_of_max(scores: Sequence[float]) -> Sequence[float]:
-    highest = max(scores, default=0.0)
-    return [score / highest for score in scores] if highest > 0 else scores
-
-
-def _best_fact_scores(scores: Sequence[float], facts: Sequence[FactSupport], indexes: Mapping[str, int]) -> list[float]:
-    """Return for each message, by its index, the best score of the facts that were taken from it."""
-    best = [0.0] * len(indexes)
-    for score, support in zip(scores, facts, strict=True):
-        for message_id in support.fact.message_ids:
-            if (index := indexes.get(message_id)) is not None and score > best[index]:
-                best[index] = score
+def _best_of_facts(scores: Scores, facts: Sequence[FactRow], messages: Sequence[MessageText]) -> Scores:
+    """Return for each of several scores the best one of the facts that were taken from each message, at least 0."""
+    places = {message.message_id: place for place, message in enumerate(messages)}
+    taken = [
+        (row, place)
+        for row, fact in enumerate(facts)
+        for message_id in fact.message_ids
+        if (place := places.get(message_id)) is not None
+    ]
+    rows, taken_from = np.array(taken, np.intp).reshape(-1, 2).T
+    best = np.zeros((len(scores), len(messages)))
+    for of_messages, of_facts in zip(best, scores, strict=True):
+        np.maximum.at(of_messages, taken_from, of_facts[rows])
     return best
 
 
-def _reciprocal_ranks(scores: Sequence[float]) -> list[float]:
+def _reciprocal_ranks(scores: Scores) -> Scores:
     """Return `k / (k + rank)` of each score; equal scores share the better rank, and a score of 0 or less gets 0."""
-    ranks: dict[float, int] = {}
-    for rank, score in enumerate(sorted(scores, reverse=True), start=1):
-        ranks.setdefault(score, rank)
-    return [RANK_K / (RANK_K + ranks[score]) if score > 0 else 0.0 for score in scores]
+    ranks = 1 + np.searchsorted(np.sort(-scores), -scores)
+    return np.where(scores > 0, RANK_K / (RANK_K + ranks), 0.0)
 
 
 def overview_topic(question: str, languages: Sequence[str] = ("en",)) -> str | None:

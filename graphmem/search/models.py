@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -103,7 +102,7 @@ def normalise_query(query: str) -> str:
     """Return the part of a query that is read, with single spaces; raise InvalidInput for a query without text."""
     text = " ".join(query.split())[:MAX_QUERY_LENGTH]
     if not text:
-        raise InvalidInput("The query is empty: say what to look for.", errors=[{"loc": ["query"], "msg": "is empty"}])
+        raise InvalidInput("The query is empty.", errors=[{"loc": ["query"], "msg": "is empty"}])
     return text
 
 
@@ -296,26 +295,6 @@ class EntityGraph(BaseModel):
     edges: list[Memory]
 
 
-@dataclass(frozen=True, slots=True)
-class MessageCandidate:
-    """A message that a channel found; its id is its key (`tenants.owners.message_key`)."""
-
-    message_id: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class MessageContent:
-    """The text and the speaker of a message by its key, and its place in its session, from 1."""
-
-    message_id: str
-    content: str
-    speaker: str | None
-    role: str
-    session_id: str
-    position: int
-
-
 MAX_LOOKUP_LIMIT = 200
 """Most memories of each entity that a lookup returns."""
 
@@ -335,7 +314,7 @@ class LookupQuery(QueryStringFilters, SpacesInQueryString):
     """A text that names entities, and which memories of them to return."""
 
     q: str = Field(description="Any text that names entities.")
-    limit: int = Field(20, ge=1, le=MAX_LOOKUP_LIMIT, description="Most memories of each entity.")
+    limit: int = Field(20, ge=1, le=MAX_LOOKUP_LIMIT, description="Maximum number of memories per entity.")
     reinforce: bool = Field(True, description="Whether each memory counts as retrieved, which strengthens it.")
 
 

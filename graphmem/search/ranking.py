@@ -10,16 +10,19 @@ never overturn a lead of 0.1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import datetime
-from operator import attrgetter
 from typing import NamedTuple
 
-from graphmem.memories.decay import INITIAL_STRENGTH, decayed_strength
-from graphmem.search.fact_candidate import FactCandidate
-from graphmem.search.fit import FitFeatures, FitWeights, WordScores, fit, max_rrf_score, reciprocal_rank_fusion
+import numpy as np
+
+from graphmem.memories.decay import INITIAL_STRENGTH
+from graphmem.search.candidates import Candidates, FactNumbers, FactRow, Times
+from graphmem.search.columns import Rows, Scores
+from graphmem.search.fit import FitFeatures, FitWeights, fit, max_rrf_score, reciprocal_rank_fusion
 from graphmem.search.models import FIT_SCORE, ChannelRank, Explanation, SourceName
-from graphmem.tenants.trust import SourceKind, TrustOrder
+from graphmem.tenants.trust import TrustOrder
 from graphmem.text.time_expressions import TimeRange
 
 MILLISECONDS_PER_DAY = 86_400_000
@@ -47,80 +50,81 @@ TRUST_WEIGHT = 0.1
 
 
 class ScoreFactors(NamedTuple):
-    """The multipliers of the odds of one fit; a neutral one is 1."""
+    """The multipliers of the odds of fits, a column each; a neutral one is 1."""
 
-    persona: float
-    decay: float
-    importance: float
-    time: float
-    trust: float
+    persona: Scores
+    decay: Scores
+    importance: Scores
+    time: Scores
+    trust: Scores
 
-    def apply(self, fit: float) -> float:
-        """Return a fit, from 0 to 1, with its odds multiplied, but moved by no more than `MAX_SHIFT`."""
-        product = math.prod(self)
+    def apply(self, fit: Scores) -> Scores:
+        """Return fits, from 0 to 1, with their odds multiplied, but moved by no more than `MAX_SHIFT`."""
+        product = self.persona * self.decay * self.importance * self.time * self.trust
         moved = fit * product / (fit * product + 1 - fit)
-        return max(fit - MAX_SHIFT, min(fit + MAX_SHIFT, moved))
+        return np.clip(moved, fit - MAX_SHIFT, fit + MAX_SHIFT)
 
 
-def persona_factor(kind: str, tags: Iterable[str], weights: Mapping[str, float]) -> float:
-    """Return the multiplier for the product `w` of the weights of a memory's type and tags.
+def persona_factors(facts: Sequence[FactRow], weights: Mapping[str, float]) -> Scores:
+    """Return the multiplier for the product `w` of the weights of each memory's type and tags.
 
     Its logarithm is `PERSONA_WEIGHT` times `(w² - 1) / (w² + 1)`, which is -1 for a weight of 0, 0 for 1 and nearly 1
     for 100.
     """
-    weight = math.prod(weights.get(word, 1.0) for word in (kind, *tags))
-    return math.exp(PERSONA_WEIGHT * (1.0 - 2.0 / (min(weight, 1e100) ** 2 + 1.0)))
+    if not weights:
+        return np.ones(len(facts))
+    products = (math.prod(weights.get(word, 1.0) for word in (fact.type, *fact.tags)) for fact in facts)
+    weight = np.minimum(np.fromiter(products, np.float64, len(facts)), 1e100)
+    return np.exp(PERSONA_WEIGHT * (1.0 - 2.0 / (weight**2 + 1.0)))
 
 
-def decay_factor(strength: float, decay_rate: float, accessed: int, now: int) -> float:
-    """Return the multiplier of a memory's strength at `now`; times are in milliseconds since 1970."""
-    days = (now - accessed) / MILLISECONDS_PER_DAY
-    return math.exp(STRENGTH_WEIGHT * (decayed_strength(strength, decay_rate, days) - INITIAL_STRENGTH))
+def decay_factors(strength: Scores, decay_rate: Scores, last_accessed: Times, now: int) -> Scores:
+    """Return the multiplier of each memory's strength at `now`; times are in milliseconds since 1970."""
+    days = np.maximum(0.0, (now - last_accessed) / MILLISECONDS_PER_DAY)
+    return np.exp(STRENGTH_WEIGHT * (strength * np.exp(-decay_rate * days) - INITIAL_STRENGTH))
 
 
-def importance_factor(importance: float) -> float:
+def importance_factors(importance: Scores) -> Scores:
     """Return the multiplier of importance, which is 1 at an importance of 0.5."""
-    return math.exp(IMPORTANCE_WEIGHT * (importance - NEUTRAL_IMPORTANCE))
+    return np.exp(IMPORTANCE_WEIGHT * (importance - NEUTRAL_IMPORTANCE))
 
 
-def time_factor(valid_from: int, valid_to: int, time_ranges: Sequence[TimeRange], now: int) -> float:
-    """Return the multiplier of a fact that is valid in `[valid_from, valid_to)`, for the times that the question names.
+def time_factors(valid_from: Times, valid_to: Times, time_ranges: Sequence[TimeRange], now: int) -> Scores:
+    """Return the multipliers of facts valid in `[valid_from, valid_to)`, for the times that the question names.
 
     A fact gains if it starts in such a time, or has ended and held then. One that started earlier and still holds gains
     nothing: most facts do.
     """
-    fits_time = any(
-        time_range.contains(valid_from)
-        or (valid_to <= now and valid_from < time_range.end and valid_to > time_range.start)
-        for time_range in time_ranges
-    )
-    return math.exp(TIME_WEIGHT) if fits_time else 1.0
+    fits_time = np.zeros(len(valid_from), np.bool_)
+    for named in time_ranges:
+        starts = (named.start <= valid_from) & (valid_from < named.end)
+        fits_time |= starts | ((valid_to <= now) & (valid_from < named.end) & (valid_to > named.start))
+    return np.where(fits_time, math.exp(TIME_WEIGHT), 1.0)
 
 
-def trust_factor(kind: SourceKind, order: TrustOrder) -> float:
-    """Return the multiplier of a source, which is 1 for the most trusted ones."""
-    return math.exp(-TRUST_WEIGHT * order.distance(kind))
+def trust_factors(facts: Sequence[FactRow], order: TrustOrder) -> Scores:
+    """Return the multiplier of the source of each fact, which is 1 for the most trusted ones."""
+    factors = {kind: math.exp(-TRUST_WEIGHT * order.distance(kind)) for kind in {fact.trust_kind for fact in facts}}
+    return np.fromiter((factors[fact.trust_kind] for fact in facts), np.float64, len(facts))
 
 
 def score_factors(
-    fact: FactCandidate,
+    facts: Sequence[FactRow],
+    numbers: FactNumbers,
     persona: Mapping[str, float],
     time_ranges: Sequence[TimeRange],
     now: int,
-    trust: float,
+    order: TrustOrder,
 ) -> ScoreFactors:
-    """Return the multipliers of the odds of a fact's fit at `now`, in milliseconds since 1970."""
+    """Return the multipliers of the odds of the fits of facts at `now`, in milliseconds since 1970."""
     return ScoreFactors(
-        persona=persona_factor(fact.type, fact.tags, persona) if persona else 1.0,
-        decay=decay_factor(fact.strength, fact.decay_rate, fact.last_accessed_ms, now),
-        importance=importance_factor(fact.importance),
-        time=time_factor(fact.valid_from, fact.valid_to, time_ranges, now) if time_ranges else 1.0,
-        trust=trust,
+        persona=persona_factors(facts, persona),
+        decay=decay_factors(numbers.strength, numbers.decay_rate, numbers.last_accessed, now),
+        importance=importance_factors(numbers.importance),
+        time=time_factors(numbers.valid_from, numbers.valid_to, time_ranges, now),
+        trust=trust_factors(facts, order),
     )
 
-
-FactsByChannel = Mapping[str, Sequence[FactCandidate]]
-"""The facts that each channel found, best first."""
 
 RESERVED_PLACE = 3
 """One place of so many is for a fact that leads on from a named entity."""
@@ -131,147 +135,127 @@ MIN_SIMILARITY = 0.35
 MIN_LEAD = 0.1
 """How much more similar to the question than the next one it is at least."""
 
-_by_score = attrgetter("score")
-_by_rrf = attrgetter("rrf")
 
+@dataclass(frozen=True, slots=True)
+class RankedFacts:
+    """The facts found, with a column for all that is computed of them; `order` has their rows, best first.
 
-class ScoredFact(NamedTuple):
-    """A fact with its fused score `rrf` and its fit, both from 0 to 1, and the factors that make its score of the fit.
-
-    The fit says how well the fact alone answers the question; that of a cross-encoder replaces it. The results are
-    ordered by the score.
+    `rrf` is the fused score of the channels and `fit` how well a fact alone answers the question, both from 0 to 1;
+    that of a cross-encoder replaces it. The factors make the score of the fit, and the results are ordered by it.
     """
 
-    fact: FactCandidate
-    rrf: float
-    fit: float
+    found: Candidates
+    order: Rows
+    rrf: Scores
+    fit: Scores
     factors: ScoreFactors
-    score: float
+    score: Scores
     features: FitFeatures
-    rerank: float | None = None
-
-
-def distinct_facts(facts: FactsByChannel) -> dict[str, FactCandidate]:
-    """Return the facts that any channel found, by uuid."""
-    return {fact.uuid: fact for found in facts.values() for fact in found}
-
-
-def rescore_keyword_channel(facts: FactsByChannel, scores: WordScores) -> FactsByChannel:
-    """Return the facts with those found by keywords in the order of BM25, with statistics of all facts found."""
-    if "keyword" not in facts:
-        return facts
-    rescored = [fact._replace(score=scores.by_uuid[fact.uuid]) for fact in facts["keyword"]]
-    return {**facts, "keyword": sorted(rescored, key=_by_score, reverse=True)}
-
-
-def merge_channels(first: FactsByChannel, second: FactsByChannel) -> FactsByChannel:
-    """Return the facts of two searches of the same channels, those of each channel once and by their score."""
-    merged = {}
-    for channel in first:
-        by_uuid = {fact.uuid: fact for fact in [*first[channel], *second.get(channel, ())]}
-        merged[channel] = sorted(by_uuid.values(), key=_by_score, reverse=True)
-    return merged
+    rerank: Scores | None = None
 
 
 def rank_facts(
-    facts: FactsByChannel,
+    found: Candidates,
     persona: Mapping[str, float],
     time_ranges: Sequence[TimeRange],
     now: datetime,
     rrf_k: int,
     channel_weights: Mapping[str, float],
-    features: Mapping[str, FitFeatures],
+    features: FitFeatures,
     order: TrustOrder,
-) -> list[ScoredFact]:
-    """Return the facts found, best first, by the score that the factors make of their fit.
+) -> RankedFacts:
+    """Return the facts found by the score that the factors make of their fit, whose features are given.
 
-    `features` are those of the fit of each fact, by uuid. Facts of equal score are in the order of their fused scores.
+    Facts of equal score are in the order of their fused scores.
     """
-    pool = distinct_facts(facts)
-    rankings = {channel: [fact.uuid for fact in found] for channel, found in facts.items()}
-    max_score = max_rrf_score(rankings, channel_weights, rrf_k)
-    weights = FitWeights.for_channels(channel_weights)
+    rankings = {channel: ranking.rows for channel, ranking in found.channels.items()}
+    fused = reciprocal_rank_fusion(rankings, channel_weights, len(found), rrf_k)
+    fits = fit(features, FitWeights.for_channels(channel_weights))
     now_ms = int(now.timestamp() * 1000)
-    trust = {kind: trust_factor(kind, order) for kind in {fact.trust_kind for fact in pool.values()}}
-    scored = []
-    for uuid, fused in reciprocal_rank_fusion(rankings, channel_weights, rrf_k).items():
-        fact, found_fit = pool[uuid], fit(features[uuid], weights)
-        factors = score_factors(fact, persona, time_ranges, now_ms, trust[fact.trust_kind])
-        score = factors.apply(found_fit)
-        scored.append(ScoredFact(fact, fused / max_score, found_fit, factors, score, features[uuid]))
-    return sorted(scored, key=_by_score, reverse=True)
+    factors = score_factors(found.facts, found.numbers, persona, time_ranges, now_ms, order)
+    scores = factors.apply(fits)
+    rrf = fused / max_rrf_score(rankings, channel_weights, rrf_k) if rankings else fused
+    return RankedFacts(found, np.lexsort((-fused, -scores)), rrf, fits, factors, scores, features)
 
 
-def find_leading_on(facts: FactsByChannel, named_ids: Set[str]) -> list[str]:
-    """Return the uuids of the facts that lead on from the entities named, the nearest to the question first.
+def find_leading_on(found: Candidates, named_ids: Set[str]) -> list[int]:
+    """Return the rows of the facts that lead on from the entities named, the nearest to the question first.
 
     A fact about such an entity is found by words too; those at the next steps are found around entities alone.
     """
-    return [fact.uuid for fact in facts.get("graph", ()) if named_ids.isdisjoint(fact.entity_ids)]
+    around = found.channels["graph"].rows.tolist() if "graph" in found.channels else []
+    return [row for row in around if named_ids.isdisjoint(found.facts[row].entity_ids)]
 
 
-def select_candidates(ranked: Sequence[ScoredFact], leading_on: Sequence[str], count: int) -> list[ScoredFact]:
-    """Return the `count` facts with the highest fused scores and all that lead on, in their order."""
-    chosen = {scored.fact.uuid for scored in sorted(ranked, key=_by_rrf, reverse=True)[:count]}.union(leading_on)
-    return [scored for scored in ranked if scored.fact.uuid in chosen]
+def select_candidates(ranked: RankedFacts, leading_on: Collection[int], count: int) -> Rows:
+    """Return the rows of the `count` facts with the highest fused scores and all that lead on, in their order."""
+    chosen = np.zeros(len(ranked.found), np.bool_)
+    chosen[ranked.order[np.argsort(-ranked.rrf[ranked.order], kind="stable")[:count]]] = True
+    chosen[[*leading_on]] = True
+    return ranked.order[chosen[ranked.order]]
 
 
-def fill_places(ranked: Sequence[ScoredFact], leading_on: Sequence[str], places: int) -> list[ScoredFact]:
-    """Return so many ranked facts in their order: the best, but for one of three those that lead on, if there are any.
+def fill_places(rows: Rows, leading_on: Sequence[int], places: int) -> list[int]:
+    """Return so many of the ranked rows in their order: the best, but for one of three those that lead on, if any do.
 
     The second fact of a chain has few words of the question, and would have no place by its score.
     """
-    by_uuid = {scored.fact.uuid: scored for scored in ranked}
-    best = list(by_uuid)[: places - places // RESERVED_PLACE]
-    chosen = set(list(dict.fromkeys([*best, *(uuid for uuid in leading_on if uuid in by_uuid), *by_uuid]))[:places])
-    return [scored for scored in ranked if scored.fact.uuid in chosen]
+    ranked = rows.tolist()
+    best = ranked[: places - places // RESERVED_PLACE]
+    selected = set(ranked)
+    wanted = [*best, *(row for row in leading_on if row in selected), *ranked]
+    chosen = set(list(dict.fromkeys(wanted))[:places])
+    return [row for row in ranked if row in chosen]
 
 
-def select_fitting(ranked: Sequence[ScoredFact]) -> list[ScoredFact]:
-    """Return the facts that are taken for answers, in their order; possibly none.
+def select_fitting(ranked: RankedFacts, rows: Rows) -> Rows:
+    """Return those of the rows that are taken for answers, in their order; possibly none.
 
     Where none is by its fit, the one that is clearly more similar to the question than every other may be: a question
     in other words than the fact.
     """
-    fitting = [scored for scored in ranked if scored.fit >= FIT_SCORE]
-    if fitting or not ranked:
+    fitting = rows[ranked.fit[rows] >= FIT_SCORE]
+    if len(fitting) or not len(rows):
         return fitting
-    nearest, *others = sorted(ranked, key=lambda scored: -scored.features.similarity)
-    next_similarity = others[0].features.similarity if others else 0.0
-    similarity = nearest.features.similarity
-    stands_out = similarity >= MIN_SIMILARITY and similarity - next_similarity >= MIN_LEAD
-    return [nearest] if stands_out and not nearest.features.names_other else []
+    similarity = ranked.features.similarity[rows]
+    order = np.argsort(-similarity, kind="stable")
+    nearest, following = rows[order[:1]], similarity[order[1:2]].max(initial=0.0)
+    highest = similarity[order[0]]
+    stands_out = highest >= MIN_SIMILARITY and highest - following >= MIN_LEAD
+    return nearest if stands_out and not ranked.features.names_other[nearest[0]] else nearest[:0]
 
 
-def apply_rerank_scores(facts: Sequence[ScoredFact], scores: Sequence[float]) -> list[ScoredFact]:
-    """Return facts by the score that their factors make of what the cross-encoder says of their fit."""
-    rescored = [
-        scored._replace(fit=score, score=scored.factors.apply(score), rerank=score)
-        for scored, score in zip(facts, scores, strict=True)
-    ]
-    return sorted(rescored, key=_by_score, reverse=True)
+def apply_rerank_scores(ranked: RankedFacts, rows: Rows, scores: Sequence[float]) -> RankedFacts:
+    """Return the rows by the score that their factors make of what the cross-encoder says of their fit."""
+    rerank = np.full(len(ranked.found), np.nan)
+    rerank[rows] = scores
+    fits = np.where(np.isnan(rerank), ranked.fit, rerank)
+    score = ranked.factors.apply(fits)
+    order = rows[np.argsort(-score[rows], kind="stable")]
+    return replace(ranked, order=order, fit=fits, score=score, rerank=rerank)
 
 
-def explain(ranked: Sequence[ScoredFact], facts: FactsByChannel, source: SourceName) -> list[Explanation]:
-    """Return for each fact the source, its rank in each channel, what its fit comes from, and its factors."""
-    ranks: dict[str, dict[str, ChannelRank]] = {scored.fact.uuid: {} for scored in ranked}
-    for channel, found in facts.items():
-        for rank, fact in enumerate(found, start=1):
-            if fact.uuid in ranks:
-                ranks[fact.uuid][channel] = ChannelRank(rank=rank, score=fact.score)
+def explain(ranked: RankedFacts, best: Sequence[int], source: SourceName) -> list[Explanation]:
+    """Return for each row the source, its rank in each channel, what its fit comes from, and its factors."""
+    ranks = {
+        channel: {
+            row: (rank, score) for rank, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True), 1)
+        }
+        for channel, (rows, scores) in ranked.found.channels.items()
+    }
     return [
         Explanation(
             source=source,
-            **ranks[scored.fact.uuid],
-            **scored.features._asdict(),
-            fit=scored.fit,
-            rrf=scored.rrf,
-            persona=scored.factors.persona,
-            decay=scored.factors.decay,
-            importance=scored.factors.importance,
-            time=scored.factors.time,
-            trust=scored.factors.trust,
-            rerank=scored.rerank,
+            **{
+                channel: ChannelRank(rank=found[row][0], score=found[row][1])
+                for channel, found in ranks.items()
+                if row in found
+            },
+            **{name: column[row].item() for name, column in ranked.features._asdict().items()},
+            **{name: column[row].item() for name, column in ranked.factors._asdict().items()},
+            fit=ranked.fit[row].item(),
+            rrf=ranked.rrf[row].item(),
+            rerank=None if ranked.rerank is None else ranked.rerank[row].item(),
         )
-        for scored in ranked
+        for row in best
     ]

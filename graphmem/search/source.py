@@ -2,49 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from graphmem.conversations.session import Message
 from graphmem.memories.entity import NamedEntity
+from graphmem.memories.entity_names import EntityMention, MentionKind
 from graphmem.memories.entity_profile import EntityProfile
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
 from graphmem.runtime.field_types import Vector
-from graphmem.search.fact_candidate import FactCandidate
-from graphmem.search.models import EntityMemories, MessageCandidate, MessageContent, SourceName
+from graphmem.runtime.times import EPOCH, MICROSECOND
+from graphmem.search.candidates import Candidates
+from graphmem.search.evidence import MessageTexts
+from graphmem.search.models import EntityMemories, SourceName
 from graphmem.tenants.owners import MessageName, Owner
 from graphmem.tenants.scopes import Reader, ReadScope
+from graphmem.text.time_expressions import TimeRange
 
-# How far every source follows facts around entities.
+MAX_GRAPH_ENTITIES = 20
+"""Most named entities around which the graph channel searches; the most certain ones are chosen."""
 
-MAX_ENTITY_DEGREE = 200
-"""Most facts of a named entity around which facts are searched: more do not lead to any of them in particular."""
 
-MAX_START_FACTS = 40
-"""Most facts of the named entities from which further steps are made."""
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a search asks of a source; `limit` is the number of rows that a channel is asked for.
 
-MAX_COMPUTED_FACTS = 100
-"""Most facts of one step whose similarity to the question is computed, at 0.07 ms each."""
+    `text` is what is searched for: the question as it was `asked` or, if that asks for an overview, its topic. Some
+    parts are tasks, so that a source may begin before they are known. `mentions` and `vectors` are None where no step
+    needs them; the vectors are those of the text and, for a search with messages, of its focus. `reads_past` says
+    whether a past time that the question names is searched, because the caller names no valid time.
+    """
 
-MAX_OUTGOING_FACTS = 50
-"""Most facts of which an entity on the way is the subject for these to be followed."""
+    asked: str
+    text: str
+    is_overview: bool
+    now: datetime
+    filters: FactFilters
+    limit: int
+    words: Sequence[str]
+    searches_graph: bool
+    mentions: asyncio.Task[list[EntityMention]] | None
+    vectors: asyncio.Task[list[Vector]] | None
+    time_ranges: asyncio.Task[list[TimeRange]]
+    reads_past: bool
 
-MAX_INCOMING_FACTS = 15
-"""Most facts of which an entity on the way is the object for these to be followed."""
+    async def vector(self) -> Vector | None:
+        """Return the vector of the text; None where no channel searches by meaning."""
+        return (await self.vectors)[0] if self.vectors else None
 
-MAX_FOLLOWED_ENTITIES = 30
-"""Most entities that are followed at one step; those whose way is most similar to the question are chosen."""
+    async def focus(self) -> Vector | None:
+        """Return the vector of the focus of the text; None where no step compares with it."""
+        vectors = await self.vectors if self.vectors else []
+        return vectors[1] if len(vectors) > 1 else None
+
+    async def named(self) -> list[EntityMention]:
+        """Return the entities that the text names, where facts are searched around them."""
+        return await self.mentions if self.mentions and self.searches_graph else []
+
+    async def graph_entities(self) -> list[str]:
+        """Return the ids of the entities around which facts are searched; words such as "I" name none."""
+        named = [mention.id for mention in await self.named() if mention.kind is not MentionKind.SELF_REFERENCE]
+        return named[:MAX_GRAPH_ENTITIES]
+
+    async def past(self) -> TimeRange | None:
+        """Return the past time that is asked about, from the start of the first one named to the end of the last."""
+        now = int(self.now.timestamp() * 1000)
+        past = [named for named in await self.time_ranges if named.end <= now] if self.reads_past else []
+        if not past:
+            return None
+        return TimeRange(min(named.start for named in past), max(named.end for named in past))
+
+    async def filters_of_past(self) -> FactFilters | None:
+        """Return the filters for what held at some time in the past that is asked about; None where none is."""
+        past = await self.past()
+        if past is None or self.filters.any_validity:
+            return None
+        start, end = (EPOCH + timedelta(milliseconds=time) for time in (past.start, past.end))
+        return replace(self.filters, valid_since=start, valid_at=end - MICROSECOND)
+
+    async def close(self) -> None:
+        """Cancel the tasks that still run, because another step failed."""
+        tasks = [task for task in (self.mentions, self.vectors, self.time_ranges) if task]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class CandidateSource(Protocol):
     """The memories of one reader as of a state or later. Both time axes and every filter apply before any limit.
 
-    The channels only choose candidates: what is known of a candidate and how it is scored later is the same in every
-    source, so that equal candidates give equal answers. By words, sources choose differently where more facts or
-    messages than the limit contain one: the database prefers what is rare among all users, a copy in memory what is
-    rare among those of the reader.
+    Sources only choose candidates; all that is computed of them later is the same for all sources, so that equal
+    candidates give equal answers. By words, sources choose differently where more facts or messages than the limit
+    contain one: the database prefers what is rare among all users, a copy in memory what is rare among those of the
+    reader.
     """
 
     @property
@@ -55,45 +109,27 @@ class CandidateSource(Protocol):
     def state(self) -> ReadScope:
         """The states of the groups that the user reads; the source has everything written before."""
 
-    # Channels
+    # Candidates
 
-    async def find_facts_by_vector(self, vector: Vector, filters: FactFilters, limit: int) -> list[FactCandidate]:
-        """Return the facts nearest to a vector, best first."""
+    async def find_facts(self, question: Question) -> Candidates:
+        """Return the facts that each channel finds: those nearest to the vector, with the words, and around entities.
 
-    async def find_facts_by_text(self, words: Sequence[str], filters: FactFilters, limit: int) -> list[FactCandidate]:
-        """Return the facts that contain any of the words, best first, without their similarity."""
+        If the question names a past time, they include the facts that held at some time in it.
+        """
 
-    async def find_facts_around_entities(
-        self, entity_ids: Sequence[str], vector: Vector | None, filters: FactFilters, limit: int
-    ) -> list[FactCandidate]:
-        """Return the facts up to three steps around entities, best first by their similarity and that of the way."""
+    async def find_messages(self, question: Question) -> list[str]:
+        """Return the keys of the messages nearest to the vector, and of those with any of the words."""
 
-    async def find_messages_by_vector(self, vector: Vector, filters: FactFilters, limit: int) -> list[MessageCandidate]:
-        """Return the messages nearest to a vector, best first."""
-
-    async def find_messages_by_words(
-        self, words: Sequence[str], filters: FactFilters, limit: int
-    ) -> list[MessageCandidate]:
-        """Return the messages that contain any of the words, best first."""
-
-    # Details of candidates
-
-    async def fact_similarities(self, uuids: Iterable[str], vectors: Sequence[Vector]) -> dict[str, list[float]]:
-        """Return the cosines of facts with each vector, by uuid; those without a vector are left out."""
-
-    async def message_similarities(
-        self, message_ids: Iterable[str], vectors: Sequence[Vector]
-    ) -> dict[str, list[float]]:
-        """Return the cosines of messages with each vector, by id; those without a vector are left out."""
+    async def load_message_texts(
+        self, keys: Sequence[str], vector: Vector | None, filters: FactFilters
+    ) -> MessageTexts:
+        """Return messages within the times of the filters, but for those of which something was caught."""
 
     async def load_memories(self, uuids: Sequence[str], now: datetime) -> dict[str, Memory]:
         """Return versions as callers see them at `now`, by uuid; those that no longer exist are left out."""
 
     async def load_messages(self, keys: Sequence[str]) -> dict[str, Message]:
         """Return messages by key (`tenants.owners.message_key`); those that no longer exist are left out."""
-
-    async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
-        """Return the texts of messages within the times of the filters, but for those of which something was caught."""
 
     # Entities and profiles
 

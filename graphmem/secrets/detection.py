@@ -169,7 +169,7 @@ def assemble_pieces(text: str) -> Iterator[tuple[str, Span]]:
         if len(by_place) < 2:
             continue
         whole = "".join(re.sub(r"[ \-]", "", by_place[place]) for place in _ORDER if place in by_place)
-        label = _LABEL_BEFORE.search(text, 0, pieces[0].start())
+        label = _LABEL_BEFORE.search(text, 0, pieces[0].start("piece"))
         span = (pieces[0].start("piece"), pieces[-1].end("piece"))
         for joint in (" ", " is "):
             yield f"{label.group().rstrip() if label else ''}{joint}{whole}", span

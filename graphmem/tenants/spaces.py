@@ -53,11 +53,13 @@ SpaceId = Annotated[Id, AfterValidator(check_space_id)]
 SpaceSelection = Literal["all", "none"] | Annotated[list[SpaceId], Field(max_length=100)]
 """The spaces that a read covers beside the memory of the user and the tenant's."""
 
-SPACES_FIELD: Any = Field("all", description="The spaces to read beside the user's own memory: ids, `all` or `none`.")
+SPACES_FIELD: Any = Field(
+    "all", description="Spaces to read in addition to the user's own memory: ids, `all` or `none`."
+)
 """The field `spaces` of the body of a read: by default all that the key and the user may read."""
 
 
-PLACE_FIELD: Any = Field(None, description="The space that it is about; absent: the user's own memory.")
+PLACE_FIELD: Any = Field(None, description="The space; defaults to the user's own memory.")
 """The field `space` of a request that is about one memory."""
 
 
@@ -78,7 +80,7 @@ class SpacesInQueryString(BaseModel):
     spaces: Annotated[list[Id], BeforeValidator(_as_list), AfterValidator(_check_selection)] = Field(
         default_factory=lambda: ["all"],
         max_length=100,
-        description="A space to read beside the user's own memory, repeatable; or `all`, or `none`.",
+        description="A space to read in addition to the user's own memory (repeatable), `all` or `none`.",
     )
 
     @property
@@ -177,7 +179,7 @@ class MemberQuery(BaseModel):
 
     kind: MemberKind | None = Field(
         None,
-        description="Whether the member is a user or a key; absent: a key if there is one of this id, else a user.",
+        description="Whether the member is a user or a key; defaults to a key if one has this id.",
     )
 
 

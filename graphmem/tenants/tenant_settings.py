@@ -14,6 +14,7 @@ from graphmem.tenants.instructions import Instructions, InstructionsIn
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import (
     DEFAULT_ORDER,
+    Effect,
     SourceKind,
     Trust,
     TrustIn,
@@ -118,7 +119,7 @@ class TrustService:
             return
         order = await self.get_order(caller.tenant)
         for kind in sorted(claimed):
-            if kind == "operator" or order.is_less(caller.source_kind, than=kind):
+            if kind == "operator" or not order.permits(Effect.QUOTE_AS, caller.source_kind, kind):
                 raise Forbidden(
                     f"This key saves as {caller.source_kind} and cannot save as {kind}: leave source.kind out, or name "
                     "a source that is trusted as much or less."

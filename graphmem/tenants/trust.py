@@ -30,6 +30,10 @@ TEXT_OF_OTHERS: frozenset[SourceKind] = frozenset({"document", "tool", "web"})
 """The kinds whose text strangers may have written: it is screened before it becomes a memory."""
 
 
+QUOTED_AS = {"document": "a document", "tool": "a tool", "web": "a web page"}
+"""What is quoted with text of others in place of a speaker."""
+
+
 class Effect(Enum):
     """What a write can do to something that another source stated."""
 
@@ -144,11 +148,11 @@ TrustGroup = Annotated[list[StatedKind], Field(min_length=1), BeforeValidator(_a
 
 
 class TrustIn(RequestBody):
-    """The order of trust to set, the most trusted source first; an empty one sets the default order again."""
+    """The order of trust to set, most trusted first; an empty order restores the default."""
 
     order: list[TrustGroup] = Field(
         max_length=len(STATED_KINDS),
-        description="Sources, or lists of sources that are trusted alike; those left out follow in the default order.",
+        description="Sources, or lists of equally trusted ones, most trusted first; others keep the default order.",
         examples=[["user", ["operator", "import"], "document", "assistant", "tool", "web"]],
     )
 
@@ -169,6 +173,6 @@ class TrustIn(RequestBody):
 class Trust(BaseModel):
     """The order of trust of a tenant, with who set it and when; both are null for the default order."""
 
-    order: list[list[StatedKind]] = Field(description="Sources in groups of equal trust, the most trusted first.")
+    order: list[list[StatedKind]] = Field(description="Sources in groups of equal trust, most trusted first.")
     updated_at: datetime | None = None
     updated_by: str | None = None

@@ -127,8 +127,7 @@ async def lock_or_create_user(transaction: Transaction, owner: Owner, now: datet
 def _begin_write(transaction: Transaction, owner: Owner, rows: Sequence[Row], now: datetime) -> datetime:
     if not rows or rows[0]["is_being_forgotten"]:
         raise UserBeingForgotten(
-            "The user is being forgotten, so that nothing can be stored: wait until the erasure has ended, or ask for "
-            "it again.",
+            "The user is being forgotten and cannot be written to: wait until that has ended, or request it again.",
             retry_after=FORGET_RETRY_SECONDS,
         )
     transaction.revisions[owner.group_id] = (rows[0]["life"], rows[0]["revision"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from graphmem.text.tags import escape_tags
 
@@ -36,9 +37,39 @@ def is_label(text: str) -> bool:
     return len(text) <= MAX_LABEL_CHARACTERS and not _NO_LABEL.search(re.sub(r"^\w{1,4}\.\s", "", text))
 
 
+def fence_lines(texts: Iterable[str]) -> list[str]:
+    """Return stored texts, each on one line."""
+    return [fence_line(text) for text in texts]
+
+
+def fence_values(value: object) -> object:
+    """Return a JSON value whose texts are each fenced as one line."""
+    match value:
+        case str():
+            return fence_line(value)
+        case dict():
+            return {name: fence_values(part) for name, part in value.items()}
+        case list() | tuple():
+            return [fence_values(part) for part in value]
+    return value
+
+
+def fence_text(text: str) -> str:
+    """Return a text whose lines stay as they are, and in which no tag is opened or closed."""
+    return escape_tags(text, _TAGS)
+
+
+def name_source(what: str, named: object) -> str:
+    """Return where a text is from, with its name or its address where that is one: "a web page (example.org)"."""
+    if not isinstance(named, str):
+        return what
+    line = fence_line(named)
+    return f"{what} ({line})" if line and is_label(line) else what
+
+
 def fence_context(tag: str, text: str, attributes: str = "") -> str:
     """Return a context between tags; nothing in it can close them, or open those of a program that adds texts."""
-    return f"<{tag}{attributes}>\n{escape_tags(text, _TAGS)}\n</{tag}>"
+    return f"<{tag}{attributes}>\n{fence_text(text)}\n</{tag}>"
 
 
 def without_added_texts(text: str) -> str:

@@ -68,6 +68,9 @@ class WordLists:
     function_words: frozenset[str] = frozenset()
     """Frequent words by which a text is known to be in the language."""
 
+    negations: frozenset[str] = frozenset()
+    """Words that deny a statement or say that it has ended."""
+
     user_words: frozenset[str] = frozenset()
     """What statements call the user who has no name in them."""
 
@@ -116,7 +119,7 @@ def _parse(name: str, value: Any) -> Any:
     if name in ("months", "weekdays"):
         return {word: number for number, names in enumerate(value, 1) for word in names.split()}
     if name in ("numbers", "ambiguous_numbers"):
-        return {word: number for number, words in value.items() for word in words.split(", ")}
+        return {word: str(int(number)) for number, words in value.items() for word in words.split(", ")}
     return frozenset(value.split() if isinstance(value, str) else value)
 
 

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from graphmem.neo4j.schema import RecordLabel
 from graphmem.runtime.field_types import name_key
+from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.trust import Effect, SourceKind, StatedKind, TrustOrder
 from graphmem.user_data.export_reader import ExportSource
-from graphmem.user_data.export_schema import ExportedEntity, ExportedRecord, ExportedVersion, ExportEntry, ExportHead
+from graphmem.user_data.export_schema import (
+    ExportedEntity,
+    ExportedLink,
+    ExportedRecord,
+    ExportedVersion,
+    ExportEntry,
+    ExportHead,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """Who imports an export: the key and what it speaks as, in a space also the member, by the order of the tenant.
+    """Who imports an export, and when: the key and what it speaks as, in a space also the member.
 
-    `members` are the name keys of the other members of the space, whose names are theirs.
+    `order` is that of the tenant; `members` are the name keys of the other members of the space.
     """
 
     key: str | None
     kind: StatedKind
     order: TrustOrder
+    now: datetime
     member: str | None = None
     members: Set[str] = frozenset()
 
@@ -33,12 +43,25 @@ class Importer:
         return "import" if self.order.permits(Effect.QUOTE_AS, self.kind, "import") else self.kind
 
 
-@dataclass(frozen=True, slots=True)
+KNOWN_TIMES = ("created_at", "first_created_at", "updated_at", "expired_at")
+"""The properties of entries that say when something became known, or was known no longer."""
+
+
+@dataclass(slots=True)
 class ClaimedExport:
-    """The entries of an export with the importer as who wrote them; what they say and since when stays."""
+    """The entries of an export with the importer as who wrote them, known since the import; what they say stays.
+
+    Their known times become the last microseconds before the import, in the order in which they were.
+    """
 
     source: ExportSource
     importer: Importer
+    _known_at: dict[datetime, datetime] = field(init=False)
+
+    def __post_init__(self) -> None:
+        times = {time for _, entry in self.source.entries() for time in _known_times(entry).values()}
+        first = self.importer.now - len(times) * MICROSECOND
+        self._known_at = {time: first + place * MICROSECOND for place, time in enumerate(sorted(times))}
 
     @property
     def head(self) -> ExportHead:
@@ -60,7 +83,8 @@ class ClaimedExport:
                 changes = self._claim_record(entry)
             case _:
                 return entry
-        return entry.model_copy(update={"properties": {**entry.properties, **changes}})
+        known = {name: self._known_at[time] for name, time in _known_times(entry).items()}
+        return entry.model_copy(update={"properties": {**entry.properties, **known, **changes}})
 
     def _claim_version(self, stored: Mapping[str, Any]) -> dict[str, Any]:
         importer = self.importer
@@ -87,3 +111,10 @@ class ClaimedExport:
             return {}
         named = {"speaker": member} if record.properties.get("role") == "user" else {}
         return {"author": member, **named}
+
+
+def _known_times(entry: ExportEntry) -> dict[str, datetime]:
+    if isinstance(entry, ExportedLink):
+        return {}
+    found = {name: entry.properties.get(name) for name in KNOWN_TIMES}
+    return {name: time for name, time in found.items() if isinstance(time, datetime)}

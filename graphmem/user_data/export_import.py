@@ -176,7 +176,7 @@ class ExportImporter:
         """
         paths = sorted(await asyncio.to_thread(lambda: list(folder.glob("*.json"))))
         if not paths:
-            raise InvalidInput(f"{folder} has no file *.json: give a folder of exports.")
+            raise InvalidInput(f"{folder} contains no *.json file: give a folder of exports.")
         result, counter = FolderImport(), ProgressCounter(progress, len(paths))
         imported, unchanged = Counter[str](), Counter[str]()
         waiting = iter(paths)

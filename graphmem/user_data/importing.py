@@ -12,19 +12,21 @@ from graphmem.conversations.session import MessagesIn
 from graphmem.ingestion.service import MessageService
 from graphmem.jobs.job import Job
 from graphmem.memories.declarations import DeclaredTypeService
-from graphmem.memories.entity_mapping import SUMMARY, attribute_detail
+from graphmem.memories.direct_screening import find_doubt
+from graphmem.memories.entity import EntityIn
+from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.fact_store import FactStore
-from graphmem.memories.memory import SaveAction, SaveResult
+from graphmem.memories.memory import MAX_CONTENT_LENGTH, MemoryIn, SaveAction, SaveResult
 from graphmem.memories.type_checks import UndeclaredType
 from graphmem.memories.writer import MemoryWriter
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import Forbidden, InvalidInput
-from graphmem.runtime.field_types import name_key, to_json
+from graphmem.runtime.field_types import name_key
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.tenant_settings import find_trust_order
-from graphmem.tenants.trust import STATED_KINDS, SourceKind, StatedKind, parse_order
+from graphmem.tenants.trust import SourceKind, StatedKind, parse_order
 from graphmem.user_data.claimed_export import Importer
 from graphmem.user_data.export_import import ExportImporter
 from graphmem.user_data.export_reader import begins_as_export
@@ -63,6 +65,7 @@ class ImportService:
         messages: MessageService,
         declared_types: DeclaredTypeService,
         records: RecordImporter,
+        entities: EntityStore,
         clock: Clock,
         *,
         max_entries: int,
@@ -75,6 +78,7 @@ class ImportService:
         self._messages = messages
         self._declared_types = declared_types
         self._records = records
+        self._entities = entities
         self._clock = clock
         self._max_entries = max_entries
         self._max_memories_per_save = max_memories_per_save
@@ -116,7 +120,7 @@ class ImportService:
         order = parse_order(stored[0]["trust"]["order"] if stored else None)
         rows = await self._graph.fetch("spaces.list_spaces", group_ids=[owner.group_id]) if owner.is_space else []
         users = {name_key(user) for row in rows for user, _, _ in row["members"] if user}
-        return Importer(actor, kind, order, member, frozenset(users - {name_key(member or "")}))
+        return Importer(actor, kind, order, self._clock(), member, frozenset(users - {name_key(member or "")}))
 
     async def import_parsed(
         self,
@@ -164,48 +168,32 @@ class ImportService:
             new, _ = await self._add_messages(task, graph.batches, counter)
             result.imported["messages"], result.unchanged["messages"] = new, messages - new
         await self._save_statements(task, ready, result, counter)
-        await self._describe_entities(task.owner, graph.details, result, task.kind or "user")
+        await self._describe_entities(task.owner, graph.details, result, _kind_of(task))
         return _sorted(result)
 
     async def _describe_entities(
         self, owner: Owner, details: Sequence[NodeDetails], result: ImportResult, kind: SourceKind
     ) -> None:
-        """Set summaries and attributes of entities that have none or less trusted ones, and list those not set."""
+        """Give entities summaries and attributes; list those that have others of a more trusted source."""
         allowed: dict[str, NodeDetails] = {}
         for entity in details:
             if refused := self._memory_writer.refused_classes(owner, [entity.summary, entity.attributes]):
                 result.refused.append(_rejected_details(entity, f"holds a secret: {', '.join(refused)}"))
+            elif doubt := _find_doubt(entity, kind, owner):
+                result.refused.append(_rejected_details(entity, doubt))
             else:
                 allowed[entity.id] = entity
-        rows = [
-            {
-                "id": entity.id,
-                "name_key": name_key(entity.name),
-                "summary": entity.summary.strip(),
-                "attributes": to_json(entity.attributes),
-                "details": [SUMMARY, *map(attribute_detail, entity.attributes)],
-            }
-            for entity in allowed.values()
-        ]
+        given = [(name_key(entity.name), entity.summary.strip(), entity.attributes) for entity in allowed.values()]
 
-        async def work(transaction: Transaction) -> list[str]:
+        async def work(transaction: Transaction) -> list[bool]:
             now = await self._facts.lock_user(transaction, owner)
-            order = await find_trust_order(transaction, owner.tenant)
-            kept: list[str] = []
-            for start in range(0, len(rows), DESCRIBED_AT_ONCE):
-                part = rows[start : start + DESCRIBED_AT_ONCE]
-                done = await transaction.run(
-                    "import.set_entity_details",
-                    group_id=owner.group_id,
-                    rows=part,
-                    kind=kind,
-                    less_trusted=[one for one in STATED_KINDS if order.is_less(one, than=kind)],
-                    now=now,
-                )
-                kept += [row["id"] for row in done]
-            return kept
+            parts = [given[start : start + DESCRIBED_AT_ONCE] for start in range(0, len(given), DESCRIBED_AT_ONCE)]
+            return [
+                done for part in parts for done in await self._entities.describe(transaction, owner, part, kind, now)
+            ]
 
-        described = set(await self._graph.write(work)) if rows else set()
+        done = await self._graph.write(work) if given else []
+        described = {entity_id for entity_id, is_done in zip(allowed, done, strict=True) if is_done}
         result.refused += [
             _rejected_details(entity, "the entity is not stored, or has another summary or other attributes")
             for entity in allowed.values()
@@ -260,8 +248,8 @@ class ImportService:
                 task.owner,
                 [statement.memory for statement in batch],
                 actor=task.actor,
-                kind="import" if task.kind in (None, "user", "operator") else task.kind,
-                provenance=[statement.provenance for statement in batch],
+                kind=_kind_of(task),
+                provenance=[_known_by(task, statement) for statement in batch],
             )
             _add_results(result, batch, saved)
             counter.add(len(batch))
@@ -299,6 +287,25 @@ class ImportService:
             raise InvalidInput(
                 f"The import has {entries} entries and GRAPHMEM_MAX_IMPORT_ENTRIES allows {self._max_entries}."
             )
+
+
+def _kind_of(task: _Import) -> SourceKind:
+    """Return whose word the statements of an import are: an import's, unless the key is one of others."""
+    return "import" if task.kind in (None, "user", "operator") else task.kind
+
+
+def _find_doubt(entity: NodeDetails, kind: SourceKind, owner: Owner) -> str | None:
+    """Return why the summary of an entity is not set, which a source of text of others gives."""
+    if not entity.summary.strip():
+        return None
+    stated = MemoryIn(content=entity.summary[:MAX_CONTENT_LENGTH], subject=EntityIn(name=entity.name))
+    return find_doubt(stated, kind, owner.entity_name)
+
+
+def _known_by(task: _Import, statement: ImportedStatement) -> ImportProvenance:
+    """Return the history of a statement: that of the document for an admin, else it is known from now on."""
+    history = statement.provenance
+    return history if task.kind is None else replace(history, created_at=None, updated_at=None)
 
 
 def _is_in_future(statement: ImportedStatement, now: datetime) -> bool:

@@ -265,13 +265,13 @@ class ExportQuery(PlaceQuery):
     """The format and the view of an export."""
 
     format: ExportFormat = "json"
-    view: ExportView = Field("full", description="records: the current memories in a lean form to read and edit.")
+    view: ExportView = Field("full", description="records: the current memories in an editable form.")
 
 
 class ImportQuery(PlaceQuery):
     """The format of a document to import."""
 
-    format: ImportFormat = Field(ImportFormat.AUTO, description="Absent: detected from the document.")
+    format: ImportFormat = Field(ImportFormat.AUTO, description="Detected from the document by default.")
 
 
 @dataclass(frozen=True, slots=True)

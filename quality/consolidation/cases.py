@@ -71,6 +71,7 @@ class SeedEntity(_StrictModel):
     name: str
     type: str | None = None
     aliases: list[str] = Field(default_factory=list)
+    attributes: dict[str, str] = Field(default_factory=dict)
 
 
 class SeedMemory(_StrictModel):
@@ -149,6 +150,8 @@ class NightExpectations(_StrictModel):
     must_not_link: list[ForbiddenLink] = Field(default_factory=list)
     names: dict[str, Keys] = Field(default_factory=dict)
     must_not_name: dict[str, Keys] = Field(default_factory=dict)
+    must_not_profile: list[str] = Field(default_factory=list)
+    closes: list[str] = Field(default_factory=list)
     contradictions: list[TwoOrMoreKeys] = Field(default_factory=list)
     reads: list[ExpectedRead] = Field(default_factory=list)
     unchanged: bool = False
@@ -198,6 +201,7 @@ class ConsolidationCase(_StrictModel):
             *(key for merge in expected.merges for key in merge.memories),
             *(key for merge in expected.must_not_merge for key in merge.memories),
             *(key for keys in (*expected.may_merge, *expected.contradictions) for key in keys),
+            *expected.closes,
         ]
         yield from (f"there is no memory {key}" for key in used_memories if key not in self.memories)
         used_entities = [
@@ -206,6 +210,7 @@ class ConsolidationCase(_StrictModel):
             *(key for link in expected.must_not_link for key in link.entities),
             *expected.names,
             *expected.must_not_name,
+            *expected.must_not_profile,
         ]
         yield from (f"there is no entity {key}" for key in used_entities if key not in {USER, *self.entities})
         stored = {key for memory in self.memories.values() for key in entity_keys(memory)}
@@ -221,7 +226,7 @@ class ConsolidationCase(_StrictModel):
         distinct = [frozenset(pair) for link in expected.must_not_link for pair in combinations(link.entities, 2)]
         for keys in [*expected.links, *expected.may_link]:
             yield from (f"{sorted(pair)} must and must not be linked" for pair in distinct if pair <= set(keys))
-        if expected.unchanged and (expected.merges or expected.links or expected.names):
+        if expected.unchanged and (expected.merges or expected.links or expected.names or expected.closes):
             yield "nothing may change and something must"
         for merge in expected.merges:
             subjects = {self.memories[key].about for key in merge.memories if key in self.memories}

@@ -19,7 +19,8 @@ class MergedGroup:
 def find_merged_groups(outcome: NightOutcome) -> list[MergedGroup]:
     """Return the sets of memories that the night made one.
 
-    Memories are one when a run executed a merge of them, or when one of them names the other as what replaced it.
+    Memories are one when a run executed a merge of them, or when one of them names the other as what replaced it. A
+    plan that was closed is not one with what it names.
     """
     parents: dict[str, str] = {}
 
@@ -34,7 +35,7 @@ def find_merged_groups(outcome: NightOutcome) -> list[MergedGroup]:
     keys_by_id = {memory_id: key for key, memory_id in outcome.memory_ids.items()}
     for memory_id in keys_by_id:
         replacement = outcome.after[memory_id].superseded_by if memory_id in outcome.after else None
-        if replacement and outcome.before[memory_id].superseded_by != replacement:
+        if replacement and memory_id not in outcome.closed and outcome.before[memory_id].superseded_by != replacement:
             parents[root(memory_id)] = root(replacement)
     members: dict[str, list[str]] = {}
     for memory_id in list(parents):

@@ -16,6 +16,7 @@ from graphmem.tenants.owners import Owner
 from quality.consolidation.cases import NIGHT, USER, ConsolidationCase, SeedEntity, SeedMemory
 from quality.consolidation.outcome import NightOutcome, StoredEntity, StoredMemory
 from quality.consolidation.run_record import (
+    closed_memory_ids,
     describe_refusals,
     executed_merges,
     find_differences,
@@ -115,6 +116,8 @@ async def finish_case(stored: StoredCase) -> NightOutcome:
         entities_before=stored.entities_before,
         entities_after=entities_after,
         merges=merges,
+        closed=frozenset().union(*(closed_memory_ids(run) for run in stored.runs)),
+        profiled=await _fetch_profiled(stored),
         reported=[reported for run in stored.runs for reported in reported_contradictions(run)],
         reads_before=stored.reads_before,
         reads_after=reads_after,
@@ -180,7 +183,7 @@ def _entity_input(case: ConsolidationCase, key: str) -> dict[str, str]:
 
 
 async def _name_entities(stored: StoredCase) -> None:
-    """Add the aliases that entities have before the night, and find the ids of the entities."""
+    """Add the aliases and attributes of entities before the night, and find the ids of the entities."""
     if stored.error is not None:
         return
     case = stored.case
@@ -189,9 +192,14 @@ async def _name_entities(stored: StoredCase) -> None:
     ids = {entity.name: entity.id for entity in page.items}
     stored.entity_ids = {key: ids[entity.name] for key, entity in entities.items() if entity.name in ids}
     proposals = [
-        {"action": "UPDATE_ENTITY", "entity_id": stored.entity_ids[key], "add_aliases": entity.aliases}
+        {
+            "action": "UPDATE_ENTITY",
+            "entity_id": stored.entity_ids[key],
+            "add_aliases": entity.aliases,
+            "set": entity.attributes,
+        }
         for key, entity in entities.items()
-        if entity.aliases
+        if entity.aliases or entity.attributes
     ]
     if proposals:
         run = await stored.memory.consolidate(stored.user_id, wait=True, proposals=proposals)
@@ -237,6 +245,12 @@ def _to_stored(memory: Memory) -> StoredMemory:
 async def _fetch_entities(stored: StoredCase) -> dict[str, StoredEntity]:
     page = await stored.memory.entities(stored.user_id, limit=LIST_LIMIT)
     return {entity.id: StoredEntity(entity.id, (entity.name, *entity.aliases)) for entity in page.items}
+
+
+async def _fetch_profiled(stored: StoredCase) -> frozenset[str]:
+    """Return the ids of the entities that have a profile."""
+    page = await stored.memory.memories(stored.user_id, type=["profile"], limit=LIST_LIMIT)
+    return frozenset(memory.subject.id for memory in page.items)
 
 
 async def _run_reads(stored: StoredCase) -> list[list[str]]:

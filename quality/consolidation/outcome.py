@@ -41,6 +41,7 @@ class NightOutcome:
 
     - `memory_ids`, `entity_ids`: the ids of what the case stored, by key
     - `before`, `after`: memories by id; `after` also holds those that the night created
+    - `closed`: the ids of the plans that a run closed; `profiled`: those of the entities that have a profile
     - `reported`: the sets of memories that the run reported as contradictory
     - `reads_before`, `reads_after`: the contents that each expected read returned
     - `rewritten`: the memories that a read at an earlier known time returns differently after the night
@@ -57,6 +58,8 @@ class NightOutcome:
     entities_before: Mapping[str, StoredEntity] = field(default_factory=dict)
     entities_after: Mapping[str, StoredEntity] = field(default_factory=dict)
     merges: Sequence[ExecutedMerge] = ()
+    closed: frozenset[str] = frozenset()
+    profiled: frozenset[str] = frozenset()
     reported: Sequence[frozenset[str]] = ()
     reads_before: Sequence[Sequence[str]] = ()
     reads_after: Sequence[Sequence[str]] = ()

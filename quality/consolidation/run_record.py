@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphmem.consolidation.models import (
+    Close,
     ConsolidationRun,
     Merge,
     ProposalVerdict,
@@ -20,6 +21,15 @@ def executed_merges(run: ConsolidationRun) -> list[ExecutedMerge]:
         for reviewed in run.proposals
         if isinstance(reviewed.proposal, Merge) and reviewed.verdict is ProposalVerdict.EXECUTED and reviewed.result_id
     ]
+
+
+def closed_memory_ids(run: ConsolidationRun) -> frozenset[str]:
+    """Return the ids of the plans that a run closed."""
+    return frozenset(
+        reviewed.proposal.memory_id
+        for reviewed in run.proposals
+        if isinstance(reviewed.proposal, Close) and reviewed.verdict is ProposalVerdict.EXECUTED
+    )
 
 
 def reported_contradictions(run: ConsolidationRun) -> list[frozenset[str]]:

@@ -5,6 +5,7 @@
 - link recall and precision: the same for entities that became one;
 - names: expected aliases that an entity has after the night, of all expected;
 - reports: contradictions that the run reported, of all expected;
+- closings: plans that the run closed, of all expected;
 - quiet nights: nights that changed nothing, of those that must not;
 - rollbacks: rollbacks after which the export equals the one before the night, of all nights;
 - violations: what was done although it must not be; losses: what was true before the night and no longer is.
@@ -33,6 +34,7 @@ class ConsolidationMetrics:
     link_precision: Ratio = field(default_factory=Ratio)
     names: Ratio = field(default_factory=Ratio)
     reports: Ratio = field(default_factory=Ratio)
+    closings: Ratio = field(default_factory=Ratio)
     quiet_nights: Ratio = field(default_factory=Ratio)
     rollbacks: Ratio = field(default_factory=Ratio)
     violations: int = 0
@@ -85,6 +87,7 @@ def score_case(case: ConsolidationCase, outcome: NightOutcome) -> NightScore:
     link_precision = ratio([_is_right_link(case, keys, findings) for keys in linked])
     names = ratio(_check_names(case, outcome, findings))
     reports = ratio(_check_reports(case, outcome, findings))
+    closings = ratio(_check_closings(case, outcome, findings))
     quiet_nights = ratio(_check_quiet_nights(case, outcome, findings))
     rollbacks = ratio([not outcome.rollback_differences])
     findings.wrong += [f"not rolled back: {difference}" for difference in outcome.rollback_differences]
@@ -100,6 +103,7 @@ def score_case(case: ConsolidationCase, outcome: NightOutcome) -> NightScore:
             link_precision=link_precision,
             names=names,
             reports=reports,
+            closings=closings,
             quiet_nights=quiet_nights,
             rollbacks=rollbacks,
             violations=len(findings.violations),
@@ -221,6 +225,14 @@ def _check_reports(case: ConsolidationCase, outcome: NightOutcome, findings: Fin
         yield is_reported
 
 
+def _check_closings(case: ConsolidationCase, outcome: NightOutcome, findings: Findings) -> Iterable[bool]:
+    for key in case.expected.closes:
+        is_closed = outcome.memory_ids[key] in outcome.closed
+        if not is_closed:
+            findings.missed.append(f"closing of {key}")
+        yield is_closed
+
+
 def _check_quiet_nights(case: ConsolidationCase, outcome: NightOutcome, findings: Findings) -> Iterable[bool]:
     quiet = ([0] if case.expected.unchanged else []) + ([1] if case.nights > 1 else [])
     for index in quiet:
@@ -251,6 +263,9 @@ def _find_violations(
                 yield f"{_list(both)} were linked ({link.why})"
     for key, names in expected.must_not_name.items():
         yield from (f"{key} is known as {name}" for name in names if name_key(name) in _names_after(key, outcome))
+    for key in expected.must_not_profile:
+        if outcome.entity_ids.get(key) in outcome.profiled:
+            yield f"{key} has a profile"
     for key, memory in case.memories.items():
         if memory.immutable and _has_changed(key, outcome):
             yield f"{key} is immutable and was changed"
@@ -267,7 +282,8 @@ def _find_losses(case: ConsolidationCase, outcome: NightOutcome, groups: Sequenc
                 yield from _check_merged(case, merge, group)[0]
     merged = {key for group in groups for key in group.keys}
     for key in case.memories:
-        if key not in merged and _has_changed(key, outcome):
+        is_closed = key in case.expected.closes and outcome.memory_ids[key] in outcome.closed
+        if key not in merged and not is_closed and _has_changed(key, outcome):
             yield f"{key} was not merged and is no longer what it was: {case.memories[key].text}"
     for key in outcome.entity_ids:
         if find_entity(key, outcome) is None:
@@ -289,6 +305,7 @@ def _metrics_of_failure(case: ConsolidationCase) -> ConsolidationMetrics:
         link_recall=Ratio(0, len(expected.links)),
         names=Ratio(0, sum(map(len, expected.names.values()))),
         reports=Ratio(0, len(expected.contradictions)),
+        closings=Ratio(0, len(expected.closes)),
     )
 
 

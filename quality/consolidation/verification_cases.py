@@ -47,6 +47,7 @@ class ErrorKind(StrEnum):
     CALLED = "called"
     FICTION = "fiction"
     ORDER = "order"
+    CHAIN = "chain"
 
 
 class _StrictModel(BaseModel):

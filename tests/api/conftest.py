@@ -20,6 +20,7 @@ from graphmem.app.bootstrap import Services
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.access import ApiKeyIn, KeyRole
+from graphmem.tenants.trust import StatedKind
 from tests.provider_server import ProviderServer
 
 FIRST_KEY = "first-" + uuid.uuid4().hex
@@ -27,6 +28,7 @@ PROVIDER_KEY = "sk-of-the-operator"
 BODY_LIMIT = 200_000
 
 Caller = Callable[..., Awaitable[httpx.AsyncClient]]
+Speaker = Callable[..., Awaitable[httpx.AsyncClient]]
 
 
 @cache
@@ -114,3 +116,29 @@ async def agent(caller: Caller) -> httpx.AsyncClient:
 async def admin(caller: Caller) -> httpx.AsyncClient:
     """An admin of the tenant."""
     return await caller("admin")
+
+
+@pytest.fixture
+async def speaking(address: str, services: Services, tenant: str) -> AsyncIterator[Speaker]:
+    """Make a client whose key speaks as a source: `await speaking("tool", users=["ada"])`."""
+    async with AsyncExitStack() as stack:
+
+        async def make(kind: StatedKind, users: list[str] | None = None) -> httpx.AsyncClient:
+            request = ApiKeyIn(name=kind, role=KeyRole.AGENT, source_kind=kind, users=users)
+            key = await services.keys.create(tenant, request)
+            headers = {"Authorization": f"Bearer {key.key}"}
+            return await stack.enter_async_context(httpx.AsyncClient(base_url=address, headers=headers, timeout=60))
+
+        yield make
+
+
+@pytest.fixture
+async def user(speaking: Speaker) -> httpx.AsyncClient:
+    """A client whose key speaks as the user."""
+    return await speaking("user")
+
+
+@pytest.fixture
+async def tool(speaking: Speaker) -> httpx.AsyncClient:
+    """A client whose key speaks as a tool."""
+    return await speaking("tool")

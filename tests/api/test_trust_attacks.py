@@ -2,91 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
 from typing import Any
 
 import httpx
 import pytest
 
 from graphmem.app.bootstrap import Services
-from graphmem.tenants.access import ApiKeyIn, KeyRole
 from graphmem.tenants.trust import StatedKind
-
-ADA = "/v1/users/ada"
-MEMORIES = f"{ADA}/memories"
-
-Speaker = Callable[..., Awaitable[httpx.AsyncClient]]
-
-
-@pytest.fixture
-async def speaking(address: str, services: Services, tenant: str) -> AsyncIterator[Speaker]:
-    """Make a client whose key speaks as a source: `await speaking("tool", users=["ada"])`."""
-    async with AsyncExitStack() as stack:
-
-        async def make(kind: StatedKind, users: list[str] | None = None) -> httpx.AsyncClient:
-            request = ApiKeyIn(name=kind, role=KeyRole.AGENT, source_kind=kind, users=users)
-            key = await services.keys.create(tenant, request)
-            headers = {"Authorization": f"Bearer {key.key}"}
-            return await stack.enter_async_context(httpx.AsyncClient(base_url=address, headers=headers, timeout=60))
-
-        yield make
+from tests.api.conftest import Speaker
+from tests.api.trust_requests import ADA, MEMORIES, context, current, home, read, save, save_one
 
 
 @pytest.fixture(scope="module", autouse=True)
 async def warm(services: Services) -> None:
     """Build the first contexts, as a server does after its start."""
     await services.warm_up.run()
-
-
-@pytest.fixture
-async def user(speaking: Speaker) -> httpx.AsyncClient:
-    """A client whose key speaks as the user."""
-    return await speaking("user")
-
-
-@pytest.fixture
-async def tool(speaking: Speaker) -> httpx.AsyncClient:
-    """A client whose key speaks as a tool."""
-    return await speaking("tool")
-
-
-def home(place: str, **fields: Any) -> dict[str, Any]:
-    statement = {"content": f"Ada lives in {place}", "predicate": "LIVES_IN", "object": {"name": place}}
-    return {**statement, "single_valued": True, **fields}
-
-
-async def save(client: httpx.AsyncClient, *memories: dict[str, Any], user: str = "ada") -> list[dict[str, Any]]:
-    answer = await client.post(f"/v1/users/{user}/memories", json={"memories": list(memories)})
-    assert answer.status_code == 200, answer.text
-    results: list[dict[str, Any]] = answer.json()["results"]
-    return results
-
-
-async def save_one(client: httpx.AsyncClient, memory: dict[str, Any], user: str = "ada") -> dict[str, Any]:
-    (result,) = await save(client, memory, user=user)
-    return result
-
-
-async def current(client: httpx.AsyncClient, user: str = "ada", **params: Any) -> list[str]:
-    answer = await client.get(f"/v1/users/{user}/memories", params=params)
-    assert answer.status_code == 200, answer.text
-    return sorted(item["content"] for item in answer.json()["items"])
-
-
-async def read(client: httpx.AsyncClient, memory_id: str, user: str = "ada") -> dict[str, Any]:
-    answer = await client.get(f"/v1/users/{user}/memories/{memory_id}")
-    assert answer.status_code == 200, answer.text
-    memory: dict[str, Any] = answer.json()
-    return {name: value for name, value in memory.items() if name not in ("strength", "last_accessed_at")}
-
-
-async def context(client: httpx.AsyncClient, question: str | None, **fields: Any) -> dict[str, Any]:
-    body = {"question": question, **fields} if question else fields
-    answer = await client.post(f"{ADA}/context", json=body)
-    assert answer.status_code == 200, answer.text
-    made: dict[str, Any] = answer.json()
-    return made
 
 
 # Locking
@@ -506,11 +436,11 @@ async def test_a_graphiti_import_of_a_tool_overwrites_no_detail(
         return {name: one[name] for name in ("summary", "attributes")}
 
     params = {"format": "graphiti"}
-    await tool.post(f"{ADA}/import", params=params, json=graph("A thief.", phone="2"))
+    await tool.post(f"{ADA}/import", params=params, json=graph("Carol is a thief.", phone="2"))
     answer = await user.post(f"{ADA}/import", params=params, json=graph("An engineer.", phone="1"))
     assert answer.status_code == 200, answer.text
     assert await carol() == {"summary": "An engineer.", "attributes": {"phone": "1"}}
-    await tool.post(f"{ADA}/import", params=params, json=graph("A liar.", phone="3"))
+    await tool.post(f"{ADA}/import", params=params, json=graph("Carol is a liar.", phone="3"))
     assert await carol() == {"summary": "An engineer.", "attributes": {"phone": "1"}}
 
 

@@ -60,7 +60,7 @@ async def test_a_key_is_used_at_the_server_on_the_data_folder(cli_with_models: C
         wrong = await given("search", "tea", "--user", "mara", GRAPHMEM_API_KEY="gm_wrong")
         assert (wrong.code, "unknown or revoked" in wrong.err) == (1, True)
         listed = await given("keys", "list", GRAPHMEM_API_KEY=bound)
-        assert (listed.code, "takes one of role admin" in listed.err) == (1, True)
+        assert (listed.code, "use a key of role admin" in listed.err) == (1, True)
         assert ("unset that" in listed.err) is (not environment)
         assert (await given("memories", "--user", "mara", "--json", GRAPHMEM_API_KEY=bound)).code == 0
         assert (await given("memories", "--user", "else", GRAPHMEM_API_KEY=bound)).code == 1

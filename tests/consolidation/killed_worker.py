@@ -81,7 +81,7 @@ async def main() -> None:
             graph,
             runs,
             discovery,
-            ProposalAnalyser(graph, InstructionStore(graph), None, load_prompts()),
+            ProposalAnalyser(graph, InstructionStore(graph), None, load_prompts(), lambda: NOON),
             executor,
             lambda: NOON,
             jobs,

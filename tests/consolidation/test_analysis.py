@@ -53,7 +53,9 @@ async def analyse(
 ) -> AnalysisResult:
     model = ProviderModel(base_url=server.base_url)
     async with model:
-        analyser = ProposalAnalyser(harness.graph, InstructionStore(harness.graph), model, load_prompts())
+        analyser = ProposalAnalyser(
+            harness.graph, InstructionStore(harness.graph), model, load_prompts(), harness.clock
+        )
         return await analyser.analyse(harness.owner, batch_of(memories, old=old))
 
 
@@ -230,9 +232,9 @@ async def test_a_rolled_back_merge_is_not_proposed_again(harness: ConsolidationH
 
 async def test_without_a_model_only_near_duplicates_are_associated(harness: ConsolidationHarness) -> None:
     memories = await harness.save("User likes green tea", "User likes green tea a lot", "User repairs old bicycles")
-    analysed = await ProposalAnalyser(harness.graph, InstructionStore(harness.graph), None, load_prompts()).analyse(
-        harness.owner, batch_of(memories)
-    )
+    analysed = await ProposalAnalyser(
+        harness.graph, InstructionStore(harness.graph), None, load_prompts(), harness.clock
+    ).analyse(harness.owner, batch_of(memories))
     assert [type(proposed.proposal) for proposed in analysed.proposals] == [Associate]
     proposal = analysed.proposals[0].proposal
     assert isinstance(proposal, Associate)

@@ -93,7 +93,7 @@ async def open_run_client(
     harness: ConsolidationHarness, settings: Settings, model: ProviderModel | None = None
 ) -> AsyncIterator[RunClient]:
     discovery = Discovery(harness.graph, batch_size=25, max_batches=400)
-    analyser = ProposalAnalyser(harness.graph, InstructionStore(harness.graph), model, load_prompts())
+    analyser = ProposalAnalyser(harness.graph, InstructionStore(harness.graph), model, load_prompts(), harness.clock)
     async with await JobRunner.open(settings) as jobs:
         consolidation_job = ConsolidationJob(
             harness.graph, harness.runs, discovery, analyser, harness.executor, harness.clock, jobs

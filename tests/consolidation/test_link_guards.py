@@ -146,3 +146,20 @@ def test_an_alias_needs_a_quote_that_gives_it() -> None:
     assert refusal_reason(update, context, quoted("Bertram Hale")), "a quote without the name"
     assert refusal_reason(update, context, Verification())
     assert refusal_reason(update, context), "nobody has verified it"
+
+
+@pytest.mark.parametrize("trusted", ["user", "web"])
+def test_a_less_trusted_memory_gives_no_name_to_what_a_more_trusted_one_is_about(trusted: str) -> None:
+    bob, bobby = entity("bob"), entity("bobby")
+    known = fact("known", "bob repairs clocks", subject="bob", source_kind=trusted)
+    told = fact("told", "bob is also known as bobby", subject="bob", entity_ids=("bob", "bobby"), source_kind="web")
+    context = make_context(known, told, entities=(bob, bobby), facts_by_entity={"bob": [known, told], "bobby": [told]})
+    quote = ValueQuote(memory_id="told", words="also known as bobby", value="bobby")
+    link = {"action": "LINK_ENTITIES", "keep_id": "bob", "merge_id": "bobby", "evidence": ["told"]}
+    reasons = [refusal_reason(parse_proposals([link])[0], context, identifying(told, "bob is also known as bobby"))]
+    name = {"action": "UPDATE_ENTITY", "entity_id": "bob", "set": {"nickname": "bobby"}, "evidence": ["told"]}
+    reasons.append(refusal_reason(parse_proposals([name])[0], context, Verification(values=[quote])))
+    [related] = parse_proposals([{"action": "ASSOCIATE", "memory_ids": ["known", "told"]}])
+    reasons.append(refusal_reason(related, context))
+    why = "the memories are not trusted alike: the word of web does not change that of user"
+    assert reasons == ([why] * 3 if trusted == "user" else [None] * 3)

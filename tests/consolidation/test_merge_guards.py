@@ -57,6 +57,12 @@ def both(contents: list[str]) -> list[list[str]]:
         (["Mara likes tea", "Mara rows"], "Nobody believes that Mara likes tea, and Mara rows"),
         (["Mara mag Tee", "Mara mag Tee nicht"], "Mara mag Tee nicht"),
         (["isst Fleisch", "Mara isst Fleisch nie"], "Mara isst Fleisch nie"),
+        (["likes tea", "likes tea longer no"], "likes tea longer no"),
+        (["Mara mag Tee", "Mara mag Tee überhaupt nicht mehr"], "Mara mag Tee überhaupt nicht mehr"),
+        (["Mara rows", "Mara rows in no way"], "Mara rows in no way"),
+        (["Mara works at Acme", "Mara works at Acme formerly"], "Mara works at Acme formerly"),
+        (["真弓はお茶が好き", "真弓はお茶が好きではない"], "真弓はお茶が好きではない"),
+        (["Mara aime le thé", "Mara aime le thé vert plus jamais"], "Mara aime le thé vert plus jamais"),
     ],
 )
 def test_a_source_within_its_denial_is_not_literally_in_a_merge(contents: list[str], merged: str) -> None:

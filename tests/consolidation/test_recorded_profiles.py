@@ -138,7 +138,7 @@ async def opened_writer(harness: ConsolidationHarness) -> AsyncIterator[ProfileW
         return ProfileWriter(*parts, model, template, harness.clock)
 
     if live := os.environ.get("GRAPHMEM_RECORD_FROM"):
-        async with ProviderModel(base_url=live, retries=RetryPolicy(timeout=900)) as model:
+        async with ProviderModel(base_url=live, retries=RetryPolicy(timeout=3600)) as model:
             yield writer(model)
         return
     with ReplayServer(RECORDINGS) as replay:
@@ -154,7 +154,7 @@ async def write_profile(harness: ConsolidationHarness, case: ProfileCase) -> Pro
         return await writer.write(harness.owner, memories[0].subject.id)
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name or "the user")
 async def test_a_profile_says_what_its_facts_say_and_nothing_else(
     harness: ConsolidationHarness, case: ProfileCase

@@ -226,4 +226,4 @@ async def test_a_merge_told_twice_holds_since_the_first_statement_that_carries_a
 
 def test_the_schema_asks_for_differences_before_the_quotes() -> None:
     properties = response_schema(VerifierAnswer)["$defs"]["CheckedProposal"]["properties"]
-    assert list(properties)[:3] == ["proposal", "differences", "statements"]
+    assert list(properties)[:4] == ["proposal", "differences", "one_fact", "statements"]

@@ -24,7 +24,7 @@ def quoting(facts: Sequence[Fact], merged: str, *restated: tuple[str, str]) -> V
         own = [CarriedPart(words=words, result=result) for words, result in restated if words in fact.content]
         parts = [CarriedPart(words=fact.content, result=merged), *own]
         checks.append(StatementCheck(memory_id=fact.memory_id, parts=parts, agreement=Agreement.SAME))
-    return Verification(statements=checks)
+    return Verification(one_fact=True, statements=checks)
 
 
 def identifying(fact: Fact, words: str) -> Verification:
@@ -34,7 +34,15 @@ def identifying(fact: Fact, words: str) -> Verification:
 
 def checked(number: int = 1, **fields: Any) -> Json:
     """Return the answer for one proposal."""
-    empty: Json = {"statements": [], "added": [], "identity": [], "apart": [], "values": []}
+    empty: Json = {
+        "one_fact": True,
+        "statements": [],
+        "added": [],
+        "closing": [],
+        "identity": [],
+        "apart": [],
+        "values": [],
+    }
     return {"proposal": number, "differences": "", **empty, **fields}
 
 

@@ -112,6 +112,9 @@ async def test_a_question_belongs_to_a_domain_that_nobody_names(
         ("The deployment isn't working, can you help debug?", True),
         ("How do I parse a CSV file?", True),
         ("my script crashes when it starts", True),
+        ("git merge conflict, what now?", True),
+        ("Can I freeze bread?", False),
+        ("Recipe for pancakes please", False),
         ("Which pan do I need for an omelette?", False),
         ("What shall I have for dinner?", False),
         ("Good morning!", False),
@@ -299,6 +302,9 @@ async def test_a_personal_touch_is_offered_in_small_talk_only(harness: ContextHa
     )
     free = await harness.build_context("I finally have some free time now.")
     assert free.personalization_hints.personal_touches == ["Mara has a dog named Rex"]
+    await harness.save_memories("Mara's sister is Ingrid", "Mara bakes bread")
+    greeted = await harness.build_context("Good morning!")
+    assert {*greeted.personalization_hints.personal_touches} == {"Mara has a dog named Rex", "Mara's sister is Ingrid"}
     for said in ("How do I reset my password?", "My grandmother died yesterday.", "The export crashes when I save"):
         assert (await harness.build_context(said)).personalization_hints.personal_touches == [], said
 
@@ -445,6 +451,24 @@ async def test_a_context_includes_and_excludes_memories_by_tag(harness: ContextH
 
     assert await shown(any=["kitchen"]) == await shown(none=["office"]) == {"Mara drinks tea"}
     assert await shown(all=["kitchen", "office"]) == set()
+
+
+@pytest.mark.req("QUINN-47")
+async def test_messages_are_quoted_by_the_tags_of_what_was_taken_from_them(harness: ContextHarness) -> None:
+    said = {"My locker code is at the gym desk": "private", "My gym is in Park Street": "sport"}
+    for text, tag in said.items():
+        (message,) = await harness.add_messages("gym", text)
+        source = {"session_id": "gym", "message_ids": [message.id]}
+        await harness.save_memories(MemoryIn(content=f"Mara said: {tag}", tags=[tag], source=source))
+    await harness.add_messages("gym", "The gym opens at seven in the morning")
+
+    async def quoted(**tags: list[str]) -> list[bool]:
+        preamble = (await harness.build_context("What about my gym?", tags=tags)).preamble
+        return [words in preamble for words in ("gym desk", "Park Street", "seven")]
+
+    assert await quoted() == [True, True, True]
+    assert await quoted(none=["private"]) == [False, True, True]
+    assert await quoted(any=["sport"]) == await quoted(all=["sport"], none=["private"]) == [False, True, False]
 
 
 @pytest.mark.req("QUINN-38", "QUINN-49")

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from graphmem.conversations.session import MessageIn
+from graphmem.ingestion.answers import Polarity, Wish, WishAbout
 from graphmem.memories.memory import MemoryIn
 from graphmem.tenants.profiles import PatternType
 from graphmem.text.normalising import normalise
@@ -90,7 +91,7 @@ async def test_what_extraction_found_messages_to_be_about_is_learned_like_what_c
         turns=[{"message_id": message.id, **derived} for message in messages],
     )
     found = await harness.episodes.load_messages(harness.owner, [message.id for message in messages])
-    await harness.learner.learn_from_turns(harness.owner, found)
+    await harness.learner.learn_from_turns(harness.owner, found, {})
     (concern,) = await harness.contexts.list_patterns(harness.owner)
     assert (concern.pattern_type, concern.occurrence_count) == ("spending_concern", 3)
     items = await harness.store.list_active_items(harness.owner, "s")
@@ -135,6 +136,26 @@ async def test_the_time_of_day_uses_the_users_timezone(harness: ContextHarness) 
     await harness.add_messages("s", *questions, learn=True)
     (found,) = await harness.contexts.list_patterns(harness.owner)
     assert (found.pattern_type, found.pattern_data["start"]) == ("time_of_day", "20:51")
+
+
+@pytest.mark.req("QUINN-42", "TRUE-16")
+async def test_where_a_model_reads_messages_its_wishes_are_learned_and_the_forms_of_wishes_are_not(
+    harness: ContextHarness,
+) -> None:
+    (message,) = await harness.add_messages("s", "Use a formal tone, writes my boss, and I would rather you did not.")
+    (quoting,) = await harness.add_messages("s", "Answer in Spanish")
+    await harness.learner.learn_from_messages(harness.owner, [message, quoting], reads_wishes=False)
+    assert await harness.contexts.list_preferences(harness.owner) == []
+    wishes = {
+        message.id: [
+            Wish(about=WishAbout.STYLE, value="Formal", polarity=Polarity.AGAINST),
+            Wish(about=WishAbout.STYLE, value="pirate", polarity=Polarity.FOR),
+            Wish(about=WishAbout.LANGUAGE, value="card 4242", polarity=Polarity.FOR),
+        ]
+    }
+    await harness.learner.learn_from_turns(harness.owner, [message, quoting], wishes)
+    (learned,) = await harness.contexts.list_preferences(harness.owner)
+    assert (learned.preference_value, learned.learned_from.message_id) == ({"avoid": "formal"}, message.id)
 
 
 @pytest.mark.req("TRUE-05", "TRUE-16", "QUINN-42")

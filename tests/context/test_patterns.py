@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -189,3 +190,13 @@ async def test_a_bad_rating_weakens_the_pattern_behind_it_and_may_end_it(harness
     await harness.learner.learn_from_feedback(harness.owner, replies[0].id, 5)
     (again,) = await harness.contexts.list_patterns(harness.owner)
     assert again.confidence_score == 0.3
+
+
+@pytest.mark.req("TRUE-28")
+def test_a_bad_rating_weakens_a_pattern_of_any_number_of_messages() -> None:
+    """More messages than full confidence takes must not make up for it."""
+    asked = daily_turns(14, entities={"goal": ["a house"]})
+    asked[3] = replace(asked[3], answered_badly=True)
+    frequent, goal, hours = find_patterns(asked, NOW, GENERAL)
+    assert (goal.confidence, hours.confidence) == pytest.approx((13 / 14, 13 / 14))
+    assert frequent.confidence == pytest.approx(13 / 30)

@@ -49,7 +49,7 @@ class BenchmarkModel(CompletionServer):
 
     def _Reconciliation(self, text: str) -> Json:  # noqa: N802
         numbers = re.findall(r"^\[(\d+)\]", _between(text, "new_statements"), re.MULTILINE)
-        fixed: Json = {"action": "insert", "known": [], "ended_at": None, "remaining": None, "reason": "new"}
+        fixed: Json = {"action": "insert", "known": [], "ended_at": None, "remaining": [], "reason": "new"}
         return {"decisions": [{"new": int(number), **fixed} for number in numbers], "same_entities": []}
 
     def _ReaderAnswer(self, text: str) -> Json:  # noqa: N802

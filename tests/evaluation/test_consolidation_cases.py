@@ -22,7 +22,7 @@ THEMES = {
     *("numbers-in-words", "user-by-name", "namesakes", "nickname", "initials", "transliteration", "renamed", "link"),
     *("similar-names", "contradiction", "negation", "past-and-present", "plan-and-fact", "other-people", "scopes"),
     *("across-languages", "several-actions", "secret-like", "injection", "immutable", "sessions", "nothing-to-do"),
-    *("time-zone", "as-of-reads"),
+    *("time-zone", "as-of-reads", "chain", "carried-out", "attributes", "activity", "alike"),
 }
 
 

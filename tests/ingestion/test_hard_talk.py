@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from graphmem.memories.memory import MemoryStatus
 from tests.ingestion.conftest import (
     IngestionHarness,
     candidate,
@@ -90,7 +91,7 @@ async def test_the_part_that_still_holds_survives_a_partial_change(harness: Inge
     await harness.save("User spielt Schach und Go", predicate="PLAYS", valid_at="2020-01-01T00:00:00Z")
     harness.model_answers(
         extraction(candidate("User spielt kein Schach mehr", predicate="PLAYS")),
-        reconciliation(decision(1, "supersede", 1, remaining="User spielt Go")),
+        reconciliation(decision(1, "supersede", 1, remaining=[{"known": 1, "content": "User spielt Go"}])),
     )
     await harness.send_and_extract(message_at("2026-04-01", "Schach spiele ich nicht mehr, Go schon"))
     current = {memory.content: memory for memory in await harness.current_memories()}
@@ -98,11 +99,57 @@ async def test_the_part_that_still_holds_survives_a_partial_change(harness: Inge
     assert current["User spielt Go"].valid_at == midnight("2020-01-01")
 
 
+async def test_a_contradiction_is_stored_as_contested_and_both_sides_are_shown_when_asked(
+    harness: IngestionHarness,
+) -> None:
+    known = await harness.save("The hut was built in 1962", subject={"name": "hut"}, predicate="BUILT_IN")
+    assert known.memory
+    said = candidate("Bob says that the hut was built in 1971", subject={"name": "hut", "type": "Place"})
+    contest = reconciliation(decision(1, "contest", 1))
+    harness.model_answers(extraction(said), contest)
+    done = await harness.send_and_extract(message_at("2026-05-02", "Bob says 1971, nobody knows"))
+    assert [action["action"] for action in done.actions] == ["contest"]
+    contested = await harness.memories.get(harness.owner, done.actions[0]["memory_id"])
+    assert (contested.status, contested.contests) == (MemoryStatus.CONTESTED, [known.memory.id])
+    assert (await harness.memories.get(harness.owner, known.memory.id)).status is MemoryStatus.ACTIVE
+    harness.model_answers(extraction(said), contest)
+    again = await harness.send_and_extract(message_at("2026-05-03", "Bob says 1971 again"), session="s2")
+    assert [action["memory_id"] for action in again.actions] == [contested.id]
+
+
+async def test_a_plan_whose_day_has_passed_is_closed_when_its_user_speaks_again(harness: IngestionHarness) -> None:
+    old = await harness.save("User plans to see Bob on 3 April 2026", type="plan", valid_at="2026-03-20T00:00:00Z")
+    assert old.memory
+    passed = {**reconciliation(decision(1, "insert")), "passed": [{"known": 1, "day": "2026-04-03"}]}
+    harness.model_answers(
+        extraction(candidate("Bob has moved to Graz", subject={"name": "Bob", "type": "Person"})), passed
+    )
+    done = await harness.send_and_extract(message_at("2026-05-02", "Bob has moved to Graz"))
+    assert ("end", "its day has passed") in [(action["action"], action.get("reason")) for action in done.actions]
+    assert (await harness.memories.get(harness.owner, old.memory.id)).invalid_at == midnight("2026-04-04")
+
+
+async def test_a_span_keeps_both_bounds(harness: IngestionHarness) -> None:
+    span = candidate("User was in Graz from 5 to 12 April 2026", valid_at="2026-04-05/2026-04-12")
+    harness.model_answers(extraction(span))
+    await harness.send_and_extract(message_at("2026-05-02", "I was in Graz from the 5th to the 12th"))
+    (memory,) = await harness.current_memories()
+    assert (memory.valid_at, memory.invalid_at) == (midnight("2026-04-05"), None)
+    assert memory.metadata["since"] == "2026-04-05/2026-04-12"
+
+
 async def test_a_secret_in_what_remains_is_not_saved(harness: IngestionHarness) -> None:
     await harness.save("User pays and dines at Rosa", predicate="PAYS")
     harness.model_answers(
         extraction(candidate("User no longer pays at Rosa", predicate="PAYS")),
-        reconciliation(decision(1, "supersede", 1, remaining="User dines at Rosa with card 4242 4242 4242 4242")),
+        reconciliation(
+            decision(
+                1,
+                "supersede",
+                1,
+                remaining=[{"known": 1, "content": "User dines at Rosa with card 4242 4242 4242 4242"}],
+            )
+        ),
     )
     await harness.send_and_extract(message_at("2026-04-01", "I no longer pay at Rosa"))
     assert await harness.current_contents() == ["User no longer pays at Rosa"]

@@ -36,7 +36,7 @@ async def test_an_inferred_save_refuses_what_every_save_refuses(harness: Ingesti
 
 async def test_an_inferred_save_keeps_what_remains_of_a_memory_that_it_replaces(harness: IngestionHarness) -> None:
     await harness.memories.save(harness.owner, [MemoryIn(content="Plays chess and go")])
-    harness.model_answers(reconciliation(decision(1, "supersede", 1, remaining="Plays go")))
+    harness.model_answers(reconciliation(decision(1, "supersede", 1, remaining=[{"known": 1, "content": "Plays go"}])))
     results = await harness.memories.save(harness.owner, [MemoryIn(content="No longer plays chess")], infer=True)
     assert [result.action for result in results] == [SaveAction.SUPERSEDE]
     assert {*await harness.current_contents()} == {"No longer plays chess", "Plays go"}

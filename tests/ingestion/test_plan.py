@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.ingestion.answers import ActionKind, Decision, Reconciliation, SameEntity
+from graphmem.ingestion.answers import ActionKind, Decision, PassedPlan, Reconciliation, Remainder, SameEntity
 from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, Statement
 from graphmem.ingestion.link import (
     AmbiguousName,
@@ -85,7 +85,7 @@ def candidate(content: str = "Mara hates coffee", sent: str = "2026-05-01", **fi
 
 
 def decide(new: int, action: str, *known: int, **fields: Any) -> Decision:
-    values: dict[str, Any] = {"ended_at": None, "remaining": None, "reason": "so", **fields}
+    values: dict[str, Any] = {"ended_at": None, "remaining": [], "reason": "so", **fields}
     return Decision(new=new, action=ActionKind(action), known=list(known), **values)
 
 
@@ -109,6 +109,16 @@ def plan(
     return ActionPlanner(candidates, found, {known.memory_id: known for known in facts}, NAMES, DEFAULT_ORDER).plan(
         answer
     )
+
+
+def plan_with(answer: Reconciliation, candidates: list[Statement], facts: list[Fact]) -> ActionPlan:
+    linking = LinkingResult(
+        entities=EntityIds(user="me"),
+        related=[known.memory_id for known in facts],
+        related_by_statement=[list(range(len(facts))) for _ in candidates],
+    )
+    known = {known.memory_id: known for known in facts}
+    return ActionPlanner(candidates, linking, known, NAMES, DEFAULT_ORDER).plan(answer)
 
 
 def closed(made: ActionPlan) -> list[str]:
@@ -345,7 +355,7 @@ def test_the_part_of_a_memory_that_still_holds_is_saved_with_its_start() -> None
         entity_ids=("me", "bob"),
         domain="games",
     )
-    partial = decide(1, "supersede", 1, remaining="Mara plays go with Bob")
+    partial = decide(1, "supersede", 1, remaining=[Remainder(known=1, content="Mara plays go with Bob")])
     made = plan([candidate("Mara no longer plays chess")], [known], partial)
     change, rest = made.saves
     assert change.memory.supersedes == ["f1"]
@@ -356,6 +366,54 @@ def test_the_part_of_a_memory_that_still_holds_is_saved_with_its_start() -> None
     assert [save.memory.content for save in said.saves] == ["Mara no longer plays chess", "Mara plays go with Bob"]
     vetoed = plan([candidate("Mara no longer plays chess", user_message_ids=())], [known], partial)
     assert [save.memory.content for save in vetoed.saves] == ["Mara no longer plays chess"]
+
+
+def test_each_of_several_superseded_memories_leaves_what_still_holds_of_it() -> None:
+    known = [
+        fact("f1", "Mara plans to buy paint and a ladder"),
+        fact("f2", "Mara wants to borrow Bob's ladder and saw"),
+    ]
+    rests = [
+        Remainder(known=1, content="Mara plans to buy paint"),
+        Remainder(known=2, content="Mara wants to borrow Bob's saw"),
+        Remainder(known=3, content="Mara plans to buy a house"),
+    ]
+    made = plan([candidate("Bob gave Mara his ladder")], known, decide(1, "supersede", 1, 2, remaining=rests))
+    assert closed(made) == ["f1", "f2"]
+    assert [save.memory.content for save in made.saves[1:]] == [rest.content for rest in rests[:2]]
+
+
+def test_a_statement_that_contradicts_without_a_sign_who_is_right_is_contested_and_ends_nothing() -> None:
+    made = plan([candidate("Mara says the hut is from 1971")], [fact("f1")], decide(1, "contest", 1))
+    assert [(save.contests, save.memory.supersedes) for save in made.saves] == [(["f1"], [])]
+    gone = plan([candidate()], [fact("f1", status=MemoryStatus.SUPERSEDED)], decide(1, "contest", 1))
+    assert ([save.contests for save in gone.saves], gone.vetoes[0].reason) == ([()], "it had ended already")
+    nothing = plan([candidate()], [fact("f1")], decide(1, "contest", 7))
+    assert ([save.contests for save in nothing.saves], nothing.vetoes[0].action) == ([()], "contest")
+
+
+@pytest.mark.parametrize(
+    ("fields", "day", "end"),
+    [
+        ({"type": MemoryType.PLAN}, "2026-04-20", "2026-04-21"),
+        ({"type": MemoryType.OPEN_LOOP}, "2026-04-20", "2026-04-21"),
+        ({"type": MemoryType.FACT}, "2026-04-20", None),
+        ({"type": MemoryType.PLAN, "immutable": True}, "2026-04-20", None),
+        ({"type": MemoryType.PLAN}, "2026-05-01", None),
+        ({"type": MemoryType.PLAN}, "2026-04", None),
+        ({"type": MemoryType.PLAN, "valid_at": midnight("2026-04-25")}, "2026-04-20", None),
+    ],
+)
+def test_a_plan_whose_day_has_passed_ends_after_that_day(fields: dict[str, Any], day: str, end: str | None) -> None:
+    answer = Reconciliation(decisions=[decide(1, "insert")], passed=[PassedPlan(known=1, day=day)])
+    made = plan_with(answer, [candidate("Bob sings")], [fact("f1", "Mara plans to see Bob", **fields)])
+    assert [(ended.memory_id, ended.at) for ended in made.ends] == ([("f1", midnight(end))] if end else [])
+
+
+def test_a_plan_that_a_statement_settles_has_not_merely_passed() -> None:
+    settled = Reconciliation(decisions=[decide(1, "supersede", 1)], passed=[PassedPlan(known=1, day="2026-04-20")])
+    made = plan_with(settled, [candidate("Mara saw Bob")], [fact("f1", "Mara plans to see Bob", type=MemoryType.PLAN)])
+    assert (closed(made), made.ends) == (["f1"], [])
 
 
 def test_a_superseded_fact_is_not_reinforced() -> None:

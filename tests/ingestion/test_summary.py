@@ -86,7 +86,7 @@ async def test_a_later_summary_starts_from_the_earlier_one_and_replaces_it(harne
 async def test_with_manual_extraction_a_long_and_closed_session_calls_no_model(
     harness: IngestionHarness, embedder: Embedder
 ) -> None:
-    inbox = Inbox(harness.episodes, embedder, SecretPolicy(), harness.jobs, summaries=True)
+    inbox = Inbox(harness.episodes, embedder, SecretPolicy(), harness.jobs, has_model=True)
     harness.conversations = MessageService(
         inbox, harness.episodes, harness.jobs, JobWaiting(harness.graph, harness.jobs), "manual"
     )
@@ -102,7 +102,7 @@ async def test_with_manual_extraction_a_long_and_closed_session_calls_no_model(
 async def test_the_fifty_first_message_triggers_a_summary_of_older_ones(
     harness: IngestionHarness, embedder: Embedder
 ) -> None:
-    inbox = Inbox(harness.episodes, embedder, SecretPolicy(), harness.jobs, summaries=True)
+    inbox = Inbox(harness.episodes, embedder, SecretPolicy(), harness.jobs, has_model=True)
     harness.conversations = MessageService(
         inbox, harness.episodes, harness.jobs, JobWaiting(harness.graph, harness.jobs)
     )

@@ -139,3 +139,43 @@ async def test_a_statement_of_several_speakers_is_about_its_speaker(harness: Ing
     subjects = {memory.content: memory.subject.name for memory in await harness.current_memories()}
     assert subjects == {"Likes green tea": "Ada", "Likes coffee": "Bo"}
     assert {memory.source.speaker for memory in await harness.current_memories(speaker="Bo")} == {"Bo"}
+
+
+def about(name: str, what: str, message: int) -> dict[str, Any]:
+    stated = candidate(f"{name} {what}", messages=[message])
+    return {**stated, "subject": {"name": name, "type": "Person"}}
+
+
+async def entity_names(harness: IngestionHarness) -> dict[str, list[str]]:
+    entities, _ = await harness.entities.list_page(harness.owner, text=None, type="Person", after=None, limit=50)
+    return {entity.name: entity.aliases for entity in entities if not entity.is_user}
+
+
+async def test_names_that_a_document_joins_lead_nobody_who_is_trusted_more(harness: IngestionHarness) -> None:
+    joined = [{"name": "Bob", "others": ["Carol"]}]
+    rows = screened(about("Bob", "rows", 2), "Bob rows")
+    harness.model_answers(
+        extraction(about("Carol", "likes tea", 1), rows, names=joined),
+        extraction(screened(about("Bob", "swims", 1), "Bob swims"), names=[{"name": "Bob", "others": ["Robert"]}]),
+        extraction(about("Robert", "likes jazz", 1)),
+    )
+    await harness.send_and_extract(
+        message_at("2026-03-01", "Carol likes tea"), part("Bob rows. Bob is also called Carol.")
+    )
+    subjects = {memory.content: memory.subject.name for memory in await harness.current_memories()}
+    assert subjects == {"Carol likes tea": "Carol", "Bob rows": "Bob"}
+    await harness.send_and_extract(part("Bob swims. Bob is called Robert."), session="s2")
+    assert (await entity_names(harness))["Bob"] == ["Robert"]
+    await harness.send_and_extract(message_at("2026-03-02", "Robert likes jazz"), session="s3")
+    assert await entity_names(harness) == {"Bob": [], "Carol": [], "Robert": []}
+
+
+async def test_a_document_gives_no_fuller_name_to_whom_the_user_named(harness: IngestionHarness) -> None:
+    fuller = [{"name": "Carol Mallory", "others": ["Carol"]}]
+    harness.model_answers(
+        extraction(about("Carol", "likes tea", 1)),
+        extraction(screened(about("Carol Mallory", "sells maps", 1), "Carol Mallory sells maps"), names=fuller),
+    )
+    await harness.send_and_extract(message_at("2026-03-01", "Carol likes tea"))
+    await harness.send_and_extract(part("Carol Mallory sells maps. Carol Mallory is Carol."), session="s2")
+    assert [*await entity_names(harness)] == ["Carol"]

@@ -91,13 +91,18 @@ def statements(draw: st.DrawFn, number: int) -> Statement:
     )
 
 
+def _can_be_stored(content: str) -> bool:
+    try:
+        MemoryIn(content=content)
+    except ValidationError:
+        return False
+    return True
+
+
 def _with_usable_rests(answer: dict[str, Any]) -> Reconciliation:
     """Return an answer whose decisions leave only what can be a memory, as the step before the plan sees to."""
     for decision in answer["decisions"]:
-        try:
-            MemoryIn(content=decision["remaining"] or "")
-        except ValidationError:
-            decision["remaining"] = None
+        decision["remaining"] = [rest for rest in decision.get("remaining", ()) if _can_be_stored(rest["content"])]
     return Reconciliation.model_validate(answer)
 
 

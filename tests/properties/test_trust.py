@@ -9,11 +9,11 @@ from graphmem.tenants.owners import Owner
 from tests.conftest import examples
 from torture.trust import TrustWorld
 
-STEPS = 20
+STEPS = 24
 
 
 async def test_no_less_trusted_source_changes_what_a_more_trusted_one_reads(memory: Services, owner: Owner) -> None:
-    for seed in range(examples(0.05)):
+    for seed in range(examples(0.025)):
         world = TrustWorld(memory, Owner(owner.tenant, f"{owner.user_id}-{seed}"), random.Random(seed))
         await world.fill()
         for _ in range(STEPS):

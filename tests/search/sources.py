@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from datetime import datetime, timedelta
 from random import Random
+from typing import TypeVar
 
 import numpy as np
+import pytest
 
 from graphmem.memories.entity import NamedEntity
+from graphmem.memories.entity_names import EntityMention, MentionKind
 from graphmem.memories.filters import FactFilters, MemoryFilters
 from graphmem.memories.memory import Memory
 from graphmem.memories.vectors import StoredVectors
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
+from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import utc_now
+from graphmem.search.candidates import Candidates, FactRow
 from graphmem.search.database_source import DatabaseSource
-from graphmem.search.fact_candidate import FactCandidate
 from graphmem.search.resident.copies import ResidentCopies
 from graphmem.search.resident.source import ResidentSource
+from graphmem.search.source import Question
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.rights import Rights
 from graphmem.tenants.trust import DEFAULT_ORDER, STATED_KINDS
+from graphmem.text.time_expressions import TimeRange
+
+T = TypeVar("T")
 
 ALL = 1_000
 CHOSEN_APART = {"include_contested", "include_superseded", "valid_as_of", "known_as_of", "entity"}
@@ -73,26 +82,27 @@ async def _compare_channels(
     (vector,) = await embedder.embed([question], query=True)
     words, limit = question.lower().split(), random.choice([3, ALL])
     named = [entity.id for entity in random.sample(list(names), min(2, len(names)))]
-    near = [await source.find_facts_by_vector(vector, filters, limit) for source in (memory, database)]
-    _assert_same_facts(*near)
-    by_words = [await source.find_facts_by_text(words, filters, ALL) for source in (memory, database)]
-    assert {fact.uuid for fact in by_words[0]} == {fact.uuid for fact in by_words[1]}
-    around = [await source.find_facts_around_entities(named, vector, filters, ALL) for source in (memory, database)]
-    _assert_same_facts(*around)
-    messages = [await source.find_messages_by_vector(vector, filters, limit) for source in (memory, database)]
-    for ours, theirs in zip(*messages, strict=True):
-        assert abs(ours.score - theirs.score) < TOLERANCE
-    said = [await source.find_messages_by_words(words, filters, ALL) for source in (memory, database)]
-    ids = [{message.message_id for message in found} for found in said]
-    assert ids[0] == ids[1]
-    contents = [await source.load_message_contents(sorted(ids[1]), filters) for source in (memory, database)]
-    assert sorted(contents[0], key=repr) == sorted(contents[1], key=repr)
-    assert await memory.load_messages(sorted(ids[1])) == await database.load_messages(sorted(ids[1]))
-    uuids = [fact.uuid for fact in by_words[1]]
-    cosines = [await source.fact_similarities(uuids, [vector]) for source in (memory, database)]
-    assert cosines[0].keys() == cosines[1].keys()
-    assert np.allclose([cosines[0][uuid] for uuid in uuids], [cosines[1][uuid] for uuid in uuids], atol=TOLERANCE)
-    now = utc_now()
+    near = [await source.find_facts(ask(filters, limit, vector)) for source in (memory, database)]
+    _assert_same_ranking(*near, "semantic")
+    asked = ask(filters, ALL, vector, words, named)
+    found = [await source.find_facts(asked) for source in (memory, database)]
+    _assert_same_facts(*found)
+    _assert_same_ranking(*found, "semantic")
+    _assert_same_ranking(*found, "graph")
+    ours, theirs = (facts.channels["keyword"].rows for facts in found)
+    assert {found[0].facts[row].uuid for row in ours} == {found[1].facts[row].uuid for row in theirs}
+    said = [await source.find_messages(asked) for source in (memory, database)]
+    assert {*said[0]} == {*said[1]}
+    nearest = [await source.find_messages(ask(filters, limit, vector)) for source in (memory, database)]
+    assert len(nearest[0]) == len(nearest[1])
+    texts = [await source.load_message_texts(sorted(said[1]), vector, filters) for source in (memory, database)]
+    by_key = [
+        dict(zip([message.message_id for message in messages], cosines, strict=True)) for messages, cosines in texts
+    ]
+    assert by_key[0] == pytest.approx(by_key[1], abs=TOLERANCE)
+    assert sorted(texts[0].messages, key=repr) == sorted(texts[1].messages, key=repr)
+    assert await memory.load_messages(sorted(said[1])) == await database.load_messages(sorted(said[1]))
+    uuids, now = [fact.uuid for fact in found[1].facts], utc_now()
     assert await memory.load_memories(uuids, now) == await database.load_memories(uuids, now)
 
 
@@ -113,17 +123,63 @@ async def _compare_lookups(
     assert await memory.load_shown(shown, said, now) == await database.load_shown(shown, said, now)
 
 
-def _assert_same_facts(ours: Sequence[FactCandidate], theirs: Sequence[FactCandidate]) -> None:
+def ask(
+    filters: FactFilters,
+    limit: int,
+    vector: Vector | None = None,
+    words: Sequence[str] = (),
+    entity_ids: Sequence[str] = (),
+) -> Question:
+    """Return what a search asks of a source, with a vector, words and entities of which each may be absent."""
+
+    async def find(found: T) -> T:
+        return found
+
+    mentions = [EntityMention(entity_id, MentionKind.FULL_NAME, 0, 1, False) for entity_id in entity_ids]
+    times: list[TimeRange] = []
+    return Question(
+        asked="",
+        text="",
+        is_overview=False,
+        now=utc_now(),
+        filters=filters,
+        limit=limit,
+        words=words,
+        searches_graph=bool(entity_ids),
+        mentions=asyncio.create_task(find(mentions)),
+        vectors=asyncio.create_task(find([vector, vector])) if vector is not None else None,
+        time_ranges=asyncio.create_task(find(times)),
+        reads_past=False,
+    )
+
+
+def _assert_same_facts(ours: Candidates, theirs: Candidates) -> None:
+    """Assert that the facts of both sources, and all that ranking reads of them, are the same but for rounding."""
+    rows = {fact.uuid: row for row, fact in enumerate(ours.facts)}
+    assert rows.keys() == {fact.uuid for fact in theirs.facts}
+    same = [rows[fact.uuid] for fact in theirs.facts]
+    names = [field.name for field in fields(FactRow) if field.compare]
+    for row, other in zip(same, theirs.facts, strict=True):
+        assert [getattr(ours.facts[row], name) for name in names] == [getattr(other, name) for name in names]
+    for mine, column in zip(ours.numbers, theirs.numbers, strict=True):
+        assert mine[same].tolist() == column.tolist()
+    for mine, column in (
+        (ours.similarities, theirs.similarities),
+        (ours.focus_similarities, theirs.focus_similarities),
+    ):
+        assert np.allclose(mine[same], column, atol=TOLERANCE, equal_nan=True)
+
+
+def _assert_same_ranking(ours: Candidates, theirs: Candidates, channel: str) -> None:
     """Assert that facts and scores are the same but for rounding, by which equal ones may change places."""
-    assert len(ours) == len(theirs)
-    for mine, other in zip(ours, theirs, strict=True):
-        assert abs(mine.score - other.score) < TOLERANCE
-    last = min((fact.score for fact in theirs), default=0.0) + TOLERANCE
-    by_uuid = {fact.uuid: fact for fact in ours}
-    for other in (fact for fact in theirs if fact.score > last):
-        mine = by_uuid[other.uuid]
-        assert mine._replace(score=0.0, similarity=None) == other._replace(score=0.0, similarity=None)
-        assert (mine.similarity is None) == (other.similarity is None)
+    assert ours.channels.keys() == theirs.channels.keys()
+    if channel not in theirs.channels:
+        return
+    mine, other = ours.channels[channel], theirs.channels[channel]
+    assert np.allclose(mine.scores, other.scores, atol=TOLERANCE)
+    last = other.scores.min(initial=np.inf) + TOLERANCE
+    found = {ours.facts[row].uuid for row in mine.rows}
+    assert {theirs.facts[row].uuid for row, score in zip(*other, strict=True) if score > last} <= found
 
 
 def _by_id(entities: Sequence[NamedEntity]) -> dict[str, NamedEntity]:

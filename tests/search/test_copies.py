@@ -18,7 +18,7 @@ from graphmem.search.resident.copies import SMALL, ResidentCopies
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.rights import Rights
 from graphmem.tenants.scopes import GroupState, ReadScope
-from tests.search.sources import open_copies, open_resident
+from tests.search.sources import ask, open_copies, open_resident
 
 pytestmark = pytest.mark.integration
 
@@ -60,8 +60,8 @@ async def test_a_small_user_is_in_memory_at_the_first_read_after_a_write(
     assert source.name == "memory"
     assert [entity.name for entity in await source.list_entity_names(10)] == ["mara"]
     await memory.memories.save(owner, [MemoryIn(content="Ada rows on Sundays")])
-    found = await (await copies.open(owner)).find_facts_by_text(["rows"], FactFilters(valid_at=utc_now()), 10)
-    assert [fact.text.content for fact in found] == ["Ada rows on Sundays"], "a later write is read too"
+    found = await (await copies.open(owner)).find_facts(ask(FactFilters(valid_at=utc_now()), 10, words=["rows"]))
+    assert [fact.content for fact in found.facts] == ["Ada rows on Sundays"], "a later write is read too"
     await copies.close()
 
 
@@ -75,7 +75,7 @@ async def test_the_database_answers_for_a_larger_user_until_the_copy_is_loaded(
     await copies.finish_loading()
     source = await copies.open(owner)
     assert source.name == "memory"
-    assert len(await source.find_facts_by_text(["ticket"], FactFilters(valid_at=utc_now()), 1_000)) == SMALL + 1
+    assert len(await source.find_facts(ask(FactFilters(valid_at=utc_now()), 1_000, words=["ticket"]))) == SMALL + 1
     await copies.close()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
@@ -12,24 +14,20 @@ from hypothesis import strategies as st
 from graphmem.memories.decay import INITIAL_STRENGTH
 from graphmem.memories.entity import NamedEntity
 from graphmem.memories.entity_names import NameIndex, question_focus
-from graphmem.search.evidence import FactSupport, MessageText, overview_topic, rank_messages
-from graphmem.search.fact_candidate import FactCandidate, FactText
-from graphmem.search.fit import (
-    CHANNEL_WEIGHTS,
-    FIT_WEIGHTS,
-    FitFeatures,
-    FitWeights,
-    bm25_scores,
-    fit,
-)
+from graphmem.search.bm25 import bm25_scores
+from graphmem.search.candidates import FactNumbers, FactRow, Times
+from graphmem.search.columns import Scores
+from graphmem.search.evidence import NO_SUPPORT, FactSupport, MessageText, MessageTexts, overview_topic, rank_messages
+from graphmem.search.fit import CHANNEL_WEIGHTS, FIT_WEIGHTS, FitFeatures, FitWeights, fit
 from graphmem.search.ranking import (
-    decay_factor,
-    importance_factor,
-    persona_factor,
+    decay_factors,
+    importance_factors,
+    persona_factors,
     score_factors,
-    time_factor,
+    time_factors,
 )
 from graphmem.search.resident.text_index import TextIndex
+from graphmem.tenants.trust import DEFAULT_ORDER
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import split_words, tokenize
 from graphmem.text.word_lists import LANGUAGES, load_words
@@ -117,78 +115,119 @@ def test_a_text_without_a_word_of_the_question_scores_nothing(texts: list[str], 
         assert (score > 0) == bool(set(asked) & set(tokenize(text)))
 
 
-def fact(content: str = "c", **changes: object) -> FactCandidate:
+def fact(content: str = "c", **changes: object) -> FactRow:
     same = {
-        "uuid": "f", "memory_id": "m", "score": 1.0, "text": FactText(content, ""), "type": "fact", "tags": ["tea"],
-        "importance": 0.5, "strength": 1.0, "decay_rate": 0.01, "last_accessed_ms": 0, "valid_from": 0,
-        "valid_to": 2, "message_ids": [], "entity_ids": [], "similarity": None,
+        "uuid": "f", "memory_id": "m", "content": content, "context": "", "type": "fact", "tags": ["tea"],
+        "message_ids": [], "entity_ids": [],
     }  # fmt: skip
-    return FactCandidate(**{**same, **changes})  # type: ignore[arg-type]
+    return FactRow(**{**same, **changes})  # type: ignore[arg-type]
+
+
+def column(*values: float) -> Scores:
+    return np.array(values, np.float64)
+
+
+def times(*values: int) -> Times:
+    return np.array(values, np.int64)
+
+
+def decay(strength: float, *days: int) -> list[float]:
+    """The multipliers of one strength after each number of days."""
+    accessed = times(*(-day * DAY for day in days))
+    factors: list[float] = decay_factors(column(strength), column(0.05), accessed, 0).tolist()
+    return factors
 
 
 @pytest.mark.req("UMB-09", "QUINN-11")
 def test_decay_lowers_the_score_a_little() -> None:
-    factors_of_age = [decay_factor(1.0, 0.05, 0, days * DAY) for days in (0, 10, 100, 10_000)]
+    factors_of_age = decay(1.0, 0, 10, 100, 10_000)
     assert factors_of_age == sorted(factors_of_age, reverse=True)
     assert factors_of_age[0] > 1.0 > factors_of_age[-1] > 0.9
-    assert decay_factor(INITIAL_STRENGTH, 0.05, 0, 0) == 1.0, "a new memory has no advantage"
-    assert decay_factor(1.0, 0.05, 5 * DAY, 0) == factors_of_age[0], "an access in the future raises it no further"
+    assert decay(INITIAL_STRENGTH, 0) == [1.0], "a new memory has no advantage"
+    assert decay(1.0, -5) == factors_of_age[:1], "an access in the future raises it no further"
 
 
 @pytest.mark.req("QUINN-19", "UMB-07")
 def test_importance_persona_and_time_multiply_the_odds_within_bounds() -> None:
-    assert importance_factor(0.9) > importance_factor(0.5) == 1.0 > importance_factor(0.1)
-    weights = [persona_factor("fact", ["tea", "home"], {"tea": weight, "other": 9.0}) for weight in (0, 0.5, 1, 2, 100)]
+    high, neutral, low = importance_factors(column(0.9, 0.5, 0.1)).tolist()
+    assert high > neutral == 1.0 > low
+    tagged = [fact(tags=["tea", "home"])]
+    weights = [persona_factors(tagged, {"tea": weight, "other": 9.0}).item() for weight in (0, 0.5, 1, 2, 100)]
     assert weights == sorted(weights)
     assert weights[2] == 1.0 < weights[3] < 3.0
-    both = persona_factor("fact", ["tea", "home"], {"tea": 2.0, "fact": 1.5})
-    assert both == persona_factor("fact", ["tea"], {"tea": 3.0})
-    may = [TimeRange(5, 10)]
-    assert time_factor(5, 99, may, 50) > time_factor(10, 99, may, 50) == 1.0, "it starts then, or later"
-    assert time_factor(0, 7, may, 50) > time_factor(0, 99, may, 50) == 1.0, "it has ended since, or still holds"
-    assert time_factor(0, 5, may, 50) == 1.0, "it has ended before"
-    whole = score_factors(fact(importance=1.0), {"tea": 100.0}, [TimeRange(0, 1)], 0, trust=1.0)
-    assert whole.apply(0.99) > 0.99
-    assert 0.04 < whole.apply(0.5) - 0.5 < 0.05
-    assert (whole.apply(0.0), whole.apply(1.0)) == (0.0, 1.0)
+    both = persona_factors(tagged, {"tea": 2.0, "fact": 1.5})
+    assert both == persona_factors([fact(tags=["tea"])], {"tea": 3.0})
+    starts, later, has_ended, still_holds, ended_before = time_factors(
+        times(5, 10, 0, 0, 0), times(99, 99, 7, 99, 5), [TimeRange(5, 10)], 50
+    ).tolist()
+    assert starts > later == 1.0
+    assert has_ended > still_holds == ended_before == 1.0
+    numbers = FactNumbers(column(1.0), column(1.0), column(0.01), times(0), times(0), times(2))
+    whole = score_factors([fact()], numbers, {"tea": 100.0}, [TimeRange(0, 1)], 0, DEFAULT_ORDER)
+    never, middle, high, always = whole.apply(column(0.0, 0.5, 0.99, 1.0)).tolist()
+    assert high > 0.99
+    assert 0.04 < middle - 0.5 < 0.05
+    assert (never, always) == (0.0, 1.0)
 
 
 def test_the_weights_of_channels_weigh_meaning_against_words_in_the_fit() -> None:
-    similar, shared = FitFeatures(0.8, 0.2, 0.0, 0.2), FitFeatures(0.4, 0.8, 0.0, 0.8)
+    none, no = column(0.0, 0.0), np.zeros(2, np.bool_)
+    features = FitFeatures(column(0.8, 0.4), column(0.2, 0.8), none, column(0.2, 0.8), no, no)
     assert FitWeights.for_channels(CHANNEL_WEIGHTS) == pytest.approx(FIT_WEIGHTS)
     by_meaning = FitWeights.for_channels({**CHANNEL_WEIGHTS, "semantic": 5.0})
     by_words = FitWeights.for_channels({**CHANNEL_WEIGHTS, "keyword": 10.0})
-    assert fit(similar, by_meaning) > fit(shared, by_meaning)
-    assert fit(similar, by_words) < fit(shared, by_words)
+    similar, shared = fit(features, by_meaning).tolist()
+    assert similar > shared
+    similar, shared = fit(features, by_words).tolist()
+    assert similar < shared
 
 
-def message(key: str, text: str, **changes: object) -> MessageText:
-    same = {"similarity": 0.0, "speaker_named": False, "by_user": True, "session_id": key, "position": 1}
-    return MessageText(key, text, **{**same, **changes})  # type: ignore[arg-type]
+@dataclass(frozen=True)
+class Said:
+    """A message and its similarity to the question."""
+
+    text: MessageText
+    similarity: float
+
+
+def message(key: str, text: str, *, similarity: float = 0.0, **changes: object) -> Said:
+    same = {"speaker": None, "role": "user", "session_id": key, "position": 1}
+    return Said(MessageText(key, text, **{**same, **changes}), similarity)  # type: ignore[arg-type]
+
+
+def rank(
+    question: str, messages: Sequence[Said], support: FactSupport = NO_SUPPORT, *, is_overview: bool = False
+) -> dict[str, float]:
+    """The scores of messages by their ids, best first."""
+    texts = MessageTexts([said.text for said in messages], column(*(said.similarity for said in messages)))
+    return texts.keys_with_scores(rank_messages(question, support, texts, is_overview=is_overview))
 
 
 def test_evidence_lists_the_messages_behind_the_best_facts() -> None:
-    facts = [
-        FactSupport(fact("Bob likes the harbour", memory_id="likes", message_ids=["m1", "m2"]), 0.9, 0.9),
-        FactSupport(fact("Bob owns a dog", memory_id="owns", message_ids=["m3"]), 0.1, 0.1),
-    ]
+    support = FactSupport(
+        facts=[
+            fact("Bob likes the harbour", memory_id="likes", message_ids=["m1", "m2"]),
+            fact("Bob owns a dog", memory_id="owns", message_ids=["m3"]),
+        ],
+        similarities=column(0.9, 0.1),
+        focus_similarities=column(0.9, 0.1),
+        is_later=np.zeros(2, np.bool_),
+    )
     messages = [
         message("m3", "a dog", similarity=0.1),
-        message("m1", "the harbour at night", similarity=0.5, speaker_named=True),
+        message("m1", "the harbour at night", similarity=0.5, speaker="Harbour"),
         message("m2", "so true"),
     ]
-    found = rank_messages("who likes the harbour", facts, messages)
-    assert [evidence.message_id for evidence in found] == ["m1", "m2", "m3"]
-    assert found[0].via == ["likes"]
-    assert all(0 <= evidence.score <= 1 for evidence in found)
-    assert rank_messages("who likes the harbour", [], []) == []
+    found = rank("who likes the harbour", messages, support)
+    assert [*found] == ["m1", "m2", "m3"]
+    assert all(0 <= score <= 1 for score in found.values())
+    assert rank("who likes the harbour", []) == {}
 
 
 def test_what_the_user_says_comes_before_a_reply_that_repeats_it() -> None:
     asked = message("asked", "my sprint ends on Friday", session_id="s", position=1)
-    reply = message("reply", "your sprint ends on Friday", by_user=False, session_id="s", position=2)
-    found = rank_messages("when does my sprint end", [], [reply, asked])
-    assert [evidence.message_id for evidence in found] == ["asked", "reply"]
+    reply = message("reply", "your sprint ends on Friday", role="assistant", session_id="s", position=2)
+    assert [*rank("when does my sprint end", [reply, asked])] == ["asked", "reply"]
 
 
 def test_a_message_next_to_one_that_fits_comes_before_one_far_from_it() -> None:
@@ -199,8 +238,7 @@ def test_a_message_next_to_one_that_fits_comes_before_one_far_from_it() -> None:
         message("next", "Sure.", session_id="s", position=3),
         message("harbour", "I like the harbour", similarity=0.9, session_id="s", position=1),
     ]
-    found = [evidence.message_id for evidence in rank_messages("the harbour", [], messages)]
-    assert found[:3] == ["harbour", "after", "next"]
+    assert [*rank("the harbour", messages)][:3] == ["harbour", "after", "next"]
 
 
 def test_an_overview_prefers_the_messages_that_open_sessions() -> None:
@@ -209,8 +247,7 @@ def test_an_overview_prefers_the_messages_that_open_sessions() -> None:
         for session in ("may", "june", "july")
         for position in (30, 1, 15)
     ]
-    found = [evidence.message_id for evidence in rank_messages("my app", [], messages, is_overview=True)]
-    assert set(found[:3]) == {"may 1", "june 1", "july 1"}
+    assert set([*rank("my app", messages, is_overview=True)][:3]) == {"may 1", "june 1", "july 1"}
 
 
 @given(
@@ -220,20 +257,20 @@ def test_an_overview_prefers_the_messages_that_open_sessions() -> None:
             st.text("abc", min_size=1, max_size=3),
             st.text("ab c", max_size=9),
             similarity=st.floats(-1, 1),
-            speaker_named=st.booleans(),
-            by_user=st.booleans(),
+            speaker=st.sampled_from(["a", None]),
+            role=st.sampled_from(["user", "assistant"]),
             session_id=st.sampled_from("st"),
             position=st.integers(1, 50),
         ),
-        unique_by=lambda one: one.message_id,
+        unique_by=lambda one: one.text.message_id,
         max_size=9,
     ),
     st.booleans(),
 )
-def test_scores_of_evidence_are_from_zero_to_one(messages: list[MessageText], is_overview: bool) -> None:
-    found = rank_messages("a b c", [], messages, is_overview=is_overview)
-    assert sorted(evidence.message_id for evidence in found) == sorted(one.message_id for one in messages)
-    assert all(0 <= evidence.score <= 1 for evidence in found)
+def test_scores_of_evidence_are_from_zero_to_one(messages: list[Said], is_overview: bool) -> None:
+    found = rank("a b c", messages, is_overview=is_overview)
+    assert sorted(found) == sorted(said.text.message_id for said in messages)
+    assert all(0 <= score <= 1 for score in found.values())
 
 
 @pytest.mark.parametrize(
@@ -279,7 +316,6 @@ def test_a_text_index_scores_what_it_holds_whatever_it_held_before() -> None:
     for row, (old, new) in enumerate(zip(before, texts, strict=True)):
         edited.replace(row, old, new)
         made.append(*new)
-    mask = np.ones(len(texts), dtype=bool)
     for words in (["kite"], ["tea", "toys"], ["and"]):
-        assert edited.find(words, mask, 10) == made.find(words, mask, 10)
+        assert edited.scores(words).tolist() == made.scores(words).tolist()
     assert edited.postings == made.postings

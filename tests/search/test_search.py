@@ -24,6 +24,7 @@ from graphmem.tenants.owners import Owner
 from graphmem.tenants.rights import Rights
 from graphmem.tenants.trust import DEFAULT_ORDER
 from tests.conftest import FakeClock
+from tests.search.sources import ask
 
 
 async def save(memory: Services, owner: Owner, *given: dict[str, Any]) -> list[str]:
@@ -71,8 +72,8 @@ async def test_a_vector_of_integers_is_accepted(memory: Services, owner: Owner) 
         FactFilters(valid_at=datetime.now(UTC)),
         MemoryFilters(min_importance=0.0).resolve(None, datetime.now(UTC), DEFAULT_ORDER),
     ):
-        near = await source.find_facts_by_vector(vector, filters, 10)
-        assert {fact.text.content for fact in near} == {memory["content"] for memory in GARDEN}
+        near = await source.find_facts(ask(filters, 10, vector))
+        assert {fact.content for fact in near.facts} == {memory["content"] for memory in GARDEN}
 
 
 @pytest.mark.req("GO-05", "QUINN-28", "QUINN-30", "QUINN-31", "UMB-07")

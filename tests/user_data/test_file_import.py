@@ -188,7 +188,7 @@ async def test_a_file_that_ends_early_or_is_in_another_order_is_refused(
     reordered = {name: document[name] for name in ("format", "schema_version", "user_id", "embedding", "user")}
     reordered |= {name: document[name] for name in ("memories", "entities", "records", "links")}
     write(exported, json.dumps(reordered).encode())
-    with pytest.raises(InvalidInput, match="out of the order"):
+    with pytest.raises(InvalidInput, match="out of order"):
         await importer.import_file(owner, exported)
 
 

@@ -80,7 +80,7 @@ CALL () {
 MATCH (s)-[r:RELATES_TO {group_id: $group_id}]->()
 WHERE r.expired_at IS NULL AND r.valid_from <= $now AND r.valid_to > $now
   AND NOT r.immutable AND r.scope <> 'global' AND r.fact_embedding IS NOT NULL AND {{is_statement}}
-RETURN r.memory_id AS memory_id, r.fact AS content, s.uuid AS subject_id, r.scope AS scope, r.domain AS domain, {{entity_ids}} AS entity_ids,
+RETURN r.memory_id AS memory_id, r.fact AS content, s.uuid AS subject_id, r.name AS predicate, r.scope AS scope, r.domain AS domain, {{entity_ids}} AS entity_ids,
        size(coalesce(r.associations, [])) AS associations, r.first_created_at AS created_at, r.access_count AS access_count,
        r.consolidated_at IS NULL AS is_new, r.compressed_at IS NOT NULL AS considered_for_compression, r.fact_embedding AS vector
 
@@ -149,13 +149,13 @@ WHERE one.subject = other.subject AND one.fact.scope = other.fact.scope
   AND 2 * vector.similarity.cosine(one.fact.fact_embedding, other.fact.fact_embedding) - 1 >= $min_similarity
 RETURN [one.fact.memory_id, other.fact.memory_id] AS ids, [one.fact.version, other.fact.version] AS versions
 
-// name: list_due_profiles(group_id, now, min_facts, min_new, limit)
+// name: list_due_profiles(group_id, now, min_facts, min_own, min_new, limit)
 // List the entities of a user whose profile is due, those with the most facts first.
 MATCH (e:Entity {group_id: $group_id})
 {{due_profile}}
 RETURN e.uuid AS id ORDER BY size(facts) DESC, id LIMIT $limit
 
-// name: list_users_with_due_profiles(tenant, now, min_facts, min_new)
+// name: list_users_with_due_profiles(tenant, now, min_facts, min_own, min_new)
 // List the users of whose entities a profile is due.
 MATCH (u:User) WHERE ($tenant IS NULL OR u.tenant = $tenant) AND u.user_id <> ''
 CALL (u) {

@@ -86,7 +86,7 @@ CALL (write_version) {
   }
   CALL () {
     OPTIONAL MATCH (m:Episodic) WHERE m.group_id = $group_id AND m.role = 'user' AND m.valid_at <= $now
-      AND m.sent_as IS NULL AND NOT m.metadata CONTAINS '"web":' AND NOT m.metadata CONTAINS '"document":'
+      AND m.sent_as IS NULL AND {{is_of_user}}
     WITH m ORDER BY m.group_id DESC, m.role DESC, m.valid_at DESC, m.position DESC LIMIT 50
     RETURN head(collect(m.speaker)) AS speaker
   }
@@ -164,7 +164,7 @@ CALL (valid_at, known_at) {
     CASE WHEN size($words) = 0 THEN 0.0 ELSE toFloat(size([word IN $words WHERE text CONTAINS ' ' + word])) / size($words) END AS score
   WHERE score > 0
   WITH valid_at, known_at, s, score ORDER BY score DESC, s.updated_at DESC, s.session_id LIMIT $limit
-  RETURN collect([s {.session_id, title: CASE WHEN s.sent_as IN {{text_of_others}} THEN null ELSE s.title END, .summary, .message_count, topic_tags: coalesce(s.topic_tags, [])}, score, [at IN [
+  RETURN collect([s {.session_id, title: CASE WHEN s.sent_as IN {{text_of_others}} THEN null ELSE s.title END, .summary, .message_count, topic_tags: CASE WHEN s.sent_as IN {{text_of_others}} THEN [] ELSE coalesce(s.topic_tags, []) END}, score, [at IN [
          head(COLLECT {
            MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) WHERE m.position >= 0
            RETURN m.valid_at ORDER BY m.valid_at LIMIT 1
@@ -176,11 +176,20 @@ CALL (valid_at, known_at) {
          COLLECT {
            MATCH (m:Episodic {group_id: $group_id, session_id: s.session_id}) WHERE m.position >= 0 AND s.summary IS NULL
            WITH m ORDER BY m.group_id, m.session_id, m.position
-           WHERE m.role = 'user' AND {{is_quotable}}
+           WHERE {{is_of_user}} AND {{is_quotable}}
            RETURN left(m.content, 400) LIMIT 4
          }]) AS sessions
 }
 RETURN [quotable, dated, sessions] AS found
+
+// name: list_tags_of_messages(group_ids, message_ids)
+// Fetch the tags of each version of the memories that were taken from messages; a message without a memory has no row.
+UNWIND $group_ids AS group_id
+UNWIND $message_ids AS message_id
+MATCH (m:Episodic {group_id: group_id, message_id: message_id})
+UNWIND m.entity_edges AS uuid
+MATCH ()-[r:RELATES_TO {uuid: uuid}]->() WHERE r.group_id = group_id
+RETURN {{message_key}} AS message, collect(DISTINCT coalesce(r.tags, [])) AS tags
 
 // name: find_ticket_sessions(group_id, marked, fields, limit)
 // Find the sessions about tickets, the latest first: by a field of their metadata, or by "#id" in their title or summary.
@@ -236,15 +245,16 @@ DETACH DELETE p
 {{active_patterns}}
 
 // name: list_user_messages(group_id, since, limit, worst_score)
-// Fetch the messages of a user since a time, the newest first, with the plans that were extracted from them, without those that were answered badly.
+// Fetch the messages of a user since a time, the newest first, with the plans that were extracted from them and whether they were answered badly.
 MATCH (m:Episodic) WHERE m.group_id = $group_id AND m.role = 'user' AND m.valid_at >= $since
 WITH m ORDER BY m.group_id DESC, m.role DESC, m.valid_at DESC, m.position DESC LIMIT $limit
-WHERE coalesce(m.feedback_score > $worst_score, true) AND NOT EXISTS {
-  MATCH (reply:Episodic {group_id: m.group_id, session_id: m.session_id, position: m.position + 1})
-  WHERE reply.role = 'assistant' AND reply.feedback_score <= $worst_score
-}
+WHERE {{is_of_user}}
 RETURN m.message_id AS message_id, m.valid_at AS at, m.utc_offset_minutes AS offset, m.intent AS intent,
-       m.entities AS entities, m.metadata AS metadata,
+       m.entities AS entities,
+       coalesce(m.feedback_score <= $worst_score, false) OR EXISTS {
+         MATCH (reply:Episodic {group_id: m.group_id, session_id: m.session_id, position: m.position + 1})
+         WHERE reply.role = 'assistant' AND reply.feedback_score <= $worst_score
+       } AS answered_badly,
        COLLECT {
          UNWIND m.entity_edges AS uuid
          MATCH ()-[r:RELATES_TO {uuid: uuid}]->() WHERE r.type = 'plan' AND r.group_id = $group_id

@@ -11,7 +11,8 @@ RETURN m.message_id AS message_id, m.uuid AS uuid, coalesce(m.redacted, m.conten
 // Find the messages that are stored already, in full or archived, and the job that will read each.
 MATCH (m:Episodic|ArchivedEpisode {group_id: $group_id}) WHERE m.message_id IN $message_ids
 RETURN m.message_id AS message_id, m.session_id AS session_id, m.pending_job AS pending_job,
-       coalesce(m.extracted_at, m.archived_at) AS extracted_at, m.created_at AS created_at
+       coalesce(m.extracted_at, m.archived_at) AS extracted_at, m.created_at AS created_at,
+       coalesce(m.sent_as, 'user') AS sent_as
 
 // name: find_reading(group_id, message_ids)
 // Find the part of a job that has read messages, the latest one.

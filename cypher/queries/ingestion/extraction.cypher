@@ -33,10 +33,10 @@ CALL () {
 RETURN [entities, interests, domains, intents] AS known
 
 // name: find_entities_by_keys(group_ids, keys)
-// Find entities by the keys of their names, or of aliases that the user gave.
+// Find entities by the keys of their names or aliases, with the sources of aliases that are not the user's.
 {{entities_with_keys}}
 RETURN collect([e.uuid, e.name_key,
-  [key IN coalesce(e.alias_keys, []) WHERE NOT any(one IN coalesce(e.detail_sources, []) WHERE one ENDS WITH ' alias ' + key)],
+  coalesce(e.alias_keys, []), e.detail_sources,
   coalesce(e.is_user, false)]) AS found
 
 // name: find_similar_entities(group_id, names)
@@ -102,13 +102,13 @@ WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.valid_from < r.valid
 WITH r, r.fact_embedding AS embedding
 RETURN {{fact_version}}, [vector IN $vectors | 2 * vector.similarity.cosine(embedding, vector) - 1] AS similarities
 
-// name: rename_entity(group_id, entity_id, canonical_name, name_key, vector, now)
+// name: rename_entity(group_id, entity_id, canonical_name, name_key, detail_sources, vector, now)
 // Set the name of an entity; it is no alias of it any more.
 MATCH (u:User {group_id: $group_id})
 MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
 WITH u, e, [at IN range(0, size(coalesce(e.alias_keys, [])) - 1) WHERE e.alias_keys[at] <> $name_key] AS kept
 SET e.aliases = nullIf([at IN kept | e.aliases[at]], []), e.alias_keys = nullIf([at IN kept | e.alias_keys[at]], [])
-SET e.name = $canonical_name, e.name_key = $name_key, e.name_embedding = $vector, e.next_vector = null,
+SET e.name = $canonical_name, e.name_key = $name_key, e.detail_sources = $detail_sources, e.name_embedding = $vector, e.next_vector = null,
     e.updated_at = $now, e.revision = u.revision
 WITH e
 {{pack_entity_vector}}

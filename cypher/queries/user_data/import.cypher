@@ -95,26 +95,3 @@ SET u += before {.*, created_at: CASE WHEN $properties.created_at < before.creat
 WITH before UNWIND keys($properties) AS name
 WITH before, name WHERE name <> 'created_at' AND before[name] <> $properties[name]
 RETURN name ORDER BY name
-
-// name: set_entity_details(group_id, rows, kind, less_trusted, now)
-// Set the summary and the attributes of entities that have none, or those of less trusted sources alone; return the ids of
-// the rows that were set in full.
-MATCH (u:User {group_id: $group_id})
-UNWIND $rows AS row
-MATCH (e:Entity {group_id: $group_id, name_key: row.name_key})
-WITH u, e, row, coalesce(e.detail_sources, []) AS sources
-WITH u, e, row, sources,
-  row.summary <> '' AND (coalesce(e.summary, '') = '' OR any(one IN sources WHERE one ENDS WITH ' summary'
-    AND split(one, ' ')[0] IN $less_trusted)) AS sets_summary,
-  row.attributes <> '{}' AND (coalesce(e.attributes, '{}') = '{}' OR $kind = 'user' AND any(one IN sources WHERE
-    one CONTAINS ' attribute ' AND split(one, ' ')[0] IN $less_trusted)) AS sets_attributes
-SET e.summary = CASE WHEN sets_summary THEN row.summary ELSE e.summary END,
-    e.attributes = CASE WHEN sets_attributes THEN row.attributes ELSE e.attributes END,
-    e.detail_sources = nullIf([one IN sources WHERE NOT (sets_summary AND one ENDS WITH ' summary')
-        AND NOT (sets_attributes AND one CONTAINS ' attribute ')]
-      + [detail IN row.details WHERE $kind <> 'user' AND (CASE detail WHEN 'summary' THEN sets_summary ELSE sets_attributes END)
-         | $kind + ' ' + detail], []),
-    e.updated_at = $now, e.revision = u.revision
-WITH e, row WHERE e.summary IN [row.summary, CASE WHEN row.summary = '' THEN e.summary END]
-  AND e.attributes IN [row.attributes, CASE WHEN row.attributes = '{}' THEN e.attributes END]
-RETURN row.id AS id

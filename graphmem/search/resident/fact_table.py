@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate, chain
+from operator import methodcaller
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +21,9 @@ from graphmem.memories.fact import TIME_FIELDS, Fact, fact_from_row, memory_at, 
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory, MemoryStatus, MemoryType
 from graphmem.runtime.times import MAX_TIME, to_micros
-from graphmem.search.fact_candidate import FactCandidate, FactText
-from graphmem.search.resident.columns import Column, Members, Words, cosines, unit_vector
-from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
+from graphmem.search.candidates import FactNumbers, FactRow
+from graphmem.search.columns import Column, Mask, Members, Rows, Scores, Words, cosines, unit_vector
+from graphmem.search.resident.text_index import POSTING_BYTES, TextIndex
 from graphmem.tenants.owners import message_key
 from graphmem.text.folding import join_folded_words
 
@@ -48,15 +50,6 @@ _WORD_COLUMNS = (
 """Columns of words that filters compare."""
 
 
-class RowMasks(NamedTuple):
-    """Which rows pass some filters: their times, all the others, and both."""
-
-    filters: FactFilters
-    times: Mask
-    attributes: Mask
-    both: Mask
-
-
 class ShownFact(NamedTuple):
     """A version as callers see it, with entities that are called so."""
 
@@ -65,19 +58,16 @@ class ShownFact(NamedTuple):
     memory: Memory
 
 
-@dataclass(slots=True)
-class ResidentFact:
-    """A version in memory: its properties as queries return them, its ends, and its row in its table."""
+@dataclass(slots=True, kw_only=True)
+class ResidentFact(FactRow):
+    """A version in memory: its properties as queries return them, its times, and its ends."""
 
-    table: FactTable
-    row: int
     properties: Mapping[str, Any]
     times: Sequence[int | None]
     subject_id: str
     object_id: str
     search_text: str
     known_from: int
-    candidate: FactCandidate
     shown: ShownFact | None = None
 
     @property
@@ -97,9 +87,14 @@ class ResidentFact:
         return self.subject_id, self.object_id
 
     @property
+    def rank(self) -> tuple[float, int, str]:
+        """What facts are sorted by: importance and when they became known, the highest and the latest first."""
+        return -self.properties["importance"], -self.known_from, self.uuid
+
+    @property
     def mentioned_ids(self) -> list[str]:
         """The ids of the entities that it mentions beside subject and object."""
-        return [entity_id for entity_id in self.properties["entity_ids"] if entity_id not in self.ends]
+        return [entity_id for entity_id in self.entity_ids if entity_id not in self.ends]
 
     def to_memory(self, refs: Mapping[str, EntityRef], now: datetime) -> Memory:
         """Return what callers see at `now`; `refs` holds the entities by id."""
@@ -121,23 +116,18 @@ class ResidentFact:
         return [*(self.properties[name] for name in names), [self.times[_ACCESSED], self.times[_CREATED]]]
 
 
-def rank_by_importance(fact: ResidentFact) -> tuple[float, int, str]:
-    """Return a key that sorts facts by importance and by when they became known, the highest and the latest first."""
-    return -fact.properties["importance"], -fact.known_from, fact.properties["uuid"]
-
-
 class FactTable:
     """Versions by row."""
 
     def __init__(self, dimension: int) -> None:
         self._dimension = dimension
         self.facts: list[ResidentFact] = []
-        self._by_uuid: dict[str, ResidentFact] = {}
-        self._by_memory: dict[str, dict[str, ResidentFact]] = defaultdict(dict)
-        self._outgoing: dict[str, dict[str, ResidentFact]] = defaultdict(dict)
-        self._incoming: dict[str, dict[str, ResidentFact]] = defaultdict(dict)
+        self._rows: dict[str, int] = {}
+        self._by_memory: dict[str, dict[int, None]] = defaultdict(dict)
+        self._outgoing: dict[str, dict[int, None]] = defaultdict(dict)
+        self._incoming: dict[str, dict[int, None]] = defaultdict(dict)
         self._mentioning: dict[str, set[str]] = defaultdict(set)
-        self._profiles: dict[str, dict[str, ResidentFact]] = defaultdict(dict)
+        self._profiles: dict[str, dict[int, None]] = defaultdict(dict)
         self._texts = TextIndex(fields=3)
         self._text_bytes = 0
         self._vectors = Column(np.float32, dimension)
@@ -145,14 +135,13 @@ class FactTable:
         self._times = {
             name: Column(np.int64)
             for name in (
-                *("valid_from", "valid_to", "known_from", "known_to", "first_created_at"),
+                *("valid_from", "valid_to", "known_from", "known_to", "first_created_at", "last_accessed"),
                 *("contested_valid_to", "contested_known_to"),
             )
         }
-        self._numbers = {name: Column(np.float64) for name in ("importance", "confidence")}
+        self._numbers = {name: Column(np.float64) for name in ("importance", "confidence", "strength", "decay_rate")}
         self._words = {name: Words() for name in _WORD_COLUMNS}
         self._tags, self._entities = Members(), Members()
-        self._masks: RowMasks | None = None
 
     def __len__(self) -> int:
         return len(self.facts)
@@ -174,29 +163,31 @@ class FactTable:
         (stored, times, subject_id, object_id), search_text, bounds, vector = columns
         stored = with_lists(stored, subject_id, object_id)
         properties = {sys.intern(name): value for name, value in stored.items()}  # else each row has its own names
-        self._masks = None
-        old = self._by_uuid.get(properties["uuid"])
-        if old is not None:
-            self._unlink(old)
+        search_text, uuid = search_text or "", properties["uuid"]
         fact = ResidentFact(
-            table=self,
-            row=len(self.facts) if old is None else old.row,
+            uuid=uuid,
+            memory_id=properties["memory_id"],
+            content=properties["fact"],
+            context=search_text[:MAX_CONTEXT],
+            type=properties["type"],
+            tags=properties["tags"],
+            message_ids=[message_key(properties["group_id"], key) for key in properties["message_ids"]],
+            entity_ids=properties["entity_ids"],
+            trust_kind=properties["trusted_as"] or properties["source_kind"],
             properties=properties,
             times=times,
             subject_id=subject_id,
             object_id=object_id,
-            search_text=search_text or "",
+            search_text=search_text,
             known_from=bounds[2],
-            candidate=_to_candidate(properties, times, search_text or "", bounds),
         )
-        if old is None:
+        row = self._rows.setdefault(uuid, len(self.facts))
+        if row == len(self.facts):
             self._append(fact)
         else:
-            self.facts[fact.row] = fact
-            self._texts.replace(fact.row, old.texts, fact.texts)
-            self._text_bytes += fact.text_bytes - old.text_bytes
-        self._fill(fact, bounds, vector)
-        self._link(fact)
+            self._replace(row, fact)
+        self._fill(row, fact, bounds, vector)
+        self._link(row, fact)
 
     def _append(self, fact: ResidentFact) -> None:
         self.facts.append(fact)
@@ -207,14 +198,23 @@ class FactTable:
         for words in self._words.values():
             words.column.append(0)
 
-    def _fill(self, fact: ResidentFact, bounds: Sequence[int], vector: Any) -> None:
-        row, properties = fact.row, fact.properties
+    def _replace(self, row: int, fact: ResidentFact) -> None:
+        old = self.facts[row]
+        self._unlink(row, old)
+        self.facts[row] = fact
+        self._texts.replace(row, old.texts, fact.texts)
+        self._text_bytes += fact.text_bytes - old.text_bytes
+
+    def _fill(self, row: int, fact: ResidentFact, bounds: Sequence[int], vector: Any) -> None:
+        properties = fact.properties
         self._has_vector.set(row, vector is not None)
         self._states.set(row, properties["type"] != MemoryType.PROFILE)
         self._vectors.set(row, unit_vector(vector, self._dimension))
         for name, value in zip(("valid_from", "valid_to", "known_from", "known_to"), bounds, strict=True):
             self._times[name].set(row, value)
-        self._times["first_created_at"].set(row, fact.times[_CREATED])
+        created, accessed = fact.times[_CREATED], fact.times[_ACCESSED]
+        self._times["first_created_at"].set(row, created)
+        self._times["last_accessed"].set(row, created if accessed is None else accessed)
         valid_to, known_to = _ends_of_contested(properties, fact.times)
         self._times["contested_valid_to"].set(row, valid_to)
         self._times["contested_known_to"].set(row, known_to)
@@ -228,7 +228,7 @@ class FactTable:
             "domain": properties["domain"],
             "scope": properties["scope"],
             "source_kind": properties["source_kind"],
-            "trust_kind": properties["trusted_as"] or properties["source_kind"],
+            "trust_kind": fact.trust_kind,
             "speaker": properties["speaker"],
             "agent": properties["actor"],
             "session_id": properties["session_id"],
@@ -236,39 +236,26 @@ class FactTable:
         for name, words in self._words.items():
             words.column.set(row, words.code(values[name]))
 
-    def _link(self, fact: ResidentFact) -> None:
-        uuid, memory_id = fact.properties["uuid"], fact.properties["memory_id"]
-        self._by_uuid[uuid] = fact
-        self._by_memory[memory_id][uuid] = fact
-        self._outgoing[fact.subject_id][uuid] = fact
-        self._incoming[fact.object_id][uuid] = fact
-        if fact.properties["type"] == MemoryType.PROFILE:
-            self._profiles[fact.subject_id][uuid] = fact
+    def _link(self, row: int, fact: ResidentFact) -> None:
+        self._by_memory[fact.memory_id][row] = None
+        self._outgoing[fact.subject_id][row] = None
+        self._incoming[fact.object_id][row] = None
+        if fact.type == MemoryType.PROFILE:
+            self._profiles[fact.subject_id][row] = None
         for entity_id in fact.mentioned_ids:
-            self._mentioning[entity_id].add(memory_id)
-        self._tags.replace(fact.row, (), fact.properties["tags"])
-        self._entities.replace(fact.row, (), fact.properties["entity_ids"])
+            self._mentioning[entity_id].add(fact.memory_id)
+        self._tags.replace(row, (), fact.tags)
+        self._entities.replace(row, (), fact.entity_ids)
 
-    def _unlink(self, fact: ResidentFact) -> None:
-        self._outgoing[fact.subject_id].pop(fact.properties["uuid"])
-        self._incoming[fact.object_id].pop(fact.properties["uuid"])
-        if fact.properties["type"] == MemoryType.PROFILE:
-            self._profiles[fact.subject_id].pop(fact.properties["uuid"])
-        self._tags.replace(fact.row, fact.properties["tags"], ())
-        self._entities.replace(fact.row, fact.properties["entity_ids"], ())
+    def _unlink(self, row: int, fact: ResidentFact) -> None:
+        self._outgoing[fact.subject_id].pop(row)
+        self._incoming[fact.object_id].pop(row)
+        if fact.type == MemoryType.PROFILE:
+            self._profiles[fact.subject_id].pop(row)
+        self._tags.replace(row, fact.tags, ())
+        self._entities.replace(row, fact.entity_ids, ())
 
     # Reading
-
-    def mask(self, filters: FactFilters) -> Mask:
-        """Return which rows pass both times and every other filter."""
-        return self.masks(filters).both
-
-    def masks(self, filters: FactFilters) -> RowMasks:
-        """Return which rows pass filters; the channels of a search share the masks."""
-        if self._masks is None or self._masks.filters is not filters:
-            times, attributes = self.mask_of_times(filters), self._mask_of_attributes(filters)
-            self._masks = RowMasks(filters, times, attributes, times & attributes)
-        return self._masks
 
     def mask_of_times(self, filters: FactFilters) -> Mask:
         """Return which rows pass both times."""
@@ -282,7 +269,7 @@ class FactTable:
         mask: Mask = (values["known_from"] <= at["known_at"]) & (values["valid_from"] <= at["valid_at"]) & held
         return mask
 
-    def _mask_of_attributes(self, filters: FactFilters) -> Mask:
+    def mask_of_attributes(self, filters: FactFilters) -> Mask:
         """Return which rows pass every filter but the times, as the fragment `matches_filters` says."""
         given = filters.attribute_params
         mask = self._matches_types(given["types"]) if given["types"] else self.is_statement.copy()
@@ -340,59 +327,57 @@ class FactTable:
 
     def find_profile(self, entity_id: str, filters: FactFilters) -> EntityProfile | None:
         """Return the profile of an entity as of the times of filters, as the query `profiles.load` finds it."""
-        versions = list(self._profiles.get(entity_id, {}).values())
-        if not versions:
+        rows = self._profiles.get(entity_id)
+        if not rows:
             return None
         mask, valid_to = self.mask_of_times(filters), self._times["valid_to"].values
-        for profile in versions:
-            if not mask[profile.row]:
+        for row in rows:
+            if not mask[row]:
                 continue
+            profile = self.facts[row]
             derived_from = profile.properties["derived_from"]
-            facts = [
-                fact
+            of_facts = [
+                source
                 for memory_id in derived_from
-                for fact in self._by_memory.get(memory_id, {}).values()
-                if mask[fact.row] and fact.known_from <= profile.known_from
+                for source in self._by_memory.get(memory_id, ())
+                if mask[source] and self.facts[source].known_from <= profile.known_from
             ]
-            if len(facts) == len(derived_from):
-                until = min(int(valid_to[fact.row]) for fact in (profile, *facts))
+            if len(of_facts) == len(derived_from):
+                until = min(int(valid_to[source]) for source in (row, *of_facts))
                 stored = {**profile.properties, "entity_id": entity_id}
                 return profile_from_columns(stored, [profile.known_from, until])
         return None
 
     def get(self, uuid: str) -> ResidentFact | None:
         """Return a version by its uuid."""
-        return self._by_uuid.get(uuid)
+        row = self._rows.get(uuid)
+        return None if row is None else self.facts[row]
 
     def believed(self, memory_id: str) -> ResidentFact | None:
         """Return the latest version of a memory that was not deleted."""
-        versions = self._by_memory.get(memory_id, {}).values()
+        versions = (self.facts[row] for row in self._by_memory.get(memory_id, ()))
         return next((fact for fact in versions if fact.times[_EXPIRED] is None), None)
 
-    def outgoing(self, entity_id: str) -> Mapping[str, ResidentFact]:
-        """Return every version whose subject an entity is, by uuid."""
-        return self._outgoing.get(entity_id, {})
+    def outgoing(self, entity_id: str) -> Collection[int]:
+        """Return the rows of every version whose subject an entity is."""
+        return self._outgoing.get(entity_id, ())
 
-    def incoming(self, entity_id: str) -> Mapping[str, ResidentFact]:
-        """Return every version whose object an entity is, by uuid; without an object it is that of the subject."""
-        return self._incoming.get(entity_id, {})
+    def incoming(self, entity_id: str) -> Collection[int]:
+        """Return the rows of every version whose object an entity is; without an object it is that of the subject."""
+        return self._incoming.get(entity_id, ())
 
-    def at_entity(self, entity_id: str) -> dict[str, ResidentFact]:
-        """Return every version whose subject or object an entity is, by uuid."""
-        return {**self.outgoing(entity_id), **self.incoming(entity_id)}
-
-    def about_entity(self, entity_id: str) -> dict[str, ResidentFact]:
-        """Return every version at an entity and every version of the memories that mention it, by uuid."""
-        found = self.at_entity(entity_id)
+    def about(self, entity_id: str) -> list[int]:
+        """Return the rows of every version at an entity and of every version of the memories that mention it."""
+        rows = dict.fromkeys((*self.outgoing(entity_id), *self.incoming(entity_id)))
         for memory_id in self._mentioning.get(entity_id, ()):
             versions = self._by_memory[memory_id]
-            if any(entity_id in fact.mentioned_ids for fact in versions.values()):
-                found |= versions
-        return found
+            if any(entity_id in self.facts[row].mentioned_ids for row in versions):
+                rows |= versions
+        return list(rows)
 
     def count_current(self, entity_id: str, now: int) -> int:
         """Return how many versions about an entity are believed and valid `now`, in microseconds since 1970."""
-        rows = np.asarray([fact.row for fact in self.about_entity(entity_id).values()], dtype=np.int64)
+        rows = np.asarray(self.about(entity_id), dtype=np.int64)
         times = self._times
         current = (
             self.is_statement[rows]
@@ -402,26 +387,17 @@ class FactTable:
         )
         return int(current.sum())
 
-    def find_by_vector(self, vector: NDArray[np.float32], mask: Mask, limit: int) -> list[tuple[float, ResidentFact]]:
-        """Return the nearest versions among the rows of the mask with their cosines, best first."""
-        similarities = cosines(self._vectors.values, vector)
-        rows = np.flatnonzero(mask & self._has_vector.values)
-        best = best_rows(rows, similarities[rows], limit)
-        rows_with_cosines = zip(best.tolist(), similarities[best].tolist(), strict=True)
-        return [(similarity, self.facts[row]) for row, similarity in rows_with_cosines]
+    def cosines(self, vector: NDArray[np.float32], rows: Rows | slice = slice(None)) -> Scores:
+        """Return the cosine of each row, or of some rows, and a vector of length 1; a row without a vector has NaN."""
+        return np.where(self._has_vector.values[rows], cosines(self._vectors.values[rows], vector), np.nan)
 
-    def find_by_text(self, words: Sequence[str], mask: Mask, limit: int) -> list[tuple[float, ResidentFact]]:
-        """Return the versions among the rows of the mask that contain any of the words, with scores, best first."""
-        return [(score, self.facts[row]) for row, score in self._texts.find(words, mask, limit)]
+    def word_scores(self, words: Sequence[str]) -> Scores:
+        """Return the score of each row by full text; one without any of the words has 0."""
+        return self._texts.scores(words)
 
-    def similarities(self, facts: Sequence[ResidentFact], vectors: NDArray[np.float32]) -> list[list[float]]:
-        """Return the cosines of versions, which have a vector, with each of some vectors of length 1."""
-        found: list[list[float]] = (self._vectors.values[[fact.row for fact in facts]] @ vectors.T).tolist()
-        return found
-
-    def has_vector(self, fact: ResidentFact) -> bool:
-        """Return whether a version has a vector."""
-        return bool(self._has_vector.values[fact.row])
+    def number(self, name: str) -> NDArray[Any]:
+        """Return a column of numbers, or of times in microseconds since 1970."""
+        return (self._numbers.get(name) or self._times[name]).values
 
     def in_scope_or_domain(self, scopes: Sequence[str], domain: str | None) -> Mask:
         """Return which rows are of one of the scopes or of a domain."""
@@ -438,26 +414,44 @@ def _ends_of_contested(properties: Mapping[str, Any], times: Sequence[int | None
     return min(ends, default=FOREVER), FOREVER if expired is None else expired
 
 
-def _to_candidate(
-    properties: Mapping[str, Any], times: Sequence[int | None], search_text: str, bounds: Sequence[int]
-) -> FactCandidate:
-    accessed = times[_ACCESSED] if times[_ACCESSED] is not None else times[_CREATED]
-    assert accessed is not None, "every version has the time of the first one"
-    return FactCandidate(
-        uuid=properties["uuid"],
-        memory_id=properties["memory_id"],
-        score=0.0,
-        text=FactText(properties["fact"], search_text[:MAX_CONTEXT]),
-        type=properties["type"],
-        tags=properties["tags"],
-        importance=properties["importance"],
-        strength=properties["strength"],
-        decay_rate=properties["decay_rate"],
-        last_accessed_ms=accessed // 1000,
-        valid_from=bounds[0] // 1000,
-        valid_to=bounds[1] // 1000,
-        message_ids=[message_key(properties["group_id"], key) for key in properties["message_ids"]],
-        entity_ids=properties["entity_ids"],
-        similarity=None,
-        trust_kind=properties["trusted_as"] or properties["source_kind"],
-    )
+class FactTables:
+    """The facts of several groups as one table: the rows of each after those of the one before."""
+
+    def __init__(self, tables: Sequence[FactTable]) -> None:
+        self._tables = tables
+        self._starts = [0, *accumulate(map(len, tables))]
+        self.facts = tables[0].facts if len(tables) == 1 else [*chain.from_iterable(table.facts for table in tables)]
+
+    def join(self, read: Callable[[FactTable], NDArray[Any]]) -> NDArray[Any]:
+        """Return a column of all groups."""
+        return read(self._tables[0]) if len(self._tables) == 1 else np.concatenate([*map(read, self._tables)])
+
+    def numbers(self, rows: Rows) -> FactNumbers:
+        """Return what ranking reads of some rows."""
+        importance, strength, decay_rate, *times = (
+            self.join(methodcaller("number", name))[rows] for name in FactNumbers._fields
+        )
+        return FactNumbers(importance, strength, decay_rate, *(time // 1000 for time in times))
+
+    def cosines(self, vector: NDArray[np.float32], rows: Rows) -> Scores:
+        """Return the cosines of some rows and a vector of length 1."""
+        found = np.empty(len(rows))
+        for table, start, end in zip(self._tables, self._starts, self._starts[1:], strict=False):
+            inside = (start <= rows) & (rows < end)
+            found[inside] = table.cosines(vector, rows[inside] - start)
+        return found
+
+    def outgoing(self, entity_id: str) -> list[int]:
+        """Return the rows of every version whose subject an entity is."""
+        return self._find(methodcaller("outgoing", entity_id))
+
+    def incoming(self, entity_id: str) -> list[int]:
+        """Return the rows of every version whose object an entity is."""
+        return self._find(methodcaller("incoming", entity_id))
+
+    def about(self, entity_id: str) -> list[int]:
+        """Return the rows of every version about an entity."""
+        return self._find(methodcaller("about", entity_id))
+
+    def _find(self, find: Callable[[FactTable], Iterable[int]]) -> list[int]:
+        return [start + row for table, start in zip(self._tables, self._starts, strict=False) for row in find(table)]

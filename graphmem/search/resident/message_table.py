@@ -14,9 +14,9 @@ from graphmem.conversations.message_mapping import compact_columns, message_from
 from graphmem.conversations.session import Message
 from graphmem.memories.filters import FactFilters
 from graphmem.runtime.times import from_micros, to_micros
-from graphmem.search.models import MessageCandidate, MessageContent
-from graphmem.search.resident.columns import Column, cosines, unit_vector
-from graphmem.search.resident.text_index import POSTING_BYTES, Mask, TextIndex, best_rows
+from graphmem.search.columns import Column, Mask, Rows, best_rows, cosines, unit_vector
+from graphmem.search.evidence import MessageText, MessageTexts
+from graphmem.search.resident.text_index import POSTING_BYTES, TextIndex
 from graphmem.tenants.owners import message_key
 from graphmem.text.folding import join_folded_words
 
@@ -31,7 +31,7 @@ MAX_CONTENT = 2_000
 class ResidentMessage:
     """A message in memory: what evidence reads of it, and all that callers see as queries return it."""
 
-    content: MessageContent
+    text: MessageText
     columns: Sequence[Any]
     message: Message | None = None
 
@@ -86,10 +86,10 @@ class MessageTable:
         stored, times = compact_columns(read)
         key = message_key(stored["group_id"], stored["message_id"])
         text, speaker = stored["content"], stored.get("speaker")
-        content = MessageContent(
+        read_text = MessageText(
             key, text[:MAX_CONTENT], speaker, stored["role"], stored["session_id"], stored["position"]
         )
-        message = ResidentMessage(content, (stored, times))
+        message = ResidentMessage(read_text, (stored, times))
         row = self._rows.get(key)
         if row is None:
             row = self._rows[key] = len(self._messages)
@@ -125,34 +125,30 @@ class MessageTable:
         mask: Mask = (self._said_at.values <= said_until) & (self._known_from.values <= known_at)
         return mask
 
-    def find_by_vector(self, vector: NDArray[np.float32], mask: Mask, limit: int) -> list[MessageCandidate]:
-        """Return the nearest messages among the rows of the mask, best first."""
+    def find_by_vector(self, vector: NDArray[np.float32], mask: Mask, limit: int) -> list[tuple[float, str]]:
+        """Return the nearest messages among the rows of the mask by key, each after its cosine, best first."""
         similarities = cosines(self._vectors.values, vector)
         rows = np.flatnonzero(mask & self._has_vector.values)
-        best = best_rows(rows, similarities[rows], limit)
-        return [
-            MessageCandidate(self._messages[row].content.message_id, (1.0 + similarity) / 2.0)
-            for row, similarity in zip(best.tolist(), similarities[best].tolist(), strict=True)
-        ]
+        return self._with_scores(best_rows(rows, similarities[rows], limit), similarities)
 
-    def find_by_words(self, words: Sequence[str], mask: Mask, limit: int) -> list[MessageCandidate]:
-        """Return the messages that contain any of the words among the rows of the mask, best first."""
-        found = self._texts.find(words, mask, limit)
-        return [MessageCandidate(self._messages[row].content.message_id, score) for row, score in found]
+    def find_by_words(self, words: Sequence[str], mask: Mask, limit: int) -> list[tuple[float, str]]:
+        """Return the messages with any of the words among the rows of the mask by key, each after its score."""
+        scores = self._texts.scores(words)
+        rows = np.flatnonzero((scores > 0) & mask)
+        return self._with_scores(best_rows(rows, scores[rows], limit), scores)
 
-    def contents(self, message_ids: Sequence[str], mask: Mask) -> list[MessageContent]:
-        """Return messages by id, without those that are unknown, outside the mask, or of which something was caught."""
-        rows = (self._rows.get(message_id) for message_id in message_ids)
-        found = [self._messages[row] for row in rows if row is not None and mask[row]]
-        return [message.content for message in found if not message.is_caught]
+    def _with_scores(self, rows: Rows, scores: NDArray[Any]) -> list[tuple[float, str]]:
+        keys = (self._messages[row].text.message_id for row in rows.tolist())
+        return [*zip(scores[rows].tolist(), keys, strict=True)]
 
-    def similarities(self, message_ids: Sequence[str], vectors: NDArray[np.float32]) -> dict[str, list[float]]:
-        """Return the cosines with vectors of length 1, by message id, of the messages that have one."""
-        has_vector = self._has_vector.values
-        found = {
-            message_id: row
-            for message_id in message_ids
-            if (row := self._rows.get(message_id)) is not None and has_vector[row]
-        }
-        values = self._vectors.values[list(found.values())] @ vectors.T
-        return dict(zip(found, values.tolist(), strict=True))
+    def texts(self, keys: Sequence[str], vector: NDArray[np.float32] | None, mask: Mask) -> MessageTexts:
+        """Return messages by key, without those that are unknown, outside the mask, or of which something was caught.
+
+        Their similarities are the cosines with a vector of length 1.
+        """
+        known = (self._rows.get(key) for key in keys)
+        rows = [row for row in known if row is not None and mask[row] and not self._messages[row].is_caught]
+        similarities = (
+            np.zeros(len(rows)) if vector is None else cosines(self._vectors.values[rows], vector).astype(np.float64)
+        )
+        return MessageTexts([self._messages[row].text for row in rows], similarities)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from heapq import nlargest
-from operator import attrgetter, itemgetter
+from itertools import chain
+from operator import attrgetter, itemgetter, methodcaller
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +20,17 @@ from graphmem.memories.memory import Memory
 from graphmem.memories.reinforcement import with_retrieval_states
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import MICROSECOND, to_micros, utc_now
-from graphmem.search.fact_candidate import FactCandidate
-from graphmem.search.models import EntityMemories, MessageCandidate, MessageContent, SourceName
-from graphmem.search.resident.columns import unit_vector
-from graphmem.search.resident.fact_table import ResidentFact, rank_by_importance
+from graphmem.search.candidates import Candidates, Channel, Ranking, number_rows
+from graphmem.search.columns import Mask, Scores, best_rows, unit_vector
+from graphmem.search.evidence import MessageTexts
+from graphmem.search.models import EntityMemories, SourceName
+from graphmem.search.resident.fact_table import FactTable, FactTables, ResidentFact
 from graphmem.search.resident.group_copy import GroupCopy
-from graphmem.search.resident.walk import Walk
+from graphmem.search.source import Question
+from graphmem.search.walk import Walk
 from graphmem.tenants.owners import MessageName, Owner, message_key
 from graphmem.tenants.scopes import ReadScope
 from graphmem.text.names import name_words
-
-_by_score = attrgetter("score")
 
 PROFILE_SCOPES = ("profile", "global")
 """The scopes whose memories are part of a profile."""
@@ -44,73 +45,60 @@ class ResidentSource:
         self.state = state
         self._copies = copies
 
-    # Channels
+    # Candidates
 
-    async def find_facts_by_vector(self, vector: Vector, filters: FactFilters, limit: int) -> list[FactCandidate]:
-        """Return the facts nearest to a vector, best first."""
-        tables, unit = [copy.facts for copy in self._copies], _unit(vector)
-        found = [fact for table in tables for fact in table.find_by_vector(unit, table.mask(filters), limit)]
-        return [
-            fact.candidate._replace(score=(1.0 + similarity) / 2.0, similarity=similarity)
-            for similarity, fact in _best(found, limit)
-        ]
+    async def find_facts(self, question: Question) -> Candidates:
+        """Return the facts that each channel finds, with those of a past time that the question names."""
+        vector, focus = await question.vector(), await question.focus()
+        entity_ids, past = await question.graph_entities(), await question.filters_of_past()
+        facts = FactTables([copy.facts for copy in self._copies])
+        similarities = np.full(len(facts.facts), np.nan) if vector is None else facts.join(_cosines_with(_unit(vector)))
+        word_scores = facts.join(methodcaller("word_scores", question.words)) if question.words else None
+        channels: dict[Channel, Ranking] = {}
+        for filters in (question.filters, past):
+            if filters is None:
+                continue
+            held = facts.join(methodcaller("mask_of_times", filters))
+            matching = facts.join(methodcaller("mask_of_attributes", filters))
+            mask = held & matching
+            found: dict[Channel, Ranking] = {}
+            if vector is not None:
+                found["semantic"] = _best(mask & ~np.isnan(similarities), (1.0 + similarities) / 2.0, question.limit)
+            if word_scores is not None:
+                found["keyword"] = _best(mask & (word_scores > 0), word_scores, question.limit)
+            if question.searches_graph:
+                walk = Walk(facts, similarities, held, matching, self._user_ids)
+                found["graph"] = walk.find(entity_ids, question.limit)
+            channels = {name: channels[name].merged(found[name]) if channels else found[name] for name in found}
+        rows, channels = number_rows(channels)
+        return Candidates(
+            facts=[facts.facts[row] for row in rows.tolist()],
+            numbers=facts.numbers(rows),
+            similarities=similarities[rows],
+            focus_similarities=np.full(len(rows), np.nan) if focus is None else facts.cosines(_unit(focus), rows),
+            channels=channels,
+        )
 
-    async def find_facts_by_text(self, words: Sequence[str], filters: FactFilters, limit: int) -> list[FactCandidate]:
-        """Return the facts that contain any of the words, best first, without their similarity."""
-        tables = [copy.facts for copy in self._copies]
-        found = [fact for table in tables for fact in table.find_by_text(words, table.mask(filters), limit)]
-        return [fact.candidate._replace(score=score) for score, fact in _best(found, limit)]
-
-    async def find_facts_around_entities(
-        self, entity_ids: Sequence[str], vector: Vector | None, filters: FactFilters, limit: int
-    ) -> list[FactCandidate]:
-        """Return the facts up to three steps around entities, best first by their similarity and that of the way."""
-        if not entity_ids:
-            return []
-        return Walk(self._copies, _unit(vector) if vector else None, filters).find(entity_ids, limit)
-
-    async def find_messages_by_vector(self, vector: Vector, filters: FactFilters, limit: int) -> list[MessageCandidate]:
-        """Return the messages nearest to a vector, best first."""
+    async def find_messages(self, question: Question) -> list[str]:
+        """Return the keys of the messages nearest to the vector, and of those with any of the words."""
         tables = [copy.messages for copy in self._copies]
-        unit = _unit(vector)
-        found = [message for table in tables for message in table.find_by_vector(unit, table.mask(filters), limit)]
-        return nlargest(limit, found, key=_by_score)
+        masks = [table.mask(question.filters) for table in tables]
+        vector, limit = await question.vector(), question.limit
+        near, said = [], []
+        for table, mask in zip(tables, masks, strict=True):
+            near += table.find_by_vector(_unit(vector), mask, limit) if vector is not None else []
+            said += table.find_by_words(question.words, mask, limit) if question.words else []
+        found = chain(*(nlargest(limit, scored, key=itemgetter(0)) for scored in (near, said)))
+        return list(dict.fromkeys(key for _, key in found))
 
-    async def find_messages_by_words(
-        self, words: Sequence[str], filters: FactFilters, limit: int
-    ) -> list[MessageCandidate]:
-        """Return the messages that contain any of the words, best first."""
-        tables = [copy.messages for copy in self._copies]
-        found = [message for table in tables for message in table.find_by_words(words, table.mask(filters), limit)]
-        return nlargest(limit, found, key=_by_score)
-
-    # Details of candidates
-
-    async def fact_similarities(self, uuids: Iterable[str], vectors: Sequence[Vector]) -> dict[str, list[float]]:
-        """Return the cosines of facts with each vector, by uuid; those without a vector are left out."""
-        if not vectors:
-            return {}
-        units, missing = _units(vectors), list(uuids)
-        cosines: dict[str, list[float]] = {}
-        for copy in self._copies:
-            known = {uuid: fact for uuid in missing if (fact := copy.facts.get(uuid)) is not None}
-            missing = [uuid for uuid in missing if uuid not in known]
-            with_vector = {uuid: fact for uuid, fact in known.items() if copy.facts.has_vector(fact)}
-            computed = copy.facts.similarities([*with_vector.values()], units)
-            cosines |= dict(zip(with_vector, computed, strict=True))
-        return cosines
-
-    async def message_similarities(
-        self, message_ids: Iterable[str], vectors: Sequence[Vector]
-    ) -> dict[str, list[float]]:
-        """Return the cosines of messages with each vector, by id; those without a vector are left out."""
-        if not vectors:
-            return {}
-        units, wanted = _units(vectors), list(message_ids)
-        cosines: dict[str, list[float]] = {}
-        for copy in self._copies:
-            cosines |= copy.messages.similarities(wanted, units)
-        return cosines
+    async def load_message_texts(
+        self, keys: Sequence[str], vector: Vector | None, filters: FactFilters
+    ) -> MessageTexts:
+        """Return messages within the times of the filters, but for those of which something was caught."""
+        unit = None if vector is None else _unit(vector)
+        found = [copy.messages.texts(keys, unit, copy.messages.mask(filters)) for copy in self._copies]
+        messages = [message for texts in found for message in texts.messages]
+        return MessageTexts(messages, np.concatenate([texts.similarities for texts in found]))
 
     async def load_memories(self, uuids: Sequence[str], now: datetime) -> dict[str, Memory]:
         """Return versions as callers see them at `now`, by uuid; those that no longer exist are left out."""
@@ -121,11 +109,6 @@ class ResidentSource:
         """Return messages by key (`tenants.owners.message_key`); those that no longer exist are left out."""
         found = ((key, copy.messages.get(key)) for copy in self._copies for key in keys)
         return {key: message for key, message in found if message is not None}
-
-    async def load_message_contents(self, message_ids: Sequence[str], filters: FactFilters) -> list[MessageContent]:
-        """Return the texts of messages within the times of the filters, but for those of which something was caught."""
-        tables = [copy.messages for copy in self._copies]
-        return [message for table in tables for message in table.contents(message_ids, table.mask(filters))]
 
     # Entities and profiles
 
@@ -151,21 +134,25 @@ class ResidentSource:
 
         A fact is valid at the time of the filters or at one from there to `until`.
         """
+        if not entity_ids:
+            return []
         if not filters.any_validity:
             widened = replace(filters, valid_since=filters.valid_since or filters.valid_at, valid_at=until)
         else:
             widened = filters
-        masks = {copy.facts: copy.facts.mask(widened) for copy in self._copies}
-        now = to_micros(utc_now())
+        facts, now = FactTables([copy.facts for copy in self._copies]), to_micros(utc_now())
+        mask = facts.join(methodcaller("mask_of_times", widened)) & facts.join(
+            methodcaller("mask_of_attributes", widened)
+        )
         entities = (
             next((found for copy in self._copies if (found := copy.entity(entity_id, now))), None)
             for entity_id in entity_ids
         )
         return [
-            EntityMemories(entity=entity, memories=self._most_important(facts, filters.valid_at, limit))
+            EntityMemories(entity=entity, memories=self._most_important(passing, filters.valid_at, limit))
             for entity in entities
             if entity is not None
-            for facts in [[fact for fact in self._about(entity.id) if masks[fact.table][fact.row]]]
+            for passing in [[facts.facts[row] for row in facts.about(entity.id) if mask[row]]]
         ]
 
     async def load_profiles(self, entity_ids: Sequence[str], filters: FactFilters) -> dict[str, EntityProfile]:
@@ -205,26 +192,29 @@ class ResidentSource:
     def _find(self, uuid: str) -> ResidentFact | None:
         return next((fact for copy in self._copies if (fact := copy.facts.get(uuid)) is not None), None)
 
-    def _about(self, entity_id: str) -> list[ResidentFact]:
-        return [fact for copy in self._copies for fact in copy.facts.about_entity(entity_id).values()]
+    @property
+    def _user_ids(self) -> frozenset[str]:
+        return frozenset(chain.from_iterable(copy.user_ids for copy in self._copies))
 
     def _refs_of(self, fact: ResidentFact) -> dict[str, EntityRef]:
-        wanted = (*fact.ends, *fact.properties["entity_ids"])
+        wanted = (*fact.ends, *fact.entity_ids)
         return {key: copy.refs[key] for key in wanted for copy in self._copies if key in copy.refs}
 
     def _most_important(self, facts: Sequence[ResidentFact], now: datetime, limit: int) -> list[Memory]:
-        ordered = sorted(facts, key=rank_by_importance)
+        ordered = sorted(facts, key=attrgetter("rank"))
         return [fact.to_memory(self._refs_of(fact), now) for fact in ordered[:limit]]
 
 
-def _best(found: list[tuple[float, ResidentFact]], limit: int) -> list[tuple[float, ResidentFact]]:
-    """Return the facts with the highest scores, best first; of equal ones the earlier comes first."""
-    return sorted(found, key=itemgetter(0), reverse=True)[:limit]
+def _best(mask: Mask, scores: Scores, limit: int) -> Ranking:
+    """Return the rows of a mask with the highest scores; of equal ones the earlier comes first."""
+    rows = np.flatnonzero(mask)
+    best = best_rows(rows, scores[rows], limit)
+    return Ranking(best, scores[best])
+
+
+def _cosines_with(vector: NDArray[np.float32]) -> Callable[[FactTable], Scores]:
+    return methodcaller("cosines", vector)
 
 
 def _unit(vector: Vector) -> NDArray[np.float32]:
     return unit_vector(vector, len(vector))
-
-
-def _units(vectors: Sequence[Vector]) -> NDArray[np.float32]:
-    return np.stack([_unit(vector) for vector in vectors])

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from graphmem.search.bm25 import rarity, saturation
+from graphmem.search.columns import Scores
 from graphmem.text.lucene_english import lucene_terms
-
-K1, B = 1.2, 0.75
-"""The parameters of Lucene's BM25."""
 
 POSTING_BYTES = 8
 """Memory of one posting: a row and how often the term is in it."""
-
-Rows: TypeAlias = NDArray[np.int64]
-Mask: TypeAlias = NDArray[np.bool_]
-Scores: TypeAlias = NDArray[np.float64]
 
 
 class _Field:
@@ -75,9 +67,7 @@ class _Field:
             rows = np.frombuffer(found, dtype=np.int32)
             counts = np.frombuffer(self._counts[term], dtype=np.int32)
             lengths = np.frombuffer(self.lengths, dtype=np.int32)[rows]
-            frequency = counts / (counts + K1 * (1 - B + B * lengths / mean_length))
-            rarity = math.log(1 + (self._documents - len(rows) + 0.5) / (len(rows) + 0.5))
-            scores[rows] += rarity * frequency
+            scores[rows] += rarity(self._documents, len(rows)) * saturation(counts, lengths, mean_length)
 
 
 class TextIndex:
@@ -103,22 +93,10 @@ class TextIndex:
                 self.postings -= field.remove(row, old)
                 self.postings += field.put(row, text)
 
-    def find(self, words: Sequence[str], mask: Mask, limit: int) -> list[tuple[int, float]]:
-        """Return the rows of the mask with any of the words and their scores, best first; earlier rows come first."""
-        scores: Scores = np.zeros(len(mask))
+    def scores(self, words: Sequence[str]) -> Scores:
+        """Return the score of each row; one without any of the words has 0."""
+        scores: Scores = np.zeros(len(self._fields[0].lengths))
         terms = [term for word in words for term in lucene_terms(word)]
         for field in self._fields:
             field.add_scores(terms, scores)
-        (found,) = np.nonzero((scores > 0) & mask)
-        best = best_rows(found, scores[found], limit)
-        return [(int(row), float(scores[row])) for row in best]
-
-
-def best_rows(rows: Rows, scores: Scores | NDArray[np.float32], limit: int) -> Rows:
-    """Return up to `limit` of the rows by their scores, best first; of equal ones the earlier row comes first."""
-    if len(rows) > limit:
-        # A row with the score of the last place may have an earlier one beside it, so that all of that score are kept.
-        least = np.partition(scores, len(rows) - limit)[len(rows) - limit]
-        rows, scores = rows[scores >= least], scores[scores >= least]
-    order = np.argsort(-scores, kind="stable")[:limit]
-    return rows[order]
+        return scores

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.search.resident.text_index import Mask
+Rows: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
+Scores: TypeAlias = NDArray[np.float64]
 
 _FIRST_CAPACITY = 64
 
@@ -104,3 +106,13 @@ def unit_vector(vector: Any, dimension: int) -> NDArray[np.float32]:
     array = np.asarray(vector.to_numpy() if hasattr(vector, "to_numpy") else vector, dtype=np.float32)
     length = float(np.linalg.norm(array))
     return array / np.float32(length) if length else array
+
+
+def best_rows(rows: Rows, scores: Scores | NDArray[np.float32], limit: int) -> Rows:
+    """Return up to `limit` of the rows by their scores, best first; of equal ones the earlier row comes first."""
+    if len(rows) > limit:
+        # A row with the score of the last place may have an earlier one beside it, so that all of that score are kept.
+        least = np.partition(scores, len(rows) - limit)[len(rows) - limit]
+        rows, scores = rows[scores >= least], scores[scores >= least]
+    order = np.argsort(-scores, kind="stable")[:limit]
+    return rows[order]

@@ -1,0 +1,185 @@
+"""Whose word the details of an entity are, and what becomes of those that a source gives. Pure.
+
+Details are its name, its type, its summary, its attributes and its aliases. A source adds what is missing; by
+`Effect.RENAME` another one changes what it gave only if it is trusted as much. How an entity is written and what it is
+stay as they are among sources that are trusted alike.
+
+A node holds the sources of details that are not the user's as a list of texts such as "tool alias carol": a list, so
+that a rollback can take back single ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Set
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from graphmem.memories.entity import DEFAULT_ENTITY_TYPE
+from graphmem.neo4j.driver_values import Row
+from graphmem.runtime.field_types import to_json
+from graphmem.tenants.trust import Effect, SourceKind, TrustOrder
+
+_KIND: TypeAdapter[SourceKind] = TypeAdapter(SourceKind)
+
+NAME, TYPE, SUMMARY = "name", "type", "summary"
+"""The details that an entity has one of."""
+
+
+def alias_detail(key: str) -> str:
+    """Return the detail that is the alias of a key."""
+    return f"alias {key}"
+
+
+def attribute_detail(name: str) -> str:
+    """Return the detail that is an attribute."""
+    return f"attribute {name}"
+
+
+def read_detail_sources(stored: Mapping[str, Any]) -> dict[str, SourceKind]:
+    """Return the sources of the details of an entity node that are not the user's, by detail."""
+    parts = [text.partition(" ") for text in stored.get("detail_sources") or ()]
+    return {detail: _KIND.validate_python(kind) for kind, _, detail in parts}
+
+
+def write_detail_sources(sources: Mapping[str, SourceKind]) -> list[str] | None:
+    """Return sources of details as an entity node holds them, None where all are the user's."""
+    return [f"{kind} {detail}" for detail, kind in sources.items() if kind != "user"] or None
+
+
+def follow_aliases(stored: Mapping[str, Any], kind: SourceKind, order: TrustOrder) -> list[str]:
+    """Return the aliases of an entity node that mean it for a source: none that a less trusted one gave."""
+    sources = read_detail_sources(stored)
+    return [
+        alias
+        for alias, key in zip(stored["aliases"] or (), stored["alias_keys"] or (), strict=True)
+        if order.permits(Effect.REDIRECT, sources.get(alias_detail(key), "user"), kind)
+    ]
+
+
+class SourcedDetails:
+    """The details of an entity node, and the changes that sources make of them."""
+
+    def __init__(self, stored: Mapping[str, Any], order: TrustOrder) -> None:
+        self._stored = stored
+        self._order = order
+        self._sources = read_detail_sources(stored)
+        self._changes: Row = {}
+
+    def give_name(self, name: str, kind: SourceKind) -> None:
+        """Write the name as a source does, whose key it has; a more trusted one decides."""
+        if self._is_more_trusted(kind, NAME):
+            self._set("name", name, NAME, kind)
+
+    def may_rename(self, kind: SourceKind) -> bool:
+        """Return whether a source may give the entity another name."""
+        return self._may_change(kind, NAME)
+
+    def rename(self, kind: SourceKind) -> list[str] | None:
+        """Return the sources of the details once a source gave the entity another name."""
+        self._give(NAME, kind)
+        return write_detail_sources(self._sources)
+
+    def give_type(self, entity_type: str, kind: SourceKind) -> None:
+        """Set the type that a source gives, if it was unknown or comes from a less trusted one."""
+        known = self._get("type")
+        if entity_type != DEFAULT_ENTITY_TYPE and (known == DEFAULT_ENTITY_TYPE or self._is_more_trusted(kind, TYPE)):
+            self._set("type", entity_type, TYPE, kind)
+
+    def give_summary(self, summary: str, kind: SourceKind) -> bool:
+        """Set the summary that a source gives; return whether it is the entity's now."""
+        known = self._get("summary") or ""
+        if summary and (not known or self._may_change(kind, SUMMARY)):
+            self._set("summary", summary, SUMMARY, kind)
+        return summary in ("", self._get("summary"))
+
+    def give_attributes(self, attributes: Mapping[str, Any], kind: SourceKind) -> bool:
+        """Set attributes that a source gives; return whether all of them are the entity's now."""
+        known = json.loads(self._get("attributes") or "{}")
+        taken = {
+            name: value
+            for name, value in attributes.items()
+            if name not in known or self._may_change(kind, attribute_detail(name))
+        }
+        for name in taken:
+            self._give(attribute_detail(name), kind)
+        merged = {**known, **taken}
+        if merged != known:
+            self._changes["attributes"] = to_json(merged)
+        return all(name in merged and merged[name] == value for name, value in attributes.items())
+
+    def add_aliases(self, names_by_key: Mapping[str, str], kind: SourceKind) -> list[str]:
+        """Add names that a source gives and return those added; a name that is an alias already is its own now too."""
+        known = dict(zip(self._get("alias_keys") or (), self._get("aliases") or (), strict=True))
+        for key in names_by_key.keys() & known.keys():
+            if self._is_more_trusted(kind, alias_detail(key)):
+                self._give(alias_detail(key), kind)
+        own = {*known, self._stored["name_key"], ""}
+        added = {key: name for key, name in names_by_key.items() if key not in own}
+        if added:
+            self._set_aliases({**known, **added})
+            for key in added:
+                self._give(alias_detail(key), kind)
+        return list(added.values())
+
+    def drop_aliases(self, keys: Set[str]) -> None:
+        """Take aliases away: a more trusted source calls another entity so."""
+        known = dict(zip(self._get("alias_keys") or (), self._get("aliases") or (), strict=True))
+        if known.keys() & keys:
+            self._set_aliases({key: name for key, name in known.items() if key not in keys})
+            for key in keys:
+                self._sources.pop(alias_detail(key), None)
+
+    @property
+    def node(self) -> Row:
+        """The properties of the node with what was changed."""
+        return {**self._stored, **self._changes, "detail_sources": write_detail_sources(self._sources)}
+
+    def to_row(self, now: datetime) -> Row | None:
+        """Return what is to be written, as `snapshots.set_entities` takes it; None for nothing."""
+        sources = write_detail_sources(self._sources)
+        if not self._changes and sources == (self._stored.get("detail_sources") or None):
+            return None
+        properties = {**self._changes, "detail_sources": sources, "updated_at": now}
+        before, after = self._stored["type"], self._get("type")
+        if before != after:
+            properties["labels"] = ["Entity", after]
+        return {
+            "id": self._stored["uuid"],
+            "properties": properties,
+            "labels": [after],
+            "removed_labels": [before] if before != after else [],
+        }
+
+    def _get(self, name: str) -> Any:
+        return self._changes[name] if name in self._changes else self._stored.get(name)
+
+    def _set(self, name: str, value: object, detail: str, kind: SourceKind) -> None:
+        if value != self._get(name):
+            self._changes[name] = value
+        self._give(detail, kind)
+
+    def _set_aliases(self, aliases: Mapping[str, str]) -> None:
+        self._changes |= {
+            "aliases": list(aliases.values()) or None,
+            "alias_keys": list(aliases) or None,
+            "alias_text": " ".join(aliases.values()),
+        }
+
+    def _give(self, detail: str, kind: SourceKind) -> None:
+        if kind == "user":
+            self._sources.pop(detail, None)
+        else:
+            self._sources[detail] = kind
+
+    def _source_of(self, detail: str) -> SourceKind:
+        return self._sources.get(detail, "user")
+
+    def _may_change(self, kind: SourceKind, detail: str) -> bool:
+        return self._order.permits(Effect.RENAME, kind, self._source_of(detail))
+
+    def _is_more_trusted(self, kind: SourceKind, detail: str) -> bool:
+        """Return whether the source of a detail could not change what this one gives."""
+        return not self._order.permits(Effect.RENAME, self._source_of(detail), kind)

@@ -1,0 +1,125 @@
+"""Candidates: the facts that the channels of a search found, as one table of columns. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.search.bm25 import Stems, hash_stems
+from graphmem.search.columns import Rows, Scores
+from graphmem.tenants.trust import SourceKind
+from graphmem.text.tokenising import tokenize
+
+Channel = str
+"""The name of a way to find facts: semantic, keyword or graph."""
+
+Times = NDArray[np.int64]
+"""Times in milliseconds since 1970."""
+
+
+class FactStems(NamedTuple):
+    """The stems of a fact: of its statement, predicate, names and tags, and `all` with those of its messages."""
+
+    languages: tuple[str, ...]
+    statement: Stems
+    all: Stems
+
+
+@dataclass(slots=True, kw_only=True)
+class FactRow:
+    """What ranking reads of a fact but its numbers.
+
+    The first line of its context has its names and tags, the others what its messages say. Its stems are computed when
+    they are first asked for, and kept as long as it is. `trust_kind` is the kind of source that it is trusted as.
+    """
+
+    uuid: str
+    memory_id: str
+    content: str
+    context: str
+    type: str
+    tags: Sequence[str]
+    message_ids: Sequence[str]
+    entity_ids: Sequence[str]
+    trust_kind: SourceKind = "user"
+    _stems: FactStems | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def statement_and_names(self) -> str:
+        """The statement, and the names of what it is about in a further line."""
+        names, _, _ = self.context.partition("\n")
+        return f"{self.content}\n{names}"
+
+    def stems(self, languages: tuple[str, ...]) -> FactStems:
+        """Return the stems; no word spans two lines, so that each part is read once."""
+        if self._stems is None or self._stems.languages != languages:
+            _, _, messages = self.context.partition("\n")
+            statement = tokenize(self.statement_and_names, languages)
+            stems = hash_stems((*statement, *tokenize(messages, languages)))
+            self._stems = FactStems(languages, stems[: len(statement)], stems)
+        return self._stems
+
+
+class FactNumbers(NamedTuple):
+    """What ranking reads of facts as numbers, a column each; the last access of one never accessed is its creation."""
+
+    importance: Scores
+    strength: Scores
+    decay_rate: Scores
+    last_accessed: Times
+    valid_from: Times
+    valid_to: Times
+
+
+class Ranking(NamedTuple):
+    """Rows of a table, best first, and the score of each."""
+
+    rows: Rows
+    scores: Scores
+
+    def merged(self, other: Ranking) -> Ranking:
+        """Return the rows of both, each once and by its score; `other` gives that of a row in both."""
+        scores = dict(zip(chain(self.rows, other.rows), chain(self.scores, other.scores), strict=True))
+        rows = np.fromiter(scores, np.int64, len(scores))
+        return Ranking(rows, np.fromiter(scores.values(), np.float64, len(scores))).sorted()
+
+    def sorted(self) -> Ranking:
+        """Return the rows by their scores; those of equal scores keep their order."""
+        order = np.argsort(-self.scores, kind="stable")
+        return Ranking(self.rows[order], self.scores[order])
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The facts that channels found, each once, a fact a row; `channels` has the rows by channel.
+
+    `similarities` are the cosines of their vectors with the question's, `focus_similarities` those with that of its
+    focus; a fact without a vector has NaN.
+    """
+
+    facts: Sequence[FactRow]
+    numbers: FactNumbers
+    similarities: Scores
+    focus_similarities: Scores
+    channels: Mapping[Channel, Ranking]
+
+    def __len__(self) -> int:
+        return len(self.facts)
+
+
+def number_rows(channels: Mapping[Channel, Ranking]) -> tuple[Rows, dict[Channel, Ranking]]:
+    """Return the rows that channels found, each once in the order of the channels, and the channels by places in it."""
+    places: dict[int, int] = {}
+    for ranking in channels.values():
+        for row in ranking.rows.tolist():
+            places.setdefault(row, len(places))
+    numbered = {
+        channel: Ranking(np.fromiter(map(places.__getitem__, rows.tolist()), np.int64, len(rows)), scores)
+        for channel, (rows, scores) in channels.items()
+    }
+    return np.fromiter(places, np.int64, len(places)), numbered
