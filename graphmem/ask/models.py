@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from graphmem.context.models import DEFAULT_TOKEN_BUDGET, MAX_QUESTION_LENGTH, ContextRequest
 from graphmem.models.language_model import LenientAnswer, Receipt
 from graphmem.runtime.field_types import NonBlankText, SessionId
 from graphmem.runtime.times import Instant
+from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.spaces import SPACES_FIELD, SpaceId, SpaceSelection
 from graphmem.tenants.trust import StatedKind
 
@@ -17,7 +18,7 @@ ASK_TOP = 30
 """Memories beside those of the profile that one look may show; an answer may count or compare several."""
 
 
-class AskRequest(BaseModel):
+class AskRequest(RequestBody):
     """A question to a user's memory.
 
     `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
@@ -25,8 +26,6 @@ class AskRequest(BaseModel):
     Of an earlier conversation that the question refers to, the messages are shown if it is the user's own.
     Without `reinforce` no retrieval is counted, and the answer cannot be rated.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     question: NonBlankText = Field(max_length=MAX_QUESTION_LENGTH)
     session_id: SessionId | None = None

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import html
+import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from ipaddress import ip_address
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -99,9 +103,14 @@ def _advise(settings: Settings) -> Iterator[str]:
 
 
 @command(app, "open")
-async def open_explorer(output: Output, open: Open = True) -> None:
-    """Open the explorer of the server that commands use, or of the one at GRAPHMEM_HOST and GRAPHMEM_PORT."""
+async def open_explorer(output: Output, tenant: Tenant = "default", open: Open = True) -> None:
+    """Open the explorer of the server that commands use, or of the one at GRAPHMEM_HOST and GRAPHMEM_PORT.
+
+    The browser is signed in with the key that commands use, where there is one.
+    """
     import httpx
+
+    from graphmem.tenants.tokens import make_local_token
 
     settings = read_settings()
     server = None if settings.url else find_local_server(settings)
@@ -114,8 +123,28 @@ async def open_explorer(output: Output, open: Open = True) -> None:
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ConfigurationError(f"No graphmem answers at {url}: start it with `graphmem serve`.") from error
     if open and not output.flags.json:
-        typer.launch(f"{url}/ui")
+        key = make_local_token(server.secret, tenant) if server else None
+        if settings.api_key:
+            key = settings.api_key.get_secret_value()
+        typer.launch(str(await asyncio.to_thread(_write_sign_in, settings, f"{url}/ui", key)) if key else f"{url}/ui")
     output.show({"url": f"{url}/ui"}, f"The explorer is at {url}/ui.")
+
+
+def _write_sign_in(settings: Settings, url: str, key: str) -> Path:
+    """Write a page that leads to the explorer with a key, and return its path.
+
+    Only its owner can read it, unlike the arguments of the process that opens a browser.
+    """
+    address = html.escape(f"{url}#key={quote(key, safe='')}")
+    path = settings.data_dir / "explorer.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(
+            '<!doctype html><meta charset="utf-8"><title>graphmem explorer</title>'
+            f'<meta http-equiv="refresh" content="0; url={address}"><a href="{address}">Open the explorer</a>'
+        )
+    return path
 
 
 @command(app, "mcp")
@@ -192,7 +221,8 @@ async def _warm_up(services: Services, output: Output) -> None:
     from graphmem.app.health import attempt
 
     output.note("Warming up: the first requests take longer.")
-    await attempt(services.warm_up.run)
+    with services.readiness.warming_up():
+        await attempt(services.warm_up.run)
     settle()
     output.note("Warmed up.")
 

@@ -274,7 +274,7 @@ MAX_ITEM_SECONDS = 30 * 24 * 3600
 """Longest time that a caller's context item lasts, in seconds."""
 
 
-class ContextRequest(BaseModel):
+class ContextRequest(RequestBody):
     """A question that is about to be sent to a model; without one, the start of a conversation.
 
     `top` limits the memories chosen by relevance, which are added to those of the profile. `sources` adds to every
@@ -282,8 +282,6 @@ class ContextRequest(BaseModel):
     `goals` are used. With `recent_messages` false, the messages of the session are left out, for a caller that sends
     them to the model anyway. With `valid_as_of` or `known_as_of` the context is the one of that time.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     question: NonBlankText | None = Field(None, max_length=MAX_QUESTION_LENGTH)
     session_id: SessionId | None = None
@@ -332,14 +330,12 @@ class ContextRequest(BaseModel):
         return check_request_size(self)
 
 
-class ContextItemIn(BaseModel):
+class ContextItemIn(RequestBody):
     """A context item that the caller states; it replaces one of the same type, key and session.
 
     Goals, preferences and topics are used in contexts until `ttl` seconds have passed: of one session, or of all of
     them without `session_id`.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64, examples=["topic", "preference", "goal"])]
     key: NonBlankText = Field(max_length=200, description="What the item is about, such as `budget`.")
@@ -354,13 +350,11 @@ class ContextItemIn(BaseModel):
         return check_request_size(self)
 
 
-class EnhanceIn(BaseModel):
+class EnhanceIn(RequestBody):
     """A draft reply, the question that it answers, and what it rests on.
 
     A source is the id of a memory or a message, or the name of something outside of memory.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     reply: NonBlankText = Field(max_length=MAX_QUESTION_LENGTH)
     question: NonBlankText | None = Field(

@@ -11,7 +11,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, BeforeValidator, Field, FiniteFloat
 
 from graphmem.memories.memory import MemoryTypeWord, Scope, SubtypeWord, Tags
 from graphmem.runtime.field_types import (
@@ -31,6 +31,7 @@ from graphmem.runtime.times import (
     Instant,
     to_epoch_pair,
 )
+from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.trust import SourceKind, StatedKind, TrustOrder
 
 
@@ -62,10 +63,8 @@ a query string contains only text.
 """
 
 
-class TagFilter(BaseModel):
+class TagFilter(RequestBody):
     """Tags a memory must have: one of `any`, each of `all`, not one of `none`."""
-
-    model_config = ConfigDict(extra="forbid")
 
     any: Tags = Field(default_factory=list)
     all: Tags = Field(default_factory=list)
@@ -77,14 +76,12 @@ class TagFilter(BaseModel):
         return (not self.any or not has.isdisjoint(self.any)) and has.issuperset(self.all) and has.isdisjoint(self.none)
 
 
-class SharedFilters(BaseModel):
+class SharedFilters(RequestBody):
     """The filters that have the same name and form in a query string as in a JSON body.
 
     A field that the fragment `matches_filters` compares by its name is a filter everywhere: in requests, tools
     and commands, which show its description. With `include_superseded` the valid time is not filtered.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     subtype: SubtypeWord | None = Field(None, description="Only this subtype, such as persona.")
     domain: Domain | None = Field(None, description="Only memories of this domain.")

@@ -13,7 +13,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     GetJsonSchemaHandler,
     WithJsonSchema,
@@ -272,10 +271,8 @@ MAX_SPEAKER_LENGTH = 255
 """Longest name of a speaker, in characters."""
 
 
-class MemorySourceIn(BaseModel):
+class MemorySourceIn(RequestBody):
     """The source of a memory: its kind, and the session and messages that state it; `quote` is what was said."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: StatedKind | None = Field(
         None, description="Kind of source; defaults to the key's, which is the user unless the key sets another."
@@ -344,10 +341,8 @@ def keep_given_form(data: object) -> object:
     return fields
 
 
-class _GivenMemory(BaseModel):
+class _GivenMemory(RequestBody):
     """The fields of a memory that a save and a correction take in the same form."""
-
-    model_config = ConfigDict(extra="forbid")
 
     subtype: Subtype | None = Field(None, description="The type as it was given; defaults to `type`.")
     content_data: Metadata | None = Field(None, description="The object that was given as `content`.")

@@ -10,7 +10,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
 )
 
@@ -24,6 +23,7 @@ from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import UnitInterval
 from graphmem.runtime.paging import PageLimit, PageQuery
 from graphmem.runtime.times import Instant
+from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.spaces import SPACES_FIELD, SpaceSelection, SpacesInQueryString
 from graphmem.text.normalising import remove_unstorable
 
@@ -82,18 +82,14 @@ class SearchQuery(MemoryFilters):
     spaces: SpaceSelection = SPACES_FIELD
 
 
-class Persona(BaseModel):
+class Persona(RequestBody):
     """The weights by memory type or tag that a user's searches use when they give none; empty: none."""
-
-    model_config = ConfigDict(extra="forbid")
 
     weights: PersonaWeights = Field(default_factory=dict)
 
 
-class MessageSearchQuery(BaseModel):
+class MessageSearchQuery(RequestBody):
     """A search in messages: in those that were said by `valid_as_of` and stored by `known_as_of`."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: QueryText
     limit: int = Field(5, ge=1, le=100)

@@ -6,9 +6,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from graphmem.runtime.field_types import Id, NonBlankText, deduplicate
+from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.trust import StatedKind
 
 
@@ -26,14 +27,12 @@ class KeyRole(StrEnum):
     ADMIN = "admin"
 
 
-class ApiKeyIn(BaseModel):
+class ApiKeyIn(RequestBody):
     """A key to create; without `users`, it has access to every user of its tenant.
 
     With `spaces`, of the spaces of the users it reads and writes those alone. What it saves counts as the word of
     `source_kind`, and nothing that it sends as that of a source that is trusted more.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Annotated[NonBlankText, Field(max_length=100)]
     role: KeyRole

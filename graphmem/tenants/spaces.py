@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from graphmem.runtime.errors import Forbidden
 from graphmem.runtime.field_types import Id, NonBlankText, StorableText
+from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner, make_owner
 
 
@@ -126,10 +127,10 @@ class MemberKind(StrEnum):
     KEY = "key"
 
 
-class SpaceMember(BaseModel):
+class SpaceMember(RequestBody):
     """A user or an API key with a role in a space."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(frozen=True)
 
     user: Id | None = Field(None, exclude_if=lambda user: user is None, description="The id of the user.")
     key: Id | None = Field(None, exclude_if=lambda key: key is None, description="The id of the key.")
@@ -157,10 +158,8 @@ def _check_members(members: list[SpaceMember]) -> list[SpaceMember]:
     return members
 
 
-class SpaceIn(BaseModel):
+class SpaceIn(RequestBody):
     """A space to create or to change; without `members` those that it has stay."""
-
-    model_config = ConfigDict(extra="forbid")
 
     title: NonBlankText = Field(max_length=200, description="What it is called, such as Team Atlas.")
     about: StorableText = Field(
@@ -169,10 +168,8 @@ class SpaceIn(BaseModel):
     members: Annotated[list[SpaceMember], Field(max_length=MAX_MEMBERS), AfterValidator(_check_members)] | None = None
 
 
-class SpaceRoleIn(BaseModel):
+class SpaceRoleIn(RequestBody):
     """The role of a member."""
-
-    model_config = ConfigDict(extra="forbid")
 
     role: SpaceRole
 

@@ -10,7 +10,9 @@ from functools import lru_cache
 from itertools import chain
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, model_validator
+
+from graphmem.runtime.validation import RequestBody
 
 StatedKind = Literal["user", "operator", "import", "document", "assistant", "tool", "web"]
 """Whose word a statement can be: the kinds that have a place in an order of trust."""
@@ -145,10 +147,8 @@ TrustGroup = Annotated[list[StatedKind], Field(min_length=1), BeforeValidator(_a
 """Sources of equal trust; one of them may stand for a list of one."""
 
 
-class TrustIn(BaseModel):
+class TrustIn(RequestBody):
     """The order of trust to set, most trusted first; an empty order restores the default."""
-
-    model_config = ConfigDict(extra="forbid")
 
     order: list[TrustGroup] = Field(
         max_length=len(STATED_KINDS),

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
-from graphmem.runtime.errors import NotFound, UserBeingForgotten
+from graphmem.runtime.errors import InvalidInput, NotFound, UserBeingForgotten
 from graphmem.runtime.field_types import StorableText, to_json
 from graphmem.runtime.paging import Cursor, Page
 from graphmem.runtime.times import MICROSECOND, Clock
@@ -70,6 +70,24 @@ class UserService:
             limit=query.limit + 1,
         )
         return _CURSOR.make_page(found, query.limit, lambda user: user.user_id)
+
+    async def refuse_swapped(self, owner: Owner, text: str | None, caller: ApiKey) -> None:
+        """Raise InvalidInput where nothing is stored for a user and the text is the id of another: swapped arguments.
+
+        Callers ask this where they found nothing, or are about to create the user.
+        """
+        named = (text or "").strip()
+        if not named or not caller.can_access(named):
+            return
+        try:
+            meant = Owner(owner.tenant, named)
+        except InvalidInput:  # no text that a user id may have
+            return
+        if await self._store.get_life(meant) is not None and await self._store.get_life(owner) is None:
+            raise InvalidInput(
+                f"Nothing is stored for the user {owner.user_id!r}, and {named!r} is a user: "
+                "the user's id comes first, then the text."
+            )
 
 
 FORGET_RETRY_SECONDS = 10

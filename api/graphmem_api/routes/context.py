@@ -40,7 +40,10 @@ write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["context"])
 async def build(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: ContextRequest) -> ContextResponse:
     """Build the context for the model's prompt within a token budget, for a question or the start of a conversation."""
     scope = await services.rights.read_scope(owner, caller, body.spaces)
-    return await services.contexts.build(scope, body, reinforce=caller.can_write)
+    response = await services.contexts.build(scope, body, reinforce=caller.can_write)
+    if not response.memories and not response.recent_messages:
+        await services.users.refuse_swapped(owner, body.question, caller)
+    return response
 
 
 @write_router.post(

@@ -56,6 +56,8 @@ async def save(
         require_admin(caller, "Writing what all users of the tenant read (scope global)")
     named = {memory.space for memory in body.memories if memory.space is not None}
     spaces = await services.rights.find_places(owner, caller, named, SpaceRole.WRITER)
+    if len(body.memories) == 1 and len(body.memories[0].content.split()) == 1:
+        await services.users.refuse_swapped(owner, body.memories[0].content, caller)
     await services.trust.check_claims(caller, [memory.source.kind for memory in body.memories if memory.source])
     return SaveOut(
         results=await services.memories.save(

@@ -40,7 +40,10 @@ async def search(owner: OwnerInPath, caller: Caller, services: ServicesDep, body
     """Search memories; reads by analysts do not strengthen them."""
     query = body if caller.can_write else body.model_copy(update={"reinforce": False})
     scope = await services.rights.read_scope(owner, caller, query.spaces)
-    return await services.retrieval.search(scope, query)
+    response = await services.retrieval.search(scope, query)
+    if not response.results and not response.messages:
+        await services.users.refuse_swapped(owner, query.query, caller)
+    return response
 
 
 @search_router.post(USER_PATH + "/messages/search", summary="Search messages", operation_id="messages_search")
@@ -49,7 +52,10 @@ async def search_messages(
 ) -> MessageSearchResponse:
     """Search the messages of the user and of spaces by keywords and meaning."""
     scope = await services.rights.read_scope(owner, caller, body.spaces)
-    return await services.retrieval.search_messages(scope, body)
+    response = await services.retrieval.search_messages(scope, body)
+    if not response.results:
+        await services.users.refuse_swapped(owner, body.query, caller)
+    return response
 
 
 @search_router.get(USER_PATH + "/persona", summary="Read the persona", operation_id="persona_get")
@@ -79,13 +85,16 @@ async def lookup(
 
     No model, no embedding.
     """
-    return await services.retrieval.lookup(
+    response = await services.retrieval.lookup(
         await services.rights.read_scope(owner, caller, query.space_selection),
         query.q,
         query.limit,
         filters=query.to_memory_filters(),
         reinforce=query.reinforce and caller.can_write,
     )
+    if not response.entities:
+        await services.users.refuse_swapped(owner, query.q, caller)
+    return response
 
 
 @entity_router.get(ENTITIES_PATH, summary="List entities")
@@ -139,4 +148,7 @@ async def ask(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: A
     """Answer a question from memory with citations, using one or two language model calls."""
     request = body if caller.can_write else body.model_copy(update={"reinforce": False})
     scope = await services.rights.read_scope(owner, caller, body.spaces)
-    return await services.answers.ask(scope, request)
+    response = await services.answers.ask(scope, request)
+    if not response.answered:
+        await services.users.refuse_swapped(owner, request.question, caller)
+    return response
