@@ -42,7 +42,7 @@ STORE_SECONDS = 30.0
 STORE_PAUSES = (1.0, 5.0, 30.0)
 """Seconds before each further try to store turns while a dependency is unavailable."""
 
-PREVIOUS_SECONDS = 1.0
+PREVIOUS_SECONDS = 5.0
 """Seconds that a call waits until the turns of its user's calls before it are stored: its context may need them."""
 
 CLOSING_SECONDS = 5.0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 CONTEXT_SECONDS = 5.0
 """Seconds that a call waits for its context."""
 
-PREVIOUS_SECONDS = 1.0
+PREVIOUS_SECONDS = 2.0
 """Seconds that a context waits until the turns before it are stored: another conversation may need them."""
 
 CLOSING_SECONDS = 30.0
