@@ -131,10 +131,10 @@ TAGS = [
     {"name": "search", "description": "Find memories and messages by meaning, keywords and graph."},
     {"name": "entities", "description": "People, places and things: look up names, walk the graph."},
     {"name": "messages", "description": "Conversations, from which memories are extracted, and their sessions."},
-    {"name": "context", "description": "The text for the model's prompt, and what was learned about the user."},
-    {"name": "chats", "description": "Calls of models in the protocols of their providers, passed on with memory."},
+    {"name": "context", "description": "Text for the model's prompt, and what was learned about the user."},
+    {"name": "chats", "description": "Model calls in the providers' protocols, forwarded with memory."},
     {"name": "jobs", "description": "Background work: extraction, summaries, imports."},
-    {"name": "user data", "description": "Everything of a user: export, import, erase."},
+    {"name": "user data", "description": "All data of a user: export, import, erase."},
     {"name": "spaces", "description": "Memories that users and keys of the tenant share, and their members."},
     {"name": "consolidation", "description": "Nightly and curated runs, their rollback, and maintenance (admin)."},
     {"name": "keys", "description": "API keys of the tenant (admin)."},
@@ -149,7 +149,7 @@ _INTRODUCTION = """\
 Bi-temporal memories in a graph: save, extract, search, look back in time, undo.
 
 Send `Authorization: Bearer <key>`. A write with an `Idempotency-Key` can be repeated safely. Times are RFC 3339 with an
-offset; null bounds are open. **Valid time** says when a statement holds in the world, **known time** when graphmem
+offset; null bounds are open. **Valid time** says when a statement is true in the world, **known time** when graphmem
 believed it.
 
 Errors are problem documents (RFC 9457):

@@ -82,7 +82,7 @@ class RequestTimeout(GraphmemError):
 
 
 class Conflict(GraphmemError):
-    """The stored state forbids the change."""
+    """The change conflicts with the stored state."""
 
     status, title = 409, "Conflict"
 
@@ -142,7 +142,7 @@ class NotConfigured(GraphmemError):
 
 
 class Unavailable(GraphmemError):
-    """A dependency is unavailable; the same call may succeed later, and never where `retry_after` is None."""
+    """A dependency is unavailable; the same call may succeed later, unless `retry_after` is null."""
 
     status, title = 503, "Unavailable"
 
