@@ -40,8 +40,8 @@ async def test_really_into_sailing_is_an_interest_and_what_the_assistant_suggest
     users: Mapping[str, DialogueUser],
 ) -> None:
     memories = await users["sailing"].memories()
-    assert len(memories) == 3
-    assert says(memories, "sailing", types={"preference", "inferred_interest"})
+    assert [memory["type"] for memory in memories if memory["type"] != "recommendation"] == ["preference"]
+    assert says(memories, "sailing", types={"preference"})
     for place in ("Boston Harbor", "Marblehead"):
         assert says(memories, place, "recommended", types={"recommendation"})
     assert {memory["metadata"]["said_by"] for memory in memories} == {"user", "assistant"}
@@ -106,7 +106,7 @@ async def test_bob_now_works_at_newco_and_acme_is_kept_for_audit(users: Mapping[
 async def test_moving_to_london_ends_new_york_and_inserts_london(users: Mapping[str, DialogueUser]) -> None:
     user = users["user_12345"]
     current = await user.memories()
-    assert says(current, "lives in London", types={"fact"})
+    assert says(current, "London", "lives", types={"fact"})
     assert not says(current, "lives in New York", types={"fact"})
     assert "lives in New York" not in await user.preamble("Where do I live?")
     [before] = await user.memories(valid_as_of="2026-05-20T00:00:00Z", type="fact")
@@ -195,7 +195,7 @@ async def test_the_deadline_of_project_alpha_is_15_july_only_and_30_june_is_hist
 ) -> None:
     user = users["alpha"]
     preamble = await user.preamble("What's the deadline for Project Alpha?")
-    assert ("15 July 2025" in preamble, "30 June" in preamble) == (True, False)
+    assert ("July 15, 2025" in preamble, "30 June" in preamble) == (True, False)
     old, new = await user.saved()
     assert ("30 June 2025" in old["content"], old["superseded_by"]) == (True, new["id"])
 
