@@ -1,8 +1,8 @@
 """Whose word the details of an entity are, and what becomes of those that a source gives. Pure.
 
 Details are its name, its type, its summary, its attributes and its aliases. A source adds what is missing; by
-`Effect.RENAME` another one changes what it gave only if it is trusted as much. How an entity is written and what it is
-stay as they are among sources that are trusted alike.
+`Effect.RENAME` another one changes an attribute only if it is trusted as much, and the name, the type and the summary,
+which an entity has one of, only if it is trusted more.
 
 A node holds the sources of details that are not the user's as a list of texts such as "tool alias carol": a list, so
 that a rollback can take back single ones.
@@ -89,9 +89,9 @@ class SourcedDetails:
             self._set("type", entity_type, TYPE, kind)
 
     def give_summary(self, summary: str, kind: SourceKind) -> bool:
-        """Set the summary that a source gives; return whether it is the entity's now."""
+        """Set the summary that a source gives if there was none or a less trusted one's; return whether it is set."""
         known = self._get("summary") or ""
-        if summary and (not known or self._may_change(kind, SUMMARY)):
+        if summary and (not known or self._is_more_trusted(kind, SUMMARY)):
             self._set("summary", summary, SUMMARY, kind)
         return summary in ("", self._get("summary"))
 

@@ -120,7 +120,8 @@ async def _revert(memory: Services, owner: Owner) -> None:
 
 async def _rename(memory: Services, owner: Owner) -> None:
     [bob] = await memory.components.entities.resolve_entity_ids(owner, "Bob")
-    renamed = {"canonical_name": "Robert", "name_key": name_key("Robert"), "vector": [0.1] * 384}
+    name = {"canonical_name": "Robert", "name_key": name_key("Robert")}
+    renamed = {**name, "detail_sources": None, "vector": [0.1] * 384}
     await memory.components.graph.execute(
         "extraction.rename_entity", group_id=owner.group_id, entity_id=bob, now=(await _now(memory, owner)), **renamed
     )
