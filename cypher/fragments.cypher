@@ -180,7 +180,7 @@ CALL (m) {
 }
 
 // fragment: fact_candidate
-// What ranking needs of a version `r` that a channel found with a `score`, as `FactCandidate.from_columns` takes it.
+// What ranking needs of a version `r` that a channel found with a `score`, as `search.database_source` reads it.
 [r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, coalesce(r.tags, []), r.importance, r.strength,
  r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.valid_to.epochMillis,
  {{keys_of_messages}}, {{entity_ids}}, similarity, coalesce(r.trusted_as, r.source_kind)]

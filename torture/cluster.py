@@ -64,7 +64,7 @@ backend apis
 
 PLACEMENTS = "/v1/admin/placements"
 
-TOO_BUSY = "So much is written"
+TOO_BUSY = "There are too many writes"
 """What the reason of a move says that was given up because too much was written meanwhile."""
 
 IMAGE_VARIABLES = frozenset({"GRAPHMEM_DATA_DIR"})

@@ -252,14 +252,13 @@ class TrustWorld:
     async def _use_tools(self, kind: StatedKind) -> None:
         async with open_tool_client(self._as(kind), self._owner.user_id) as client:
             own = self._rng.choice(self._own)
-            name, arguments = self._rng.choice(
-                [
-                    ("save_memory", {"content": "Carol lives in Turin", "supersedes": [own]}),
-                    ("update_memory", {"memory_id": own, "content": "Carol likes golf"}),
-                    ("update_memory", {"memory_id": own, "importance": 0.0}),
-                    ("delete_memory", {"memory_id": own}),
-                ]
-            )
+            calls: list[tuple[str, dict[str, Any]]] = [
+                ("save_memory", {"content": "Carol lives in Turin", "supersedes": [own]}),
+                ("update_memory", {"memory_id": own, "content": "Carol likes golf"}),
+                ("update_memory", {"memory_id": own, "importance": 0.0}),
+                ("delete_memory", {"memory_id": own}),
+            ]
+            name, arguments = self._rng.choice(calls)
             await client.call_tool(name, arguments)
 
     async def _save_in_space(self, kind: StatedKind) -> None:

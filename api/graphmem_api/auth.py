@@ -74,7 +74,7 @@ async def authorize(
     set_tenant(caller.tenant)
     if caller.role not in permission.value:
         permitted = " or ".join(role.value for role in KeyRole if role in permission.value)
-        raise Forbidden(f"A key of role {caller.role.value} may not do this: it takes one of role {permitted}.")
+        raise Forbidden(f"A key of role {caller.role.value} may not do this: use a key of role {permitted}.")
     if "user_id" in request.path_params:
         require_access(caller, request.path_params["user_id"])
     return caller

@@ -239,7 +239,7 @@ class IdempotentResponder:
     def _read_body(self, stored: StoredResponse) -> str:
         """Return the body of a stored response; raise Gone for an erased one."""
         if stored.body is None:
-            raise Gone("The first response to this Idempotency-Key has been erased since.")
+            raise Gone("The first response to this Idempotency-Key has been erased.")
         if not stored.encrypted:
             return stored.body
         body = self._cipher.decrypt(stored.body) if self._cipher else None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from graphmem.jobs.job import Job
 from graphmem.jobs.runner import JobRunner
@@ -25,6 +25,9 @@ OTHER_SECONDS = 0.2
 WRITE_CHECK_SECONDS = 5.0
 """Seconds for which a write that succeeded is proof enough that Neo4j accepts writes."""
 
+WARM_UP_SECONDS = 60.0
+"""Seconds after which a service is ready whether it has warmed up or not."""
+
 log = logging.getLogger(__name__)
 
 
@@ -42,9 +45,27 @@ class ReadinessCheck:
         self._min_free_mb = settings.min_free_disk_mb
         self._last_write: float | None = None
         self._job_list: asyncio.Task[list[Job]] | None = None
+        self._warm_from = 0.0
+
+    @contextmanager
+    def warming_up(self) -> Iterator[None]:
+        """Return a block during which the service is not ready, for `WARM_UP_SECONDS` at most.
+
+        Before it has planned its queries, a busy machine answers a first request too late.
+        """
+        self._warm_from = time.monotonic() + WARM_UP_SECONDS
+        try:
+            yield
+        finally:
+            self._warm_from = 0.0
 
     async def check(self) -> dict[str, str]:
-        """Return `ok` for each dependency; raise Unavailable, within two seconds, when one is unavailable."""
+        """Return `ok` for each dependency; raise Unavailable, within two seconds, when one is unavailable.
+
+        It is raised while the service warms up, too.
+        """
+        if time.monotonic() < self._warm_from:
+            raise Unavailable("The service has started and warms up: its first requests would take long.")
         self._check_disk()
         results = await asyncio.gather(self._check_graph(), self._check_jobs(), return_exceptions=True)
         for error in filter(None, results):

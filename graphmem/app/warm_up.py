@@ -43,8 +43,8 @@ SAMPLE_MEMORY = MemoryIn(
 class WarmUp:
     """Makes the first requests after a start, so that no user waits for queries to be planned.
 
-    Contexts for users of the database change nothing. An empty database has nobody whose context reads messages and
-    facts: there a message and a memory of a sample user are stored, read and erased.
+    A message and a memory of a sample user are stored, read and erased, so that writes are planned too. Contexts for
+    users of the database change nothing.
     """
 
     def __init__(
@@ -62,18 +62,17 @@ class WarmUp:
         self._forgetting = forgetting
 
     async def run(self) -> int:
-        """Build a context for some users, in an empty database for a sample user; return their number."""
+        """Build a context for some users, then write, read and erase what a sample user says; return their number."""
         with use_graph(HOME_GRAPH):
-            owners = await self._users.list_owners(limit=USERS)
-        if all(owner.tenant == SAMPLE_TENANT for owner in owners):
-            with use_tenant(SAMPLE_TENANT):
-                for left in owners:  # by a start that was cut short
-                    await self._forgetting.forget(left)
-                await self.use_sample()
-            return 1
+            found = await self._users.list_owners(limit=USERS)
+        owners = [owner for owner in found if owner.tenant != SAMPLE_TENANT]
         for owner in owners:
             with use_tenant(owner.tenant):
                 await self._contexts.build(owner, REQUEST, reinforce=False)
+        with use_tenant(SAMPLE_TENANT):
+            for left in found if not owners else ():  # by a start that was cut short
+                await self._forgetting.forget(left)
+            await self.use_sample()
         return len(owners)
 
     async def use_sample(self) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from graphmem.context.models import DEFAULT_TOKEN_BUDGET, MAX_QUESTION_LENGTH, ContextRequest
 from graphmem.models.language_model import LenientAnswer, Receipt
 from graphmem.runtime.field_types import NonBlankText, SessionId
 from graphmem.runtime.times import Instant
+from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.spaces import SPACES_FIELD, SpaceId, SpaceSelection
 from graphmem.tenants.trust import StatedKind
 
@@ -17,8 +18,8 @@ ASK_TOP = 30
 """Memories beside those of the profile that one look may show; an answer may count or compare several."""
 
 
-class AskRequest(BaseModel):
-    """A question to the memory of a user.
+class AskRequest(RequestBody):
+    """A question to a user's memory.
 
     `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
     session its latest messages are shown too. With `valid_as_of` or `known_as_of` memory answers as of that time.
@@ -26,18 +27,18 @@ class AskRequest(BaseModel):
     Without `reinforce` no retrieval is counted, and the answer cannot be rated.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     question: NonBlankText = Field(max_length=MAX_QUESTION_LENGTH)
     session_id: SessionId | None = None
     token_budget: int = Field(DEFAULT_TOKEN_BUDGET, ge=1, le=100_000)
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
     min_trust: StatedKind | None = Field(
-        None, description="Only memories and messages of sources that are trusted as much as this one."
+        None, description="Only memories and messages from sources that are trusted at least as much as this one."
     )
     spaces: SpaceSelection = SPACES_FIELD
-    space: SpaceId | None = Field(None, description="The space that shares the session; absent: it is the user's own.")
+    space: SpaceId | None = Field(
+        None, description="The space that shares the session; defaults to the user's own memory."
+    )
     reinforce: bool = True
 
     @property
@@ -72,12 +73,14 @@ class Citation(BaseModel):
     quote: str
     valid_at: datetime | None = None
     space: str | None = Field(
-        None, exclude_if=lambda space: space is None, description="The space that it is from; absent: it is the user's."
+        None,
+        exclude_if=lambda space: space is None,
+        description="The space that it is from; left out for the user's own memory.",
     )
 
 
 class AskResponse(BaseModel):
-    """An answer from memory and its citations; not `answered`, with neither, where nothing in memory answers.
+    """An answer from memory and its citations; without either if memory has no answer (`answered` is false).
 
     `context_id` names what the answer was made from, by which it can be rated. `receipt` is what the calls cost.
     """

@@ -81,8 +81,8 @@ class AskService:
         """
         if self._model is None:
             raise NotConfigured(
-                "No language model is configured, which answers questions: set GRAPHMEM_LLM_MODEL and the key of its "
-                "provider, or read memory by a search or a context."
+                "Answering questions requires a language model: set GRAPHMEM_LLM_MODEL and its provider's key, or use "
+                "search or context."
             )
         inquiry = _Inquiry()
         answer = await self._find_answer(reader, request, self._model, inquiry)

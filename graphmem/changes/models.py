@@ -56,8 +56,8 @@ class ChangesQuery(PageQuery, PlaceQuery):
 
     model_config = ConfigDict(extra="forbid")
 
-    since: Instant | None = Field(None, description="From this time on; absent: from the first memory on.")
-    until: Instant | None = Field(None, description="Up to before this time; absent: up to now.")
+    since: Instant | None = Field(None, description="Start time; defaults to the first memory.")
+    until: Instant | None = Field(None, description="End time, exclusive; defaults to now.")
 
 
 def classify_version(version: Fact, previous: Fact | None) -> ChangeKind:
@@ -129,7 +129,7 @@ class WebhookIn(RequestBody):
 
 
 class Webhook(BaseModel):
-    """A webhook without its secret, and how its deliveries go."""
+    """A webhook without its secret, and the state of its deliveries."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -147,8 +147,8 @@ class Webhook(BaseModel):
     failing_since: datetime | None
     disabled_at: datetime | None
     disabled_reason: str | None
-    skipped: int = Field(0, description="Number of changes that could not be sent and were left out.")
-    last_skipped: str | None = Field(None, description="The id of the last change that was left out, and why.")
+    skipped: int = Field(0, description="Number of changes that could not be sent and were skipped.")
+    last_skipped: str | None = Field(None, description="Id of the last skipped change, and why it was skipped.")
 
 
 class CreatedWebhook(Webhook):

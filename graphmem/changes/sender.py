@@ -161,7 +161,7 @@ class WebhookSender:
         if not self._allow_private and not delivery.url.startswith("https://"):
             raise DeliveryFailed("the address is not https")
         if not (delivery.event_id.isascii() and delivery.event_id.isprintable()):
-            raise DeliveryImpossible("its id does not fit into a header")
+            raise DeliveryImpossible("its id cannot be sent in a header")
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
                 status = await self._post(delivery)
@@ -170,7 +170,7 @@ class WebhookSender:
         except ForbiddenAddress:
             raise DeliveryFailed("the host does not have a public address") from None
         except httpcore.LocalProtocolError:
-            raise DeliveryImpossible("no request can hold it") from None
+            raise DeliveryImpossible("it does not fit into a request") from None
         except httpcore.TimeoutException:
             raise DeliveryFailed("the receiver did not answer in time") from None
         except (httpcore.NetworkError, httpcore.ProtocolError, OSError, ssl.SSLError) as error:

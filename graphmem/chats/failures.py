@@ -45,11 +45,11 @@ class ChatFailures:
         self._lock = Lock()
 
     @contextmanager
-    def noted(self, kind: ChatFailure) -> Iterator[None]:
-        """Return a block whose errors are noted and go no further."""
+    def noted(self, kind: ChatFailure, errors: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
+        """Return a block whose `errors` are noted and go no further."""
         try:
             yield
-        except Exception as error:
+        except errors as error:
             with self._lock:
                 self.count += 1
                 is_first = kind not in self._logged

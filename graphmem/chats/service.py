@@ -42,8 +42,8 @@ STORE_SECONDS = 30.0
 STORE_PAUSES = (1.0, 5.0, 30.0)
 """Seconds before each further try to store turns while a dependency is unavailable."""
 
-PREVIOUS_SECONDS = 1.0
-"""Seconds that a call waits until the turns of the one before it are stored, where its question is among them."""
+PREVIOUS_SECONDS = 5.0
+"""Seconds that a call waits until the turns of its user's calls before it are stored: its context may need them."""
 
 CLOSING_SECONDS = 5.0
 """Seconds in which turns that are not stored yet are stored when the service ends."""
@@ -159,6 +159,9 @@ class ChatService:
 
         Raises NotFound or Forbidden for a space to which the caller lacks the right.
         """
+        user = call.owner.group_id
+        if storing := [task for (group_id, *_), task in self._storing.items() if group_id == user]:
+            await asyncio.wait(storing, timeout=PREVIOUS_SECONDS)
         scope, space = await self._rights.read_scope(call.owner, call.caller), call.options.space
         place = call.owner if space is None else scope.require_space(space, call.options.needed_role)
         question = question_of(call.request)
@@ -184,8 +187,6 @@ class ChatService:
         """Return the stored question of a call whose turns the provider keeps; None where it is not known."""
         if call.asked_id is None:
             return None
-        if storing := self._storing.get(call.conversation):
-            await asyncio.wait([storing], timeout=PREVIOUS_SECONDS)
         messages = await self._episodes.load_messages(place, [call.asked_id])
         return question_of(ChatRequest.of_text(messages[0].content)) if messages else None
 

@@ -74,7 +74,7 @@ class UpstreamService:
         if not url and not key and not settings.upstream_caller_keys:
             name = protocol.name
             raise NotConfigured(
-                "Calls of models are not passed on here, since no provider is configured: set "
+                "Model calls cannot be forwarded because no provider is configured: set "
                 f"GRAPHMEM_UPSTREAM_{name}_KEY, GRAPHMEM_UPSTREAM_{name}_URL or both."
             )
         return Upstream((url or _DEFAULT_URLS[protocol]).rstrip("/"), key)
@@ -95,7 +95,7 @@ class UpstreamService:
         except httpx.HTTPError as error:
             reason = str(error) or type(error).__name__
             raise Unavailable(
-                f"The provider of models does not answer ({reason}): check GRAPHMEM_UPSTREAM_…_URL, or try again later."
+                f"The model provider does not answer ({reason}): check GRAPHMEM_UPSTREAM_…_URL, or try again later."
             ) from error
 
     async def aclose(self) -> None:

@@ -38,7 +38,7 @@ async def consolidate(
     ] = None,
     space: TenantSpace = None,
 ) -> None:
-    """Merge and link memories and tidy entities, so that it can be undone.
+    """Merge and link memories and tidy entities; `graphmem rollback` undoes it.
 
     A proposal is `{"action": "MERGE", "memory_ids": ["…", "…"], "content": "…", "reason": "…"}`, in a list.
     """
@@ -57,7 +57,7 @@ def _read_proposal_list(file: str) -> list[Any]:
     document = read_json(file)
     proposals = document.get("proposals") if isinstance(document, dict) else document
     if not isinstance(proposals, list):
-        raise InvalidInput(f"{file} holds no list of proposals.")
+        raise InvalidInput(f"{file} does not contain a list of proposals.")
     return proposals
 
 
@@ -71,7 +71,7 @@ async def runs(
     cursor: Cursor = None,
     space: TenantSpace = None,
 ) -> None:
-    """List consolidation runs, the latest first, or show one."""
+    """List consolidation runs, latest first, or show one."""
     if run_id is not None:
         run = await client.run(run_id)
         output.show(run, *views.consolidation_run(run))
@@ -89,7 +89,7 @@ async def rollback(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would change.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation at a terminal.")] = False,
 ) -> None:
-    """Undo a consolidation run: restore exactly what it changed."""
+    """Undo a consolidation run and restore exactly what it changed."""
     asks = sys.stdin.isatty() and not yes  # a script has decided, and a rollback can be rolled back
     run_id = await complete_run_id(client, run_id)
     if dry_run or asks:
@@ -139,10 +139,10 @@ async def reembed(
     output: Output,
     model: Annotated[
         str | None,
-        typer.Argument(metavar="[MODEL]", help="A model of the configured embedder; absent: the configured one."),
+        typer.Argument(metavar="[MODEL]", help="A model of the configured embedder; defaults to the configured one."),
     ] = None,
 ) -> None:
-    """Replace all vectors by those of another embedding model, while searches go on; run again, it resumes."""
+    """Replace all vectors by those of another embedding model while searches continue; run again to resume."""
     job = await client.reembed(model)
     with progress_bar(output, "Embedding", "texts") as on_progress:
         while not job.is_at_rest:
@@ -179,13 +179,15 @@ jobs_app = typer.Typer(no_args_is_help=True)
 @command(jobs_app, "list", views.JOBS)
 async def list_jobs(
     client: AsyncClient,
-    user: Annotated[str | None, typer.Option("--user", "-u", help="Of one user; absent: of all.")] = None,
-    space: Annotated[str | None, typer.Option(help="Of one space.")] = None,
-    status: Annotated[str | None, typer.Option(help="Only queued, running, succeeded, skipped or failed ones.")] = None,
+    user: Annotated[str | None, typer.Option("--user", "-u", help="Only jobs of this user.")] = None,
+    space: Annotated[str | None, typer.Option(help="Only jobs of this space.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="Only jobs with this status: queued, running, succeeded, skipped or failed.")
+    ] = None,
     limit: PageSize = 50,
     cursor: Cursor = None,
 ) -> object:
-    """List background jobs, the latest first."""
+    """List background jobs, latest first."""
     return await client.jobs(user, space=space, status=status, limit=limit, cursor=cursor)
 
 
@@ -194,11 +196,9 @@ async def retry(
     client: AsyncClient,
     output: Output,
     job_id: Annotated[str, typer.Argument(help="The job's id.")],
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start from the messages: a model that has answered is asked again.")
-    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start from the messages and ask the model again.")] = False,
 ) -> None:
-    """Run a failed job again from the step that failed, or end its wait for a model, and wait for its result."""
+    """Retry a failed job from the failed step, or end its wait for a model, and wait for the result."""
     job = await wait_until_at_rest(client, await client.retry_job(job_id, fresh=fresh))
     output.show(job, *views.INGESTED(job))
     if job.status == "failed" or job.waits_until:

@@ -155,18 +155,18 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print the JSON of the HT
 NoServerFlag = Annotated[bool, typer.Option("--no-server", help="Do not use the server that runs on the data folder.")]
 DebugFlag = Annotated[bool, typer.Option("--debug", help="Show stack traces and the log.")]
 User = Annotated[str, typer.Option("--user", "-u", help="The user's id.", show_default=False)]
-AnyUser = Annotated[str | None, typer.Option("--user", "-u", help="One user; absent: all users of the tenant.")]
+AnyUser = Annotated[str | None, typer.Option("--user", "-u", help="One user; defaults to all users of the tenant.")]
 ValidAsOf = Annotated[str | None, typer.Option(help="What was true at this time, such as 2025-06-01T12:00:00Z.")]
 KnownAsOf = Annotated[str | None, typer.Option(help="What graphmem knew at this time.")]
-MinTrust = Annotated[str | None, typer.Option(help="Only what comes from sources trusted as much as this one.")]
+MinTrust = Annotated[str | None, typer.Option(help="Only sources that are trusted at least as much as this one.")]
 Tenant = Annotated[str, typer.Option("--tenant", help="The tenant to work in.")]
-Space = Annotated[str | None, typer.Option("--space", help="A space of the user; absent: the user's own memory.")]
+Space = Annotated[str | None, typer.Option("--space", help="A space of the user; defaults to the user's own memory.")]
 Spaces = Annotated[
     list[str] | None,
-    typer.Option(help="A space to read next to the user's own memory; repeat for several. Or none; absent: all."),
+    typer.Option(help="A space to read in addition to the user's own memory (repeatable), or none. Defaults to all."),
 ]
-Cursor = Annotated[str | None, typer.Option(help="`next_cursor` of the page before.")]
-Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeat for several.")]
+Cursor = Annotated[str | None, typer.Option(help="`next_cursor` of the previous page.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeatable.")]
 PageSize = Annotated[int, typer.Option("--limit", min=1, max=200, help="How many.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Open = Annotated[bool, typer.Option("--open/--no-open", help="Open it in the web browser.")]

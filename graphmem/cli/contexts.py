@@ -33,9 +33,7 @@ async def ask(
     question: Annotated[str, typer.Argument(help="The question.")],
     user: User,
     session: Annotated[str | None, typer.Option(help="The session of the question.")] = None,
-    token_budget: Annotated[
-        int, typer.Option(help="Most tokens of the question and of what the model is shown at once.")
-    ] = 2000,
+    token_budget: Annotated[int, typer.Option(help="Maximum tokens of question and sources per model call.")] = 2000,
     valid_as_of: ValidAsOf = None,
     known_as_of: KnownAsOf = None,
     min_trust: MinTrust = None,
@@ -62,19 +60,17 @@ async def context(
     user: User,
     question: Annotated[
         str | None,
-        typer.Argument(help="The question that the model is to answer; absent: the start of a conversation."),
+        typer.Argument(help="The question; without one, the context for the start of a conversation."),
     ] = None,
     session: Annotated[str | None, typer.Option(help="The session of the question.")] = None,
     domain: Annotated[str | None, typer.Option(help="The domain of the question.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Only memories with this tag; repeatable.")] = None,
     not_tag: Annotated[list[str] | None, typer.Option(help="Only memories without this tag; repeatable.")] = None,
-    token_budget: Annotated[int, typer.Option(help="Most tokens of context and question.")] = 2000,
-    sources: Annotated[bool, typer.Option("--sources", help="Show when and where each memory was said.")] = False,
+    token_budget: Annotated[int, typer.Option(help="Maximum tokens of context and question.")] = 2000,
+    sources: Annotated[bool, typer.Option("--sources", help="Show when and where each memory was stated.")] = False,
     recent_messages: Annotated[
         bool,
-        typer.Option(
-            "--recent-messages/--no-recent-messages", help="Add the last messages of the session, or leave them out."
-        ),
+        typer.Option("--recent-messages/--no-recent-messages", help="Include the last messages of the session."),
     ] = True,
     valid_as_of: ValidAsOf = None,
     known_as_of: KnownAsOf = None,
@@ -105,7 +101,7 @@ async def enhance(
     question: Annotated[str | None, typer.Option(help="The question that the reply answers.")] = None,
     source: Annotated[
         list[str] | None,
-        typer.Option(help="What it rests on: an id of a memory or message, or another source; repeat for several."),
+        typer.Option(help="A source of the reply: a memory or message id, or other text; repeatable."),
     ] = None,
 ) -> object:
     """Adapt a draft reply to the user: continuity, style, an example, follow-ups, sources."""
@@ -116,21 +112,21 @@ async def enhance(
 async def profile(
     client: AsyncClient,
     user: User,
-    domain: Annotated[str | None, typer.Option(help="Also the memories of this domain.")] = None,
+    domain: Annotated[str | None, typer.Option(help="Include memories of this domain.")] = None,
 ) -> object:
-    """Show the user's profile by type of memory, without search."""
+    """Show the user's profile by memory type."""
     return await client.profile(user, domain=domain)
 
 
 @command(app, "intents", views.INTENTS)
 async def intents(client: AsyncClient, user: User) -> object:
-    """List the intents learned from feedback, with the database queries that answered each well."""
+    """List the intents learned from feedback, with the database queries that answered them well."""
     return await client.intents(user)
 
 
 @command(app, "preferences", views.PREFERENCES)
 async def preferences(client: AsyncClient, user: User) -> object:
-    """List how the user likes to be answered, as learned from messages and feedback."""
+    """List the user's style preferences, as learned from messages and feedback."""
     return await client.preferences(user)
 
 
@@ -153,9 +149,9 @@ items_app = typer.Typer(no_args_is_help=True)
 async def list_items(
     client: AsyncClient,
     user: User,
-    session: Annotated[str | None, typer.Option(help="Only those of this session.")] = None,
+    session: Annotated[str | None, typer.Option(help="Only items of this session.")] = None,
 ) -> object:
-    """List what recent messages mention and what was stated, as long as it has not expired."""
+    """List unexpired context items: what recent messages mention, and what was stated."""
     return await client.contexts(user, session_id=session)
 
 
@@ -163,12 +159,14 @@ async def list_items(
 async def add_item(
     client: AsyncClient,
     type: Annotated[str, typer.Argument(help="topic, preference, goal, or a type of your own.")],
-    key: Annotated[str, typer.Argument(help="What it is about; it replaces one of the same type and key.")],
-    value: Annotated[str, typer.Argument(help="What contexts are to say.")],
+    key: Annotated[str, typer.Argument(help="What it is about; replaces an item of the same type and key.")],
+    value: Annotated[str, typer.Argument(help="The text that contexts include.")],
     user: User,
     relevance: Annotated[float, typer.Option(help="0 to 1.")] = 0.8,
     ttl: Annotated[int, typer.Option(help="Seconds until it expires.")] = 7200,
-    session: Annotated[str | None, typer.Option(help="Only for this session; absent: for all of the user.")] = None,
+    session: Annotated[
+        str | None, typer.Option(help="Only for this session; defaults to all sessions of the user.")
+    ] = None,
 ) -> object:
     """State a topic, preference or goal that contexts use for a time."""
     return await client.add_context(
@@ -209,7 +207,7 @@ async def set_weights(
     ],
     user: User,
 ) -> object:
-    """Set the weights by memory type or tag, in place of those set before."""
+    """Set the weights by memory type or tag; replaces earlier weights."""
     # The model of a persona reads numbers, and says which weight is none.
     return await client.set_persona(user, cast("Any", parse_pairs(weights, example="preference=2")))
 

@@ -26,7 +26,7 @@ async def start(output: Output) -> None:
 
 @command(app, "stop")
 async def stop_server(output: Output) -> None:
-    """Stop the embedded Neo4j, even while it is used."""
+    """Stop the embedded Neo4j, even if it is in use."""
     from graphmem.neo4j.embedded import server
 
     stopped = await server.stop_server(_embedded_settings().data_dir)
@@ -60,7 +60,7 @@ async def status(output: Output) -> None:
 
 @command(app, "migrate")
 async def migrate(output: Output) -> None:
-    """Bring the database to the schema of this version."""
+    """Migrate the database schema to this version."""
     from graphmem.app.components import open_graph
     from graphmem.models.embedder import create_embedder, describe_model
     from graphmem.neo4j import migrations
@@ -83,18 +83,18 @@ async def migrate(output: Output) -> None:
 async def browser(
     output: Output,
     user: Annotated[
-        str | None, typer.Option("--user", "-u", help="The user whose graph is shown; absent: the tenant's users.")
+        str | None, typer.Option("--user", "-u", help="Show this user's graph; defaults to the list of users.")
     ] = None,
     tenant: Tenant = "default",
     query: Annotated[
-        str | None, typer.Option(help="The prepared query to open; an unknown name lists them all.")
+        str | None, typer.Option(help="The prepared query to open; an unknown name lists all queries.")
     ] = None,
     address: Annotated[
-        str | None, typer.Option(help="Address of Neo4j Browser; absent: port 7474 of the Neo4j in use.")
+        str | None, typer.Option(help="Address of Neo4j Browser; defaults to port 7474 of the Neo4j in use.")
     ] = None,
     open: Open = True,
 ) -> None:
-    """Open Neo4j Browser with a query in its editor, on a user's graph or the list of users; show how to log in."""
+    """Open Neo4j Browser with a prepared query, and print the login."""
     from graphmem.cli.startup import SEES_ALL_TENANTS, browser_login
     from graphmem.neo4j.embedded.neo4j_browser import TENANT_QUERIES, read_query
     from graphmem.tenants.owners import Owner, make_owner
@@ -103,7 +103,7 @@ async def browser(
     owner = make_owner(tenant, user) if user else Owner(tenant, "")
     text = read_query(query, owner.group_id)
     if user is None and query not in TENANT_QUERIES:
-        raise InvalidInput(f"The query {query} is about one user: name them with --user; `graphmem users` lists them.")
+        raise InvalidInput(f"The query {query} needs a user: add --user; `graphmem users` lists them.")
     settings = read_settings()
     info = None if settings.neo4j_uri else await start_detached(output, settings)
     access = browser_login(settings, info, text, address)

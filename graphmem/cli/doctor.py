@@ -14,10 +14,10 @@ app = typer.Typer()
 @command(app, "doctor")
 async def doctor(
     output: Output,
-    deep: Annotated[bool, typer.Option("--deep", help="Also read all stored data and check that it is sound.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Also check the invariants of all stored data.")] = False,
     tenant: Annotated[str | None, typer.Option(help="With --deep: report the data of one tenant only.")] = None,
 ) -> None:
-    """Check every dependency and show how to fix it; exits with 1 when a required one is broken."""
+    """Check every dependency and show how to fix it; exit with 1 if a required one is broken."""
     from graphmem.cli import views
     from graphmem.cli.doctor_checks import CheckStatus, check_data, run_checks
 

@@ -58,36 +58,38 @@ async def evaluate(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="The file of the benchmark, which you download: locomo10.json of github.com/snap-research/locomo, "
+            help="The benchmark's file, which you download: locomo10.json of github.com/snap-research/locomo, "
             "longmemeval_s_cleaned.json of huggingface.co/datasets/xiaowu0162/longmemeval-cleaned, or the folder "
             "chats/100K of github.com/mohammadtavakoli78/BEAM."
         ),
     ] = None,
-    reader: Annotated[str | None, typer.Option(help="Model that answers; absent: GRAPHMEM_LLM_MODEL.")] = None,
-    judge: Annotated[str | None, typer.Option(help="Model that judges; absent: GRAPHMEM_LLM_MODEL.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Questions at most, spread evenly over categories.")] = None,
-    conversations: Annotated[int | None, typer.Option(min=1, help="Conversations at most, the first ones.")] = None,
-    conversation: Annotated[list[str] | None, typer.Option(help="Id of a conversation; repeat for several.")] = None,
-    budget: Annotated[list[int] | None, typer.Option(min=1, help="Tokens of a context; repeat for several.")] = None,
+    reader: Annotated[str | None, typer.Option(help="Model that answers; defaults to GRAPHMEM_LLM_MODEL.")] = None,
+    judge: Annotated[str | None, typer.Option(help="Model that judges; defaults to GRAPHMEM_LLM_MODEL.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of questions, spread evenly over categories.")
+    ] = None,
+    conversations: Annotated[int | None, typer.Option(min=1, help="Use only the first N conversations.")] = None,
+    conversation: Annotated[list[str] | None, typer.Option(help="Id of a conversation; repeatable.")] = None,
+    budget: Annotated[list[int] | None, typer.Option(min=1, help="Context size in tokens; repeatable.")] = None,
     against: Annotated[
         list[str] | None,
-        typer.Option(help="ask, search, full-context, graphiti-search, graphiti or mem0; repeat for several."),
+        typer.Option(help="ask, search, full-context, graphiti-search, graphiti or mem0; repeatable."),
     ] = None,
     given_facts: Annotated[
-        bool, typer.Option("--given-facts", help="Save the facts that the file states instead of extracting.")
+        bool, typer.Option("--given-facts", help="Save the facts in the file instead of extracting.")
     ] = False,
     contexts_only: Annotated[
-        bool, typer.Option("--contexts-only", help="Ask no reader; report what the contexts hold.")
+        bool, typer.Option("--contexts-only", help="Do not answer; report what the contexts contain.")
     ] = False,
-    replay: Annotated[Path | None, typer.Option(help="Recorded completions of a run, in place of a model.")] = None,
+    replay: Annotated[Path | None, typer.Option(help="Recorded completions to use instead of a model.")] = None,
     price_in: Annotated[float | None, typer.Option(min=0, help="Price of a million prompt tokens.")] = None,
     price_out: Annotated[float | None, typer.Option(min=0, help="Price of a million completion tokens.")] = None,
-    in_flight: Annotated[int, typer.Option(min=1, max=2000, help="Questions to models at the same time.")] = 8,
-    out: Annotated[Path | None, typer.Option(help="Folder of the run; absent: one in reports/evaluate.")] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Only say what the run would ask of models.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Start without asking.")] = False,
+    in_flight: Annotated[int, typer.Option(min=1, max=2000, help="Number of concurrent model requests.")] = 8,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; defaults to one in reports/evaluate.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Only estimate the model calls.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Start without confirmation.")] = False,
 ) -> None:
-    """Measure how well memories answer the questions of a benchmark; run again, it goes on where it stopped.
+    """Measure how well memories answer the questions of a benchmark; run again to resume.
 
     Stores the conversations as users do, extracts from them, answers the questions from contexts of several sizes, has
     the answers judged, and writes a report. `context` is compared with the systems of --against.

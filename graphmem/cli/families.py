@@ -31,16 +31,16 @@ FAMILIES = {
 GROUPS = {
     "db": ("db", "app", "The embedded Neo4j."),
     "spaces": ("tenants", "spaces_app", "Memories that users and keys of a tenant share."),
-    "quarantine": ("tenants", "quarantine_app", "What extraction has kept from the memories."),
+    "quarantine": ("tenants", "quarantine_app", "Statements that must not become memories without review."),
     "keys": ("tenants", "keys_app", "API keys."),
-    "hooks": ("hooks", "app", "Memory for coding agents, by their hooks."),
+    "hooks": ("hooks", "app", "Memory for coding agents through their hooks."),
     "jobs": ("admin", "jobs_app", "Background jobs."),
     "webhooks": ("tenants", "webhooks_app", "Addresses that receive the changes of a tenant's users."),
     "types": ("tenants", "types_app", "Types of memories and entities that a tenant declares."),
-    "persona": ("contexts", "persona_app", "Weights of a user's searches by memory type or tag."),
+    "persona": ("contexts", "persona_app", "Search weights of a user by memory type or tag."),
     "contexts": ("contexts", "items_app", "Topics, goals and mentions that contexts use for a time."),
-    "instructions": ("tenants", "instructions_app", "What a tenant wants remembered, and what not."),
-    "placement": ("placement", "app", "The graphs in which tenants live."),
+    "instructions": ("tenants", "instructions_app", "What a tenant wants remembered."),
+    "placement": ("placement", "app", "The graphs that tenants are stored in."),
     "trust": ("tenants", "trust_app", "Which sources a tenant trusts more than others."),
 }
 """The groups of commands by name: their module, its attribute, and their help."""

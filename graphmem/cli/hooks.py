@@ -19,7 +19,7 @@ app = typer.Typer(no_args_is_help=True)
 
 Agent = Annotated[str, typer.Option(help="claude-code or gemini-cli.")]
 Project = Annotated[
-    bool, typer.Option("--project", help="In the settings of the project in this folder, not in those of the user.")
+    bool, typer.Option("--project", help="Use the settings of the project in this folder instead of the user's.")
 ]
 
 
@@ -30,10 +30,10 @@ async def install(
     project: Project = False,
     user: Annotated[
         str | None,
-        typer.Option("--user", "-u", help="Whose memory it is; absent: GRAPHMEM_USER, else your login name."),
+        typer.Option("--user", "-u", help="The user; defaults to GRAPHMEM_USER, then your login name."),
     ] = None,
 ) -> None:
-    """Install graphmem's hooks into the settings of a coding agent; other settings stay as they are."""
+    """Install graphmem's hooks into a coding agent's settings; other settings are not changed."""
     from graphmem.hooks.installation import install_hooks
 
     chosen = _find_agent(agent)
@@ -49,7 +49,7 @@ async def install(
 
 @command(app, "uninstall")
 async def uninstall(output: Output, agent: Agent = "claude-code", project: Project = False) -> None:
-    """Remove graphmem's hooks from the settings of a coding agent."""
+    """Remove graphmem's hooks from a coding agent's settings."""
     from graphmem.hooks.installation import uninstall_hooks
 
     chosen = _find_agent(agent)
@@ -63,7 +63,7 @@ async def uninstall(output: Output, agent: Agent = "claude-code", project: Proje
 
 @command(app, "status")
 async def status(output: Output) -> None:
-    """Show which coding agents have graphmem's hooks, for the user and for the project in this folder."""
+    """Show which coding agents have graphmem's hooks, for you and for the project in this folder."""
     import os
 
     from graphmem.hooks.installation import AGENTS, list_installed
@@ -95,10 +95,10 @@ async def status(output: Output) -> None:
 def run(
     step: Annotated[str, typer.Argument(help="start, prompt or stop.")],
     agent: Agent = "claude-code",
-    user: Annotated[str | None, typer.Option("--user", "-u", help="Whose memory it is.")] = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Say why a hook did nothing.")] = False,
+    user: Annotated[str | None, typer.Option("--user", "-u", help="The user.")] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Print why a hook did nothing.")] = False,
 ) -> None:
-    """Run one hook: what an agent calls with JSON on standard input."""
+    """Run one hook, as an agent calls it, with JSON on standard input."""
     from graphmem.hooks.installation import AGENTS, HookStep
     from graphmem.hooks.session import run_hook
 

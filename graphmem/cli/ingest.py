@@ -44,17 +44,17 @@ async def ingest(
     file: Annotated[
         str,
         typer.Argument(
-            help="Messages, one a line as JSON (- reads standard input), or a document: .md, .txt, .pdf, .html, .eml."
+            help="Messages, one JSON object per line (- for standard input), or a .md, .txt, .pdf, .html or .eml file."
         ),
     ],
     user: User,
     session: Annotated[
-        str | None, typer.Option(help="Session of messages without one; absent: the file's name.")
+        str | None, typer.Option(help="Session of messages without one; defaults to the file's name.")
     ] = None,
     timezone: Annotated[str | None, typer.Option(help="The user's IANA time zone.")] = None,
     space: Space = None,
 ) -> None:
-    """Store messages or a document and extract memories from them; run again, it resumes where it stopped.
+    """Store messages or a document and extract memories from them; run again to resume.
 
     A line is `{"role": "user", "content": "…", "session_id"?, "id"?, "name"?, "timestamp"?, …}`.
     """
@@ -108,7 +108,7 @@ def read_batches(text: str, session_id: str, timezone: str | None = None) -> lis
         for batch in split_into_batches([message for _, message in turns]):
             batches.append(parse_messages(batch, session_id=session, timezone=timezone))
     if not batches:
-        raise InvalidInput("There are no messages: give one JSON object a line.")
+        raise InvalidInput("There are no messages: write one JSON object per line.")
     return batches
 
 
@@ -133,7 +133,7 @@ def _read_lines(text: str, session_id: str) -> Iterator[tuple[str, dict[str, Any
                 raise InvalidInput(f"Line {number}: session_id must be text.")
             MessageIn.model_validate(message)
         except (json.JSONDecodeError, RecursionError) as error:
-            raise InvalidInput(f"Line {number} is not JSON; give one message a line.") from error
+            raise InvalidInput(f"Line {number} is not JSON: write one message per line.") from error
         except ValidationError as error:
             raise InvalidInput(f"Line {number}: {describe_field_errors(field_errors(error))}.") from error
         if message.get("id") is None:
@@ -166,7 +166,7 @@ SessionId = Annotated[str, typer.Argument(help="The session's id.")]
 
 @command(app, "close")
 async def close(client: AsyncClient, output: Output, session: SessionId, user: User, space: Space = None) -> None:
-    """Close a session: what is unread is extracted, what matters outlives it, and a long one is summarised."""
+    """Close a session: extract what has not been read yet, and summarise it if it is long."""
     closed = await client.close_session(user, session, space=space)
     note = f"Note: {closed.reason}." if closed.reason else "Its summary is queued."
     output.show(closed, *views.SESSIONS(closed), note)

@@ -32,21 +32,21 @@ async def init(
         str | None, typer.Option(help="Where memory runs: local (a server on this machine), process or remote.")
     ] = None,
     framework: Annotated[
-        str | None, typer.Option(help="What calls the model, such as openai; none for a loop of your own.")
+        str | None, typer.Option(help="What calls the model, such as openai; none for your own loop.")
     ] = None,
     user: Annotated[
-        str | None, typer.Option("--user", "-u", help="Whose memory it is; absent: each call names its user.")
+        str | None, typer.Option("--user", "-u", help="The user; without one, each call names its user.")
     ] = None,
-    url: Annotated[str | None, typer.Option(help="The address of a server elsewhere.")] = None,
+    url: Annotated[str | None, typer.Option(help="The address of a remote server.")] = None,
     file: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file to write; absent: memory_FRAMEWORK.py.")
+        Path | None, typer.Option("--output", "-o", help="The file to write; defaults to memory_FRAMEWORK.py.")
     ] = None,
     env_file: Annotated[
         Path | None, typer.Option(help="Also write the settings that the program needs, such as to .env.example.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: take the defaults.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; use the defaults.")] = False,
 ) -> None:
-    """Write a program with a memory for the framework of the project in this folder; nothing is overwritten."""
+    """Write a program with memory for this project's framework; never overwrites a file."""
     from graphmem.cli.project import read_project
     from graphmem.cli.starters import MemoryPlace, find_starter, write_starter
     from graphmem.tenants.owners import make_owner
@@ -96,7 +96,7 @@ def _can_ask(output: Output, memory: str | None, framework: str | None) -> bool:
     if memory and framework:
         return False
     if output.flags.json or not sys.stdin.isatty():
-        raise InvalidInput("Nobody can be asked here: give --memory and --framework, or --yes for the defaults.")
+        raise InvalidInput("Cannot ask without a terminal: pass --memory and --framework, or --yes for the defaults.")
     return True
 
 
@@ -181,7 +181,7 @@ def _write_new(texts: dict[Path, str]) -> None:
     for file in texts:
         if is_taken(file):
             option = "--output" if file is next(iter(texts)) else "--env-file"
-            raise InvalidInput(f"{file} is there already, and nothing is overwritten: choose another with {option}.")
+            raise InvalidInput(f"{file} exists and is not overwritten: choose another with {option}.")
     written: list[Path] = []
     try:
         for file, text in texts.items():

@@ -41,8 +41,8 @@ async def add(
     output: Output,
     text: Annotated[str, typer.Argument(help="The statement, as one sentence.")],
     user: User,
-    type: Annotated[str | None, typer.Option(help="preference, fact, plan, feeling, …; absent: fact.")] = None,
-    subject: Annotated[str | None, typer.Option(help="Who or what it is about; absent: the user.")] = None,
+    type: Annotated[str | None, typer.Option(help="preference, fact, plan, feeling, …; defaults to fact.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Who or what it is about; defaults to the user.")] = None,
     predicate: Annotated[str | None, typer.Option(help="The relation, in UPPER_SNAKE_CASE.")] = None,
     object: Annotated[str | None, typer.Option(help="What the subject is related to.")] = None,
     single_valued: Annotated[
@@ -50,15 +50,13 @@ async def add(
     ] = False,
     valid_at: Annotated[str | None, typer.Option(help="When it becomes true.")] = None,
     invalid_at: Annotated[str | None, typer.Option(help="When it stops being true.")] = None,
-    expires_at: Annotated[str | None, typer.Option(help="When it is no longer recalled.")] = None,
+    expires_at: Annotated[str | None, typer.Option(help="When reads stop returning it.")] = None,
     confidence: Annotated[float, typer.Option(help="0 to 1; below 0.5 nothing is stored.")] = 0.9,
     importance: Annotated[float, typer.Option(help="0 to 1.")] = 0.5,
     tag: Tags = None,
-    domain: Annotated[str | None, typer.Option(help="The domain it belongs to.")] = None,
-    supersedes: Annotated[
-        list[str] | None, typer.Option(help="Id of a memory it replaces; repeat for several.")
-    ] = None,
-    immutable: Annotated[bool, typer.Option("--immutable", help="Nobody may change it.")] = False,
+    domain: Annotated[str | None, typer.Option(help="Domain that it belongs to.")] = None,
+    supersedes: Annotated[list[str] | None, typer.Option(help="Id of a memory that it replaces; repeatable.")] = None,
+    immutable: Annotated[bool, typer.Option("--immutable", help="Do not allow changes.")] = False,
     said_by: Annotated[
         str | None, typer.Option(help="Who said it: user, operator, import, document, assistant, tool or web.")
     ] = None,
@@ -105,20 +103,22 @@ async def search(
     output: Output,
     text: Annotated[str, typer.Argument(help="What to look for.")],
     user: User,
-    limit: Annotated[int, typer.Option(help="How many, 1 to 100.")] = 10,
+    limit: Annotated[int, typer.Option(help="Maximum number of results, 1 to 100.")] = 10,
     *,
     filters: Filters,
-    min_score: Annotated[float | None, typer.Option(help="Least score, 0 to 1; from 0.5 a memory fits.")] = None,
+    min_score: Annotated[
+        float | None, typer.Option(help="Minimum score, 0 to 1; a memory with 0.5 or more is relevant.")
+    ] = None,
     cut: Annotated[
-        Literal["none", "auto"], typer.Option(help="auto: only what fits, possibly nothing; none: up to the limit.")
+        Literal["none", "auto"], typer.Option(help="auto: only relevant results, possibly none; none: up to the limit.")
     ] = "none",
     messages: Annotated[
-        bool, typer.Option("--messages", help="Also show messages where memories fit; without it, where none does.")
+        bool, typer.Option("--messages", help="Always show messages too, not only if no memory is relevant.")
     ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show the ranks and factors behind each score.")] = False,
     spaces: Spaces = None,
 ) -> None:
-    """Search memories by meaning, keywords and graph; where none fits, also what was said."""
+    """Search memories by meaning, keywords and graph; if none is relevant, also show messages."""
     options: dict[str, Any] = {**filters.as_fields(), **given_spaces(spaces)}
     response = await client.search(
         user, text, limit=limit, min_score=min_score, cut=cut, include_messages=True, explain=explain, **options
@@ -131,9 +131,9 @@ async def search(
 @command(app, "entity", views.lookup_response)
 async def entity(
     client: AsyncClient,
-    text: Annotated[str, typer.Argument(help="A name or alias, or a text that holds some.")],
+    text: Annotated[str, typer.Argument(help="A name or alias, or a text that contains some.")],
     user: User,
-    limit: Annotated[int, typer.Option(help="Most memories of each entity, 1 to 200.")] = 20,
+    limit: Annotated[int, typer.Option(help="Maximum memories per entity, 1 to 200.")] = 20,
     valid_as_of: ValidAsOf = None,
     known_as_of: KnownAsOf = None,
     spaces: Spaces = None,
@@ -149,7 +149,7 @@ MemoryId = Annotated[str, typer.Argument(metavar="ID", help="The memory's id, or
 
 @command(app, "history", views.VERSIONS)
 async def history(client: AsyncClient, memory_id: MemoryId, user: User) -> object:
-    """Show every version of a memory, oldest first, with why it ended."""
+    """Show every version of a memory, oldest first, and why it ended."""
     return await client.history(user, await complete_memory_id(client, user, memory_id))
 
 
@@ -157,7 +157,7 @@ async def history(client: AsyncClient, memory_id: MemoryId, user: User) -> objec
 async def sessions(
     client: AsyncClient, user: User, limit: PageSize = 50, cursor: Cursor = None, space: Space = None
 ) -> object:
-    """List the user's sessions, or those of a space, the latest first."""
+    """List the sessions of a user or a space, latest first."""
     return await client.sessions(user, limit=limit, cursor=cursor, space=space)
 
 
@@ -171,13 +171,13 @@ async def memories(
     keyword: Annotated[str | None, typer.Option(help="Only statements that contain this text.")] = None,
     sort: Annotated[
         Literal["created_at", "-created_at", "importance", "-importance", "valid_at", "-valid_at"],
-        typer.Option(help="The order; a leading minus: the highest or latest first."),
+        typer.Option(help="The order; a leading minus sorts highest or latest first."),
     ] = "-created_at",
     limit: PageSize = 50,
     cursor: Cursor = None,
     spaces: Spaces = None,
 ) -> None:
-    """List a user's memories by attributes, the latest first; `search` finds them by meaning."""
+    """List a user's memories by attributes, latest first; `search` finds them by meaning."""
     options: dict[str, Any] = {**filters.as_query(), **given_spaces(spaces)}
     page = await client.memories(user, keyword=keyword, sort=sort, limit=limit, cursor=cursor, **options)
     if page.items or keyword or cursor or filters.given or spaces or output.flags.json:
@@ -231,22 +231,20 @@ async def update(
     output: Output,
     memory_id: MemoryId,
     user: User,
-    text: Annotated[str | None, typer.Argument(help="The right statement; absent: it stays.")] = None,
+    text: Annotated[str | None, typer.Argument(help="The corrected statement.")] = None,
     type: Annotated[str | None, typer.Option(help="preference, fact, plan, feeling, …")] = None,
     tag: Tags = None,
-    metadata: Annotated[
-        list[str] | None, typer.Option(help="KEY=VALUE in place of the present metadata; repeat for several.")
-    ] = None,
-    valid_at: Annotated[str | None, typer.Option(help="When it became true; none: unknown.")] = None,
-    invalid_at: Annotated[str | None, typer.Option(help="When it stopped being true; none: it still is.")] = None,
-    expires_at: Annotated[str | None, typer.Option(help="When it is no longer recalled; none: never.")] = None,
+    metadata: Annotated[list[str] | None, typer.Option(help="KEY=VALUE; replaces the metadata; repeatable.")] = None,
+    valid_at: Annotated[str | None, typer.Option(help="When it became true; none for unknown.")] = None,
+    invalid_at: Annotated[str | None, typer.Option(help="When it stopped being true; none if it still is.")] = None,
+    expires_at: Annotated[str | None, typer.Option(help="When reads stop returning it; none for never.")] = None,
     confidence: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
     importance: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
-    domain: Annotated[str | None, typer.Option(help="The domain it belongs to; none: the profile.")] = None,
+    domain: Annotated[str | None, typer.Option(help="Domain that it belongs to; none for the profile.")] = None,
     scope: Annotated[str | None, typer.Option(help="profile, domain or episodic.")] = None,
     if_version: Annotated[int | None, typer.Option(help="Change it only if this is its latest version.", min=1)] = None,
 ) -> None:
-    """Correct a memory in a new version; the version before stays in its history."""
+    """Correct a memory; the previous version stays in its history."""
     given: dict[str, Any] = {
         "content": text,
         "type": type,
@@ -279,7 +277,7 @@ async def delete(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --hard: do not ask for confirmation.")] = False,
 ) -> None:
-    """End a memory: it is no longer recalled, and stays in its history unless it is erased with --hard."""
+    """Delete a memory and keep its history, or erase it with --hard."""
     from graphmem.runtime.short_ids import shorten_id
 
     if hard and not yes and not sys.stdin.isatty():
@@ -303,10 +301,10 @@ async def resolve(
     memory_id: Annotated[str, typer.Argument(metavar="ID", help="The contested memory.")],
     user: User,
     holds: Annotated[
-        bool, typer.Option("--holds/--does-not-hold", help="Whether it takes the place of what it contests.")
+        bool, typer.Option("--holds/--does-not-hold", help="Accept it: it replaces the memory that it contradicts.")
     ],
 ) -> None:
-    """Say whether a contested memory holds; `graphmem contradictions` lists them, `graphmem revert` undoes it."""
+    """Accept or reject a contested memory; `graphmem contradictions` lists them, `graphmem revert` undoes it."""
     contested = await client.memory(user, memory_id)
     memory = await client.resolve(user, contested.id, holds=holds)
     said = "It holds and took the place of what it contested." if holds else "It does not hold, and is retired."
@@ -322,7 +320,7 @@ async def revert(
     ],
     user: User,
 ) -> None:
-    """Undo a replacement: the replaced memory holds again, and the one that replaced it holds at no time.
+    """Undo a replacement: the replaced memory is current again, and its replacement is retired.
 
     A contested memory that was resolved is contested again.
     """
@@ -355,8 +353,8 @@ def _find_replaced(memory: Memory) -> str:
 async def diff(
     client: AsyncClient,
     user: User,
-    since: Annotated[str | None, typer.Option(help="From this time on, such as 2025-06-01T12:00:00Z.")] = None,
-    until: Annotated[str | None, typer.Option(help="Up to before this time; absent: up to now.")] = None,
+    since: Annotated[str | None, typer.Option(help="Start time, such as 2025-06-01T12:00:00Z.")] = None,
+    until: Annotated[str | None, typer.Option(help="End time, exclusive; defaults to now.")] = None,
     limit: PageSize = 50,
     cursor: Cursor = None,
     space: Space = None,

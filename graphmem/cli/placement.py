@@ -39,10 +39,10 @@ async def list_placements(client: AsyncClient) -> object:
 async def move(
     output: Output,
     tenant: Annotated[str, typer.Argument(help="The tenant to move.")],
-    graph: Annotated[str, typer.Argument(help="Where to: a name of GRAPHMEM_PLACEMENTS, or home.")],
+    graph: Annotated[str, typer.Argument(help="The target: a name of GRAPHMEM_PLACEMENTS, or home.")],
     wait: Wait = True,
 ) -> None:
-    """Move everything of a tenant to another graph, while it is used; run again, it goes on."""
+    """Move a tenant to another graph while it is in use; run again to resume."""
     async with open_operations(output, tenant, worker=True) as operations:
         job = await operations.move_tenant(graph)
         while wait and not job.is_at_rest:
@@ -57,11 +57,11 @@ async def move(
 @command(app, "drain")
 async def drain(
     output: Output,
-    graph: Annotated[str, typer.Argument(help="The graph that all tenants are to leave.")],
-    to: Annotated[str, typer.Option(help="Where to: a name of GRAPHMEM_PLACEMENTS, or home.")] = "home",
+    graph: Annotated[str, typer.Argument(help="The graph to drain.")],
+    to: Annotated[str, typer.Option(help="The target: a name of GRAPHMEM_PLACEMENTS, or home.")] = "home",
     wait: Wait = True,
 ) -> None:
-    """Move all tenants of a graph to another one, so that it can be removed."""
+    """Move all tenants of a graph to another one, so that you can remove it."""
     async with open_operations(output, "default", worker=True) as operations:
         jobs = (await operations.drain_graph(graph, to)).items
         for job in jobs if wait else ():
@@ -87,7 +87,7 @@ async def add(
     password_file: Annotated[Path | None, typer.Option(help="File with the password.")] = None,
     database: Annotated[str, typer.Option(help="Database name.")] = "neo4j",
 ) -> None:
-    """Add a graph to the file that GRAPHMEM_PLACEMENTS_FILE names, once it answers; then start graphmem again."""
+    """Add a graph to the file of GRAPHMEM_PLACEMENTS_FILE if it answers; then restart graphmem."""
     from graphmem.neo4j.driver import Graph
     from graphmem.runtime.settings import GraphAddress, Settings
 

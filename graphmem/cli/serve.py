@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import html
+import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from ipaddress import ip_address
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -52,9 +56,9 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 @command(app, "serve")
 async def serve(
     output: Output,
-    host: Annotated[str | None, typer.Option(help="Address to listen on; absent: GRAPHMEM_HOST.")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on; defaults to GRAPHMEM_HOST.")] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port; absent: GRAPHMEM_PORT; 0: a free one.")
+        int | None, typer.Option(min=0, max=65535, help="Port; defaults to GRAPHMEM_PORT; 0 selects a free one.")
     ] = None,
     worker: Annotated[bool, typer.Option(help="Also run jobs in this process.")] = True,
 ) -> None:
@@ -99,9 +103,14 @@ def _advise(settings: Settings) -> Iterator[str]:
 
 
 @command(app, "open")
-async def open_explorer(output: Output, open: Open = True) -> None:
-    """Open the explorer of the server that commands use, else of one at GRAPHMEM_HOST and GRAPHMEM_PORT."""
+async def open_explorer(output: Output, tenant: Tenant = "default", open: Open = True) -> None:
+    """Open the explorer of the server that commands use, or of the one at GRAPHMEM_HOST and GRAPHMEM_PORT.
+
+    The browser is signed in with the key that commands use, where there is one.
+    """
     import httpx
+
+    from graphmem.tenants.tokens import make_local_token
 
     settings = read_settings()
     server = None if settings.url else find_local_server(settings)
@@ -114,8 +123,28 @@ async def open_explorer(output: Output, open: Open = True) -> None:
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ConfigurationError(f"No graphmem answers at {url}: start it with `graphmem serve`.") from error
     if open and not output.flags.json:
-        typer.launch(f"{url}/ui")
+        key = make_local_token(server.secret, tenant) if server else None
+        if settings.api_key:
+            key = settings.api_key.get_secret_value()
+        typer.launch(str(await asyncio.to_thread(_write_sign_in, settings, f"{url}/ui", key)) if key else f"{url}/ui")
     output.show({"url": f"{url}/ui"}, f"The explorer is at {url}/ui.")
+
+
+def _write_sign_in(settings: Settings, url: str, key: str) -> Path:
+    """Write a page that leads to the explorer with a key, and return its path.
+
+    Only its owner can read it, unlike the arguments of the process that opens a browser.
+    """
+    address = html.escape(f"{url}#key={quote(key, safe='')}")
+    path = settings.data_dir / "explorer.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(
+            '<!doctype html><meta charset="utf-8"><title>graphmem explorer</title>'
+            f'<meta http-equiv="refresh" content="0; url={address}"><a href="{address}">Open the explorer</a>'
+        )
+    return path
 
 
 @command(app, "mcp")
@@ -123,7 +152,7 @@ async def mcp(
     output: Output,
     user: User,
     source_kind: Annotated[
-        str, typer.Option("--as", help="Whose word it is what the model saves, such as assistant or tool.")
+        str, typer.Option("--as", help="Source of what the model saves, such as assistant or tool.")
     ] = "user",
     tenant: Tenant = "default",
 ) -> None:
@@ -154,8 +183,8 @@ def _find_memory_of_tools(output: Output, settings: Settings, owner: Owner, sour
         return AsyncClient(target.key, target.server, attempts=2, trust_env=bool(settings.url))
     if target.is_remote:
         raise InvalidInput(
-            "The source of what is saved is that of the key in GRAPHMEM_API_KEY: leave --as out, and use a key that "
-            f"was created with `graphmem keys create NAME --as {source_kind}`."
+            "The key in GRAPHMEM_API_KEY decides the source: leave out --as, and use a key "
+            f"created with `graphmem keys create NAME --as {source_kind}`."
         )
     given = validate_input(ApiKeyIn, {"name": "mcp", "role": KeyRole.AGENT, "source_kind": source_kind})
     key = make_local_agent_key("graphmem", owner, given.source_kind)
@@ -192,7 +221,8 @@ async def _warm_up(services: Services, output: Output) -> None:
     from graphmem.app.health import attempt
 
     output.note("Warming up: the first requests take longer.")
-    await attempt(services.warm_up.run)
+    with services.readiness.warming_up():
+        await attempt(services.warm_up.run)
     settle()
     output.note("Warmed up.")
 

@@ -60,7 +60,7 @@ class Starter:
             return self.example
         if not self.runs_in_process:
             raise InvalidInput(
-                f"{self.title} cannot be installed beside the server of graphmem: give --memory local or remote."
+                f"{self.title} cannot be installed together with the graphmem server: use --memory local or remote."
             )
         return self.example_in_process or self.example
 

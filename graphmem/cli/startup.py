@@ -94,7 +94,7 @@ def _find_remote(settings: Settings, key: str, tenant: str) -> Target:
             "another in GRAPHMEM_URL, or give --no-server to work on the data of this machine."
         )
     if tenant != DEFAULT_TENANT:
-        raise InvalidInput("The tenant cannot be chosen: it is that of the key in GRAPHMEM_API_KEY.")
+        raise InvalidInput("The key in GRAPHMEM_API_KEY decides the tenant: leave out --tenant.")
     return Target(f"the server at {url}", None, url.rstrip("/"), key)
 
 

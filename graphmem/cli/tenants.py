@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-OnlyUsers = Annotated[list[str] | None, typer.Option("--user", "-u", help="Only this user; repeat for several.")]
+OnlyUsers = Annotated[list[str] | None, typer.Option("--user", "-u", help="Bind the key to this user; repeatable.")]
 
 
 @command(app, "users", views.USERS)
@@ -27,7 +27,7 @@ async def users(
     limit: PageSize = 50,
     cursor: Cursor = None,
 ) -> object:
-    """List the users of a tenant, with the numbers of their memories and sessions."""
+    """List the users of a tenant with their numbers of memories and sessions."""
     return await client.users(query=query, limit=limit, cursor=cursor)
 
 
@@ -42,10 +42,10 @@ async def create_key(
     role: Annotated[str, typer.Option(help="agent (reads and writes), analyst (reads) or admin.")] = "agent",
     user: OnlyUsers = None,
     space: Annotated[
-        list[str] | None, typer.Option(help="Of the spaces of its users only this one; repeat for several.")
+        list[str] | None, typer.Option(help="Limit the key to this space of its users; repeatable.")
     ] = None,
     source_kind: Annotated[
-        str, typer.Option("--as", help="Who says what the key saves, such as assistant or tool.")
+        str, typer.Option("--as", help="Source of what the key saves, such as assistant or tool.")
     ] = "user",
     only_key: Annotated[bool, typer.Option("--only-key", help="Print the key and nothing else.")] = False,
 ) -> None:
@@ -85,9 +85,9 @@ async def add_webhook(
     user: OnlyUsers = None,
     kind: Annotated[
         list[str] | None,
-        typer.Option(help="Only inserted, superseded, deleted, merged or restored; repeat for several."),
+        typer.Option(help="Only this kind of change: inserted, superseded, deleted, merged or restored; repeatable."),
     ] = None,
-    since: Annotated[str | None, typer.Option(help="Also changes from this time on; absent: from now on.")] = None,
+    since: Annotated[str | None, typer.Option(help="Deliver changes from this time on; defaults to now.")] = None,
 ) -> None:
     """Add a webhook, which receives changes as signed requests; its secret is shown once."""
     webhook = await client.create_webhook(url, users=user or None, kinds=kind or None, since=since)
@@ -96,7 +96,7 @@ async def add_webhook(
 
 @command(webhooks_app, "list", views.WEBHOOKS)
 async def list_webhooks(client: AsyncClient) -> object:
-    """List a tenant's webhooks and how their deliveries go."""
+    """List a tenant's webhooks and the state of their deliveries."""
     return await client.webhooks()
 
 
@@ -104,7 +104,7 @@ async def list_webhooks(client: AsyncClient) -> object:
 async def remove_webhook(
     client: AsyncClient, output: Output, webhook_id: Annotated[str, typer.Argument(help="The webhook's id.")]
 ) -> None:
-    """Remove a webhook; what it has not received yet is not delivered."""
+    """Remove a webhook; pending changes are not delivered."""
     listed = [webhook.id for webhook in await client.webhooks()]
     webhook_id = complete_id(webhook_id, [known for known in listed if known.startswith(webhook_id)])
     await client.delete_webhook(webhook_id)
@@ -125,7 +125,7 @@ async def set_types(
     client: AsyncClient,
     file: Annotated[str, typer.Argument(help="JSON or YAML with memory_types and entity_types; - is standard input.")],
 ) -> object:
-    """Declare types of memories and entities, in place of those declared before."""
+    """Declare types of memories and entities; replaces the earlier declaration."""
     from graphmem.memories.declared_types import DeclaredTypesIn
     from graphmem.runtime.validation import validate_input
     from graphmem.user_data.foreign import parse_structured_text
@@ -137,7 +137,7 @@ async def set_types(
 
 @command(types_app, "clear", views.declared_types)
 async def clear_types(client: AsyncClient) -> object:
-    """Remove the declared types of a tenant; memories that have them keep them."""
+    """Remove a tenant's declared types; memories keep theirs."""
     return await client.set_declared_types()
 
 
@@ -146,7 +146,7 @@ instructions_app = typer.Typer(no_args_is_help=True)
 
 @command(instructions_app, "show", views.instructions)
 async def show_instructions(client: AsyncClient) -> object:
-    """Show what a tenant wants remembered, and what not."""
+    """Show what a tenant wants remembered."""
     return await client.instructions()
 
 
@@ -154,7 +154,7 @@ async def show_instructions(client: AsyncClient) -> object:
 async def set_instructions(
     client: AsyncClient, file: Annotated[str, typer.Argument(help="A text file; - is standard input.")]
 ) -> object:
-    """Set what a tenant wants remembered, and what not."""
+    """Set what a tenant wants remembered."""
     return await client.set_instructions(await asyncio.to_thread(read_input, file))
 
 
@@ -180,17 +180,17 @@ async def set_trust(
         list[str],
         typer.Argument(
             metavar="SOURCE...",
-            help="Sources, the most trusted first; those joined by commas are trusted alike: user operator,import web.",
+            help="Sources, most trusted first; commas join equally trusted ones: user operator,import web.",
         ),
     ],
 ) -> object:
-    """Set which sources a tenant trusts more than others; those left out follow in the default order."""
+    """Set which sources a tenant trusts more than others; the rest follow in the default order."""
     return await client.set_trust([group.split(",") for group in order])
 
 
 @command(trust_app, "reset", views.trust)
 async def reset_trust(client: AsyncClient) -> object:
-    """Set the default order of trust again."""
+    """Restore the default order of trust."""
     return await client.set_trust([])
 
 
@@ -201,7 +201,7 @@ MemberId = Annotated[str, typer.Argument(metavar="MEMBER", help="The id of a use
 Role = Annotated[Literal["reader", "writer", "owner"], typer.Option(help="What the member may do.")]
 Kind = Annotated[
     Literal["user", "key"] | None,
-    typer.Option(help="What the id is of; absent: a key's if there is one, else a user's."),
+    typer.Option(help="Whether the id is a key's or a user's; defaults to a key's if there is one."),
 ]
 
 
@@ -210,12 +210,12 @@ async def put_space(
     client: AsyncClient,
     space: SpaceId,
     title: Annotated[str, typer.Option(help="What it is called, such as 'Team Atlas'.")],
-    about: Annotated[str, typer.Option(help="A sentence that says what belongs there; extraction reads it.")] = "",
-    owner: Annotated[list[str] | None, typer.Option(help="A user who owns it; repeat for several.")] = None,
-    writer: Annotated[list[str] | None, typer.Option(help="A user who writes in it; repeat for several.")] = None,
-    reader: Annotated[list[str] | None, typer.Option(help="A user who reads it; repeat for several.")] = None,
+    about: Annotated[str, typer.Option(help="One sentence that tells extraction what belongs there.")] = "",
+    owner: Annotated[list[str] | None, typer.Option(help="A user with the role owner; repeatable.")] = None,
+    writer: Annotated[list[str] | None, typer.Option(help="A user with the role writer; repeatable.")] = None,
+    reader: Annotated[list[str] | None, typer.Option(help="A user with the role reader; repeatable.")] = None,
 ) -> object:
-    """Create a space or change it; without --owner, --writer and --reader its members stay."""
+    """Create or change a space; without --owner, --writer and --reader, its members stay."""
     given = {"owner": owner, "writer": writer, "reader": reader}
     members: list[dict[str, Any]] = [
         {"user": user, "role": role} for role, users in given.items() for user in users or ()
@@ -268,18 +268,18 @@ StatementId = Annotated[str, typer.Argument(metavar="ID", help="The statement's 
 @command(quarantine_app, "list", views.QUARANTINE)
 async def list_statements(
     client: AsyncClient,
-    user: Annotated[str | None, typer.Option("--user", "-u", help="Of one user; absent: of all.")] = None,
-    space: Annotated[str | None, typer.Option(help="Of one space.")] = None,
+    user: Annotated[str | None, typer.Option("--user", "-u", help="Only jobs of this user.")] = None,
+    space: Annotated[str | None, typer.Option(help="Only jobs of this space.")] = None,
     limit: PageSize = 50,
     cursor: Cursor = None,
 ) -> object:
-    """List what is in quarantine, the latest first, with the reason."""
+    """List quarantined statements with the reason, latest first."""
     return await client.quarantine(user, space=space, limit=limit, cursor=cursor)
 
 
 @command(quarantine_app, "release")
 async def release(client: AsyncClient, output: Output, statement_id: StatementId) -> None:
-    """Save a statement as the memory that it would have been."""
+    """Save a quarantined statement as a memory."""
     result = await client.release_quarantined(await _complete_statement_id(client, statement_id))
     output.show(result, *views.SAVES(result))
     fail_unless_saved([result])
@@ -287,7 +287,7 @@ async def release(client: AsyncClient, output: Output, statement_id: StatementId
 
 @command(quarantine_app, "drop")
 async def drop(client: AsyncClient, output: Output, statement_id: StatementId) -> None:
-    """Erase a statement from the quarantine; the message that it is from stays."""
+    """Erase a quarantined statement; its message stays."""
     await client.drop_quarantined(await _complete_statement_id(client, statement_id))
     output.show({}, "The statement is erased.")
 

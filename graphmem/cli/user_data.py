@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
@@ -41,8 +41,9 @@ from graphmem.runtime.errors import ConfigurationError, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from graphmem.client import AsyncClient
+    from graphmem.jobs.job import Job
     from graphmem.tenants.owners import Owner
-    from graphmem.user_data.models import ImportFormat, ImportResult
+    from graphmem.user_data.models import ImportFormat, ImportResult, RejectedEntry
 
 app = typer.Typer()
 
@@ -55,13 +56,13 @@ ALL_USERS_SUFFIX = ".json"
 async def export(
     output: Output,
     file: Annotated[
-        str, typer.Argument(help="The file to write, without a user the folder; - writes to standard output.")
+        str, typer.Argument(help="The file to write, or without a user the folder; - writes to standard output.")
     ] = STANDARD_STREAM,
     user: AnyUser = None,
     tenant: Tenant = "default",
     format: Annotated[Literal["json", "yaml"], typer.Option(help="json or yaml.")] = "json",
     view: Annotated[
-        Literal["full", "records"], typer.Option(help="records: the current memories, to read, edit and import again.")
+        Literal["full", "records"], typer.Option(help="records: the current memories, to edit and import again.")
     ] = "full",
     space: Space = None,
 ) -> None:
@@ -134,18 +135,19 @@ async def _export_all(output: Output, tenant: str, folder: Path) -> None:
 async def import_(
     output: Output,
     file: Annotated[
-        str, typer.Argument(help="An export or a chat log, without a user a folder of exports; - reads standard input.")
+        str,
+        typer.Argument(help="An export or a chat log, or without a user a folder of exports; - reads standard input."),
     ] = STANDARD_STREAM,
     user: AnyUser = None,
     tenant: Tenant = "default",
     format: Annotated[
         Literal["auto", "records", "graphmem", "graphiti", "mem0", "chat"],
-        typer.Option(help="The format of the file; auto: it is detected."),
+        typer.Option(help="The format of the file; auto detects it."),
     ] = "auto",
     from_neo4j: Annotated[
         str,
         typer.Option(
-            metavar="URI", help="Instead of a file: a Neo4j with a live graph of Graphiti, which is only read."
+            metavar="URI", help="Instead of a file: the address of a Neo4j with a Graphiti graph, which is only read."
         ),
     ] = "",
     group: Annotated[str, typer.Option(help="With --from-neo4j: the group_id of the facts.")] = "",
@@ -172,7 +174,7 @@ async def import_(
     path = Path(file)
     if user is None:
         if not await asyncio.to_thread(path.is_dir):
-            raise InvalidInput("Say with --user whose memory it is, or give a folder of exports.")
+            raise InvalidInput("Add --user, or give a folder of exports.")
         _refuse_remote(output, tenant, "a folder is imported")
         await _import_folder(output, tenant, path)
         return
@@ -204,6 +206,8 @@ async def _import_folder(output: Output, tenant: str, folder: Path) -> None:
         with progress_bar(output, "Importing", unit="users") as on_progress:
             imported = await services.export_imports.import_folder(tenant, folder, progress=on_progress)
     output.show(imported, *views.folder_import(imported))
+    for entry in imported.refused:
+        _note_refused(output, entry, f"{entry.file}: ")
     if imported.failed:
         exit_with_error(f"{len(imported.failed)} files were not imported.")
 
@@ -219,7 +223,7 @@ async def _import_export(output: Output, owner: Owner, space: str | None, path: 
         ):
             place = await services.rights.find_place(owner, None, space, SpaceRole.WRITER)
             result = await services.export_imports.import_file(place, path, on_read=on_read, progress=on_progress)
-    output.show(result, *views.import_result(result))
+    _show_import(output, result)
 
 
 async def _import_document(
@@ -242,13 +246,21 @@ async def _import_document(
 async def _report_import(output: Output, client: AsyncClient, result: ImportResult) -> None:
     """Wait for the extraction of imported messages; exit with an error when that failed, or nothing was imported."""
     jobs = [await wait_for_job(client, job_id) for job_id in result.jobs]
-    output.show(result, *views.import_result(result), *(views.INGESTED(jobs) if jobs else ()))
-    for entry in result.refused:
-        output.note(f"not imported: {'.'.join(map(str, entry.loc))}: {entry.reason}")
+    _show_import(output, result, jobs)
     if failed_jobs(jobs):
         exit_with_error("Extraction failed for some of the messages: run the same command again to retry.")
     if result.refused and not any([*result.imported.values(), *result.unchanged.values()]):
         exit_with_error("Nothing was imported.")
+
+
+def _show_import(output: Output, result: ImportResult, jobs: Sequence[Job] = ()) -> None:
+    output.show(result, *views.import_result(result), *(views.INGESTED(jobs) if jobs else ()))
+    for entry in result.refused:
+        _note_refused(output, entry)
+
+
+def _note_refused(output: Output, entry: RejectedEntry, place: str = "") -> None:
+    output.note(f"not imported: {place}{'.'.join(map(str, entry.loc))}: {entry.reason}")
 
 
 @command(app, "backup")

@@ -555,7 +555,8 @@ def import_result(result: ImportResult) -> list[Renderable]:
     if result.format != "graphmem":
         return [name_value_pairs({**counts, "not imported": len(result.refused)})]
     vectors = "recomputed" if result.vectors_remade else "imported"
-    return [name_value_pairs({**counts, "ids changed": len(result.ids), "vectors": vectors})]
+    refused = {"not imported": len(result.refused)} if result.refused else {}
+    return [name_value_pairs({**counts, **refused, "ids changed": len(result.ids), "vectors": vectors})]
 
 
 def folder_import(result: FolderImport) -> list[Renderable]:

@@ -291,7 +291,7 @@ class AsyncClient:
     @about_user
     async def changes(self, user_id: str, **options: Unpack[ListChangesOptions]) -> Page[MemoryChange]:
         """List what graphmem learned, corrected, merged, deleted and restored between two times, oldest first."""
-        query = validate_arguments(ChangesQuery, options)
+        query = given(ChangesQuery, **options)
         return await self._send(get(Page[MemoryChange], "/v1/users/{}/changes", user_id, query=query))
 
     @about_user

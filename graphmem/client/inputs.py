@@ -54,28 +54,28 @@ class FilterOptions(TypedDict, total=False):
     session_id: str | None
     valid_as_of: TimeInput | None
     known_as_of: TimeInput | None
-    include_superseded: bool
-    include_contested: bool
+    include_superseded: bool | None
+    include_contested: bool | None
 
 
 class SearchOptions(FilterOptions, total=False):
     """The fields of `SearchQuery` other than the query."""
 
-    limit: int
+    limit: int | None
     types: Sequence[MemoryType | str] | None
     tags: TagFilter | Mapping[str, Sequence[str]] | None
     metadata: Mapping[str, str | float | bool | Sequence[str | float | bool | None] | None]
     min_score: float | None
-    cut: Cut
-    include_messages: bool
-    semantic: bool
-    keyword: bool
-    graph: bool
-    rerank: bool
-    persona: Mapping[str, float]
-    reinforce: bool
-    explain: bool
-    spaces: SpacesInput
+    cut: Cut | None
+    include_messages: bool | None
+    semantic: bool | None
+    keyword: bool | None
+    graph: bool | None
+    rerank: bool | None
+    persona: Mapping[str, float] | None
+    reinforce: bool | None
+    explain: bool | None
+    spaces: SpacesInput | None
 
 
 class ContextOptions(TypedDict, total=False):
@@ -85,17 +85,17 @@ class ContextOptions(TypedDict, total=False):
     intent: str | None
     domain: str | None
     tags: TagFilter | Mapping[str, Sequence[str]] | None
-    domains: Sequence[str]
-    token_budget: int
-    top: int
-    sources: bool
-    recent_messages: bool
-    profiles: bool
-    profile_pack: Mapping[str, Any]
+    domains: Sequence[str] | None
+    token_budget: int | None
+    top: int | None
+    sources: bool | None
+    recent_messages: bool | None
+    profiles: bool | None
+    profile_pack: Mapping[str, Any] | None
     valid_as_of: TimeInput | None
     known_as_of: TimeInput | None
     min_trust: StatedKind | None
-    spaces: SpacesInput
+    spaces: SpacesInput | None
     space: str | None
 
 
@@ -103,21 +103,21 @@ class AskOptions(TypedDict, total=False):
     """The fields of `AskRequest` other than the question."""
 
     session_id: str | None
-    token_budget: int
+    token_budget: int | None
     valid_as_of: TimeInput | None
     known_as_of: TimeInput | None
     min_trust: StatedKind | None
-    spaces: SpacesInput
+    spaces: SpacesInput | None
     space: str | None
-    reinforce: bool
+    reinforce: bool | None
 
 
 class QueryStringOptions(FilterOptions, total=False):
     """The fields of `QueryStringFilters`."""
 
-    type: Sequence[MemoryType | str]
-    tag: Sequence[str]
-    not_tag: Sequence[str]
+    type: Sequence[MemoryType | str] | None
+    tag: Sequence[str] | None
+    not_tag: Sequence[str] | None
     metadata: Mapping[str, str | float | bool | Sequence[str | float | bool | None] | None]
 
 
@@ -125,15 +125,15 @@ class ListMemoriesFilters(QueryStringOptions, total=False):
     """The fields of `ListFilters` other than those of its pages."""
 
     keyword: str | None
-    sort: SortOrder | str
+    sort: SortOrder | str | None
     space: str | None
-    spaces: SpacesInput
+    spaces: SpacesInput | None
 
 
 class ListMemoriesOptions(ListMemoriesFilters, total=False):
     """The fields of `ListFilters`."""
 
-    limit: int
+    limit: int | None
     cursor: str | None
 
 
@@ -142,7 +142,7 @@ class ListChangesOptions(TypedDict, total=False):
 
     since: TimeInput | None
     until: TimeInput | None
-    limit: int
+    limit: int | None
     cursor: str | None
     space: str | None
 
@@ -150,9 +150,9 @@ class ListChangesOptions(TypedDict, total=False):
 class LookupOptions(QueryStringOptions, total=False):
     """The fields of `LookupQuery` other than the text."""
 
-    limit: int
-    reinforce: bool
-    spaces: SpacesInput
+    limit: int | None
+    reinforce: bool | None
+    spaces: SpacesInput | None
 
 
 class MemoryChanges(TypedDict, total=False):

@@ -188,7 +188,7 @@ def _parse_response(call: ApiCall[T], response: httpx.Response) -> T:
     try:
         return call.parse(response)
     except (ValueError, KeyError, TypeError) as error:
-        raise GraphmemError(f"{response.url.host} does not answer as graphmem: check the address.") from error
+        raise GraphmemError(f"{response.url.host} is not a graphmem server: check the address.") from error
 
 
 def _connection_error(request: httpx.Request, error: httpx.HTTPError) -> GraphmemError:

@@ -265,6 +265,7 @@ def _check_merged_text(proposal: Merge, context: GuardContext, verification: Ver
     others = dict.fromkeys(key for fact in facts for key in fact.entity_ids if key != subject)
     entity_names = [context.names_of([key]) for key in others]
     restated = restated_in(verification) if verification else None
+    reason: str | None
     if verification is not None and not verification.one_fact:
         reason = "the memories do not tell one fact"
     elif verification is not None:

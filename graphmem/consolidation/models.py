@@ -56,9 +56,7 @@ TwoOrMoreIds = Annotated[list[Id], Field(min_length=2, max_length=100), AfterVal
 Evidence = Annotated[list[Id], Field(max_length=100), AfterValidator(deduplicate)]
 
 
-class _Proposal(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Proposal(RequestBody):
     reason: StorableText = Field("", max_length=2000)
 
 
@@ -471,7 +469,7 @@ class RollbackIn(RequestBody):
 
 
 class MaintenanceIn(RequestBody):
-    """The maintenance tasks to run; absent: all of them."""
+    """The maintenance tasks to run; defaults to all."""
 
     tasks: list[MaintenanceTask] = Field(default_factory=lambda: [*MaintenanceTask], min_length=1, max_length=4)
 

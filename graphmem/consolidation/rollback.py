@@ -130,7 +130,7 @@ class RunRollback:
         if run.status is RunStatus.ROLLED_BACK:
             raise Conflict(f"The run was rolled back already, by {run.undone_by}.")
         if not run.status.is_final:
-            raise Conflict("The run has not ended: roll it back when it has.")
+            raise Conflict("The run has not ended: roll it back afterwards.")
         has_succeeded = run.status is RunStatus.SUCCEEDED or bool(run.parts)
         if not has_succeeded or not run.change_count:
             raise Conflict(f"The run is {run.status.value} and changed nothing that could be rolled back.")

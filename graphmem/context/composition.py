@@ -232,7 +232,7 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
         preamble=preamble,
         memories=[candidates[key] for key in preamble.memory_keys],
         recalled=recalled,
-        named=NamedMemories.select([hit for hit in recalled if hit.memory.space is None]),
+        named=NamedMemories.select(request.question_text, [hit for hit in recalled if hit.memory.space is None]),
         left_out=contradicted,
         profiles=[profile for profile in material.profiles if profile.id in set(preamble.profile_keys)],
     )

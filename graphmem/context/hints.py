@@ -36,9 +36,10 @@ from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import ConcernRule, ContinuityPhrase, PatternType, ProductProfile
 from graphmem.tenants.trust import TEXT_OF_OTHERS
 from graphmem.text.added_texts import fence_line, fence_lines, is_label
+from graphmem.text.identifiers import find_identifiers, names_each
 from graphmem.text.normalising import normalise
 from graphmem.text.tokenising import split_words
-from graphmem.text.word_lists import WRITTEN_LANGUAGES, load_words
+from graphmem.text.word_lists import WESTERN_LANGUAGES, WRITTEN_LANGUAGES, load_words
 
 MAX_FOLLOWUPS = 3
 """Intents predicted at most."""
@@ -121,12 +122,15 @@ class NamedMemories:
     """Those that fit and are of something recommended, and those that are clear and of something tried."""
 
     @classmethod
-    def select(cls, hits: Sequence[SearchHit]) -> NamedMemories:
+    def select(cls, question: str, hits: Sequence[SearchHit]) -> NamedMemories:
         """Return those of the hits that the question recalled."""
+        asked = find_identifiers(question, WESTERN_LANGUAGES)
         clear = [
             hit.memory
             for hit in hits
-            if semantic_score(hit) >= CLEAR_MATCH_SCORE and not (hit.explain and hit.explain.names_other)
+            if semantic_score(hit) >= CLEAR_MATCH_SCORE
+            and not (hit.explain and hit.explain.names_other)
+            and (not asked or names_each(asked, _names_in(hit.memory)))
         ]
         clear_ids = {memory.id for memory in clear}
         solutions = (
@@ -144,6 +148,10 @@ class NamedMemories:
     def message_ids(self) -> list[str]:
         """The messages whose times are their dates."""
         return [key for memory in (*self.clear, *self.solutions) for key in memory.source.message_ids]
+
+
+def _names_in(memory: Memory) -> str:
+    return "\n".join([memory.content, *(entity.name for entity in memory.entities)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -274,7 +274,7 @@ MAX_ITEM_SECONDS = 30 * 24 * 3600
 """Longest time that a caller's context item lasts, in seconds."""
 
 
-class ContextRequest(BaseModel):
+class ContextRequest(RequestBody):
     """A question that is about to be sent to a model; without one, the start of a conversation.
 
     `top` limits the memories chosen by relevance, which are added to those of the profile. `sources` adds to every
@@ -282,8 +282,6 @@ class ContextRequest(BaseModel):
     `goals` are used. With `recent_messages` false, the messages of the session are left out, for a caller that sends
     them to the model anyway. With `valid_as_of` or `known_as_of` the context is the one of that time.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     question: NonBlankText | None = Field(None, max_length=MAX_QUESTION_LENGTH)
     session_id: SessionId | None = None
@@ -294,7 +292,7 @@ class ContextRequest(BaseModel):
         description="Only memories with these tags, and without those in `none`; so for messages, by their memories.",
     )
     domains: list[Domain] = Field(
-        default_factory=list, max_length=10, description="Further domains of the question, beside `domain`."
+        default_factory=list, max_length=10, description="Further domains of the question, in addition to `domain`."
     )
     token_budget: int = Field(DEFAULT_TOKEN_BUDGET, ge=1, le=1_000_000)
     top: int = Field(10, ge=0, le=50)
@@ -305,10 +303,12 @@ class ContextRequest(BaseModel):
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
     min_trust: StatedKind | None = Field(
-        None, description="Only memories and messages of sources that are trusted as much as this one."
+        None, description="Only memories and messages from sources that are trusted at least as much as this one."
     )
     spaces: SpaceSelection = SPACES_FIELD
-    space: SpaceId | None = Field(None, description="The space that shares the session; absent: it is the user's own.")
+    space: SpaceId | None = Field(
+        None, description="The space that shares the session; defaults to the user's own memory."
+    )
 
     @property
     def question_text(self) -> str:
@@ -330,14 +330,12 @@ class ContextRequest(BaseModel):
         return check_request_size(self)
 
 
-class ContextItemIn(BaseModel):
+class ContextItemIn(RequestBody):
     """A context item that the caller states; it replaces one of the same type, key and session.
 
     Goals, preferences and topics are used in contexts until `ttl` seconds have passed: of one session, or of all of
     them without `session_id`.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64, examples=["topic", "preference", "goal"])]
     key: NonBlankText = Field(max_length=200, description="What the item is about, such as `budget`.")
@@ -352,13 +350,11 @@ class ContextItemIn(BaseModel):
         return check_request_size(self)
 
 
-class EnhanceIn(BaseModel):
+class EnhanceIn(RequestBody):
     """A draft reply, the question that it answers, and what it rests on.
 
     A source is the id of a memory or a message, or the name of something outside of memory.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     reply: NonBlankText = Field(max_length=MAX_QUESTION_LENGTH)
     question: NonBlankText | None = Field(
@@ -469,7 +465,7 @@ class RelatedSession(BaseModel):
 
 
 class Outcome(StrEnum):
-    """What came of something that was recommended; `suggested` when it is not known to have been tried."""
+    """Outcome of a recommendation; `suggested` if it is not known whether it was tried."""
 
     WORKED = "worked"
     FAILED = "failed"
@@ -542,7 +538,7 @@ class ContextResponse(BaseModel):
     profiles: list[EntityProfile] = Field(
         default_factory=list,
         exclude_if=lambda profiles: not profiles,
-        description="Profiles of entities that the question names, as the preamble has them; absent: none.",
+        description="Profiles of entities that the question names, as in the preamble.",
     )
 
 
@@ -720,4 +716,4 @@ class ContextItemsQuery(BaseModel):
 class ProfileQuery(SpacesInQueryString):
     """Which profile to read."""
 
-    domain: Domain | None = Field(None, description="Also the memories of this domain.")
+    domain: Domain | None = Field(None, description="Include memories of this domain.")

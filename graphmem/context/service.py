@@ -135,7 +135,7 @@ class ContextService:
             text_length(item), lambda: self._policy.refused_classes(stored_values(item), owner.tenant)
         )
         if classes:
-            raise InvalidInput(f"The item holds a secret ({', '.join(classes)}), which is not stored: leave it out.")
+            raise InvalidInput(f"The item contains a secret ({', '.join(classes)}), which is not stored: leave it out.")
         return await self._store.save_item(owner, item)
 
     async def delete_item(self, owner: Owner, item_id: str) -> None:

@@ -535,7 +535,7 @@ class EpisodeStore:
         if not rows:
             raise NotFound("There is no such session.")
         if len(rows) > 1:
-            raise Conflict("Several users have a session of that id: send user_id as well.")
+            raise Conflict("Several users have a session with that id: add user_id.")
         return Owner.from_group_id(rows[0]["group_id"])
 
     async def get_timezone(self, owner: Owner) -> str | None:

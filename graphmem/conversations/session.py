@@ -137,22 +137,20 @@ MessageContent = Annotated[
 """The text of a message, read from a text, a list of content parts, or null; empty where there is nothing to store."""
 
 
-class MemoryDefaults(BaseModel):
+class MemoryDefaults(RequestBody):
     """What the memories that are extracted from a message get, beside what it says."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(frozen=True)
 
     metadata: Metadata = Field(default_factory=dict)
-    expires_at: Instant | None = Field(None, description="From when on they are not recalled; an earlier end stays.")
+    expires_at: Instant | None = Field(None, description="When reads stop returning them; an earlier end stays.")
 
 
-class MessageIn(BaseModel):
+class MessageIn(RequestBody):
     """A message as a caller sends it, also in the shape of OpenAI's and Anthropic's APIs.
 
     Fields that those APIs have beside these are ignored.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     id: Id | None = None
     role: Annotated[MessageRole, BeforeValidator(_parse_role)] = Field(
@@ -212,18 +210,16 @@ class SkippedMessage(BaseModel):
     reason: str
 
 
-class MessagesIn(BaseModel):
+class MessagesIn(RequestBody):
     """A batch of messages of one session, in order."""
-
-    model_config = ConfigDict(extra="forbid")
 
     session_id: SessionId | None = None
     messages: list[MessageIn] = Field(min_length=1, max_length=MAX_BATCH_SIZE)
     extract: bool = True
     wait: bool = False
     timezone: TimeZoneName | None = None
-    domain: Domain | None = Field(None, description="The field these messages are about; absent, that of the session.")
-    space: SpaceId | None = Field(None, description="The space of the session; absent: the user's own memory.")
+    domain: Domain | None = Field(None, description="The domain of these messages; defaults to the session's.")
+    space: SpaceId | None = Field(None, description="The space of the session; defaults to the user's own memory.")
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:
@@ -286,7 +282,7 @@ class Message(BaseModel):
     sent_as: StatedKind | None = Field(
         None,
         exclude_if=lambda kind: kind is None,
-        description="The source that the key which sent it speaks as, where that is not the user.",
+        description="Source of the key that sent it, if not the user.",
     )
     rich_content: dict[str, Any] | None
     confidence: float | None
@@ -341,17 +337,15 @@ class RunMessage(BaseModel):
     tool_calls: list[Metadata] = Field(default_factory=list)
 
 
-class SessionIn(BaseModel):
+class SessionIn(RequestBody):
     """A session to open."""
-
-    model_config = ConfigDict(extra="forbid")
 
     session_id: SessionId | None = None
     title: NonBlankText | None = Field(None, max_length=500)
     topic_tags: Tags = Field(default_factory=list)
-    domain: Domain | None = Field(None, description="The field the session is about, such as cooking.")
+    domain: Domain | None = Field(None, description="The domain of the session, such as cooking.")
     metadata: Metadata = Field(default_factory=dict)
-    space: SpaceId | None = Field(None, description="The space that shares it; absent: it is the user's own.")
+    space: SpaceId | None = Field(None, description="The space that shares it; defaults to the user's own memory.")
 
     @model_validator(mode="after")
     def _check_size(self) -> Self:
@@ -408,10 +402,8 @@ class SessionArchive(BaseModel):
     archived_at: datetime
 
 
-class FeedbackIn(BaseModel):
+class FeedbackIn(RequestBody):
     """A user's rating of a message."""
-
-    model_config = ConfigDict(extra="forbid")
 
     score: Annotated[int, Field(ge=1, le=5, strict=True)]
     text: NonBlankText | None = Field(None, max_length=2_000)

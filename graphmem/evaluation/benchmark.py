@@ -19,7 +19,7 @@ from itertools import chain, groupby, zip_longest
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.validation import describe_field_errors, field_errors
@@ -58,6 +58,12 @@ class BenchmarkMessage(_ReadModel):
     content: str
     name: str | None = None
     timestamp: datetime | None = None
+
+    @field_validator("timestamp")
+    @classmethod
+    def _read_as_utc(cls, time: datetime | None) -> datetime | None:
+        """Return a time; one without an offset, such as a date, is in UTC."""
+        return time if time is None or time.tzinfo else time.replace(tzinfo=UTC)
 
     @property
     def speaker(self) -> str:

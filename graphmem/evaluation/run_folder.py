@@ -232,11 +232,13 @@ class RunFolder:
         try:
             stored = RunOptions.model_validate_json(path.read_text("utf-8"))
         except ValidationError as error:
-            raise InvalidInput(f"{path} is not of a run of this version: choose another folder with --out.") from error
+            raise InvalidInput(
+                f"{path} belongs to a run of another version: choose another folder with --out."
+            ) from error
         expected = options.model_copy(update={"tenant": stored.tenant})
         if different := [name for name in RunOptions.model_fields if getattr(stored, name) != getattr(expected, name)]:
             raise Conflict(
-                f"{self.path} holds a run with other options ({', '.join(different)}): give the same ones to continue "
+                f"{self.path} contains a run with other options ({', '.join(different)}): pass the same to continue "
                 "it, or choose another folder with --out."
             )
         return stored

@@ -113,10 +113,10 @@ def _read_settings(file: Path) -> dict[str, Any]:
     try:
         settings = json.loads(text) if text.strip() else {}
     except ValueError as error:
-        raise InvalidInput(f"{file} is not JSON ({error}): mend it first; it was not changed.") from error
+        raise InvalidInput(f"{file} is not JSON ({error}): fix it first; it was not changed.") from error
     hooks = settings.get("hooks", {}) if isinstance(settings, dict) else None
     if not isinstance(hooks, dict) or not all(isinstance(entries, list) for entries in hooks.values()):
-        raise InvalidInput(f"{file} has another structure than settings with hooks; it was not changed.")
+        raise InvalidInput(f"{file} does not have the structure of settings with hooks; it was not changed.")
     return settings
 
 

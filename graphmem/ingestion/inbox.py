@@ -223,7 +223,9 @@ class Inbox:
             text_length(session), lambda: self._policy.refused_classes(stored_values(session), owner.tenant)
         )
         if classes:
-            raise InvalidInput(f"The session holds a secret ({', '.join(classes)}), which is not stored: leave it out.")
+            raise InvalidInput(
+                f"The session contains a secret ({', '.join(classes)}), which is not stored: leave it out."
+            )
         return await self._episodes.open_session(owner, session, author=author, sent_as=sent_as, request=request)
 
     def _new_job(self) -> PendingJob:

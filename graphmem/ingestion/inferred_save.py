@@ -76,14 +76,13 @@ class InferredSave:
         """
         if self._model is None:
             raise NotConfigured(
-                "No language model is configured, which infer needs: set GRAPHMEM_LLM_MODEL and the key of its "
-                "provider, or save without infer."
+                "infer requires a language model: set GRAPHMEM_LLM_MODEL and its provider's key, or save without infer."
             )
         if len(memories) > MAX_INFERRED:
             raise InvalidInput(f"A save with infer takes up to {MAX_INFERRED} memories: send them in several saves.")
         places = {find_space(memory.space, spaces) for memory in memories}
         if len(places) > 1:
-            raise InvalidInput("A save with infer has one space: send the memories of each in a save of their own.")
+            raise InvalidInput("A save with infer takes one space: send one save per space.")
         reasons = [
             self._memory_writer.rejection_reason(owner, memory) or find_doubt(memory, kind, owner.entity_name)
             for memory in memories

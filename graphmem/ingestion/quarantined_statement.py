@@ -16,7 +16,7 @@ from graphmem.tenants.trust import SourceKind
 
 
 class QuarantinedMemory(BaseModel):
-    """The memory that a statement in quarantine would be."""
+    """The memory that a quarantined statement becomes when released."""
 
     content: str
     type: MemoryType
@@ -38,23 +38,23 @@ class QuarantinedMemory(BaseModel):
 
 
 class QuarantinedStatement(BaseModel):
-    """A statement that is no memory, with the reason, and the memory that it would be once it is released."""
+    """A quarantined statement, the reason, and the memory that it becomes when released."""
 
     id: str = Field(description="Id of the statement in quarantine.")
     user_id: str | None = Field(description="The user whose memory it would be in; null for a space.")
     space: str | None = Field(None, description="The space whose memory it would be in.")
-    memory: QuarantinedMemory = Field(description="The memory that it is once it is released.")
-    reason: str = Field(description="Why it is no memory.")
-    quote: str = Field("", description="Words of the text that it is taken from.")
+    memory: QuarantinedMemory = Field(description="The memory that it becomes when released.")
+    reason: str = Field(description="Why it is not a memory.")
+    quote: str = Field("", description="Words of the text that it was taken from.")
     source_kind: SourceKind = Field("user", description="Whose word it is.")
-    job_id: str | None = Field(None, description="The extraction that put it here last.")
-    times_seen: int = Field(1, description="How many times an extraction came upon it.")
-    first_seen_at: datetime = Field(description="When an extraction came upon it first.")
-    last_seen_at: datetime = Field(description="When an extraction came upon it last.")
+    job_id: str | None = Field(None, description="The latest extraction job that quarantined it.")
+    times_seen: int = Field(1, description="How many times extraction found it.")
+    first_seen_at: datetime = Field(description="When extraction first found it.")
+    last_seen_at: datetime = Field(description="When extraction last found it.")
 
 
 class QuarantineQuery(PageQuery):
     """Which statements in quarantine to list."""
 
-    user_id: Id | None = Field(None, description="Those of one user; absent: of all users and spaces.")
-    space: SpaceId | None = Field(None, description="Those of one space.")
+    user_id: Id | None = Field(None, description="Only statements of this user; defaults to all users and spaces.")
+    space: SpaceId | None = Field(None, description="Only statements of this space.")

@@ -30,7 +30,7 @@ from graphmem.ingestion.link import (
 )
 from graphmem.ingestion.transcript import DerivedTurn, TranscriptLine, render_transcript
 from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
-from graphmem.memories.entity_details import alias_detail, read_detail_sources
+from graphmem.memories.entity_details import alias_detail, follow_aliases, read_detail_sources
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.memory import MemoryIn, MemoryStatus
@@ -154,7 +154,7 @@ class Linker:
             lambda transaction: find_exact_matches(transaction, owner, list(named), statements)
         )
         entities = entities.with_names(_ids_by_alias(aliases, entities))
-        same, known, ambiguous_names = await self._find_similar_names(owner, named, entities, vectors)
+        same, known, ambiguous_names = await self._find_similar_names(owner, statements, named, entities, vectors)
         entities = entities.with_names(same)
         found = await self._find_related_facts(owner, statements, entities, vectors, keywords)
         related, related_by_statement = select_related_facts(found, statements, entities)
@@ -167,9 +167,13 @@ class Linker:
         )
         return linking, related
 
+    async def _find_order(self, owner: Owner) -> TrustOrder:
+        return await self._graph.read(lambda transaction: find_trust_order(transaction, owner.tenant))
+
     async def _find_similar_names(
         self,
         owner: Owner,
+        statements: Sequence[Statement],
         named: Mapping[str, EntityIn],
         entities: EntityIds,
         vectors: Mapping[str, Vector],
@@ -202,7 +206,11 @@ class Linker:
         same: dict[str, str] = {}
         known: dict[str, PossibleEntity] = {}
         options: dict[str, list[str]] = {}
-        for key, stored, similarity in rows:
+        has_sources = any(given["detail_sources"] for _, _, given, _ in rows)
+        order = await self._find_order(owner) if has_sources else DEFAULT_ORDER
+        for key, stored, given, similarity in rows:
+            if given["detail_sources"]:
+                stored["aliases"] = follow_aliases(given, source_of_name(key, statements, order), order)
             possible = PossibleEntity(**stored)
             if key in entities.by_name_key:
                 if entities.by_name_key[key] == possible.id or _is_called(compared[key], possible):

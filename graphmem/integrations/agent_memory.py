@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from graphmem.chats.context_block import make_context_block
+from graphmem.chats.failures import ChatFailure, ChatFailures
 from graphmem.conversations.session import MAX_MESSAGE_LENGTH, split_into_batches
 from graphmem.memories.memory import SaveAction, SaveResult
-from graphmem.runtime.errors import GraphmemError, InvalidInput
+from graphmem.runtime.errors import GraphmemError, InvalidInput, RateLimited, RequestTimeout, Unavailable
 from graphmem.text.added_texts import fence_line
+from graphmem.text.normalising import remove_unstorable
 
 if TYPE_CHECKING:
     from graphmem.client import AsyncClient
@@ -20,6 +22,9 @@ DEFAULT_TOKEN_BUDGET = 1000
 
 _NOT_STORED = (SaveAction.SKIP, SaveAction.CONTEST)
 """What a save did with a statement that does not hold after it."""
+
+_AWAY = (Unavailable, RateLimited, RequestTimeout)
+"""Errors of a memory that is away: the agent goes on without it."""
 
 MAX_TOOL_RESULTS = 10
 """Memories that one call of the search tool returns."""
@@ -41,10 +46,13 @@ def require_stored(results: Iterable[SaveResult], named: Sequence[str] = ()) -> 
 
 
 def split_long_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return messages that the service stores whole: a longer one becomes several, whose ids begin with its own."""
+    """Return messages that the service stores whole: a longer one becomes several, whose ids begin with its own.
+
+    Characters that no stored text can hold, such as half an emoji, are left out.
+    """
     parts: list[dict[str, Any]] = []
     for message in messages:
-        text = message["content"]
+        text = remove_unstorable(message["content"])
         pieces = [text[start : start + MAX_MESSAGE_LENGTH] for start in range(0, len(text), MAX_MESSAGE_LENGTH)]
         for number, piece in enumerate(pieces):
             own_id = {"id": f"{message['id']}-{number + 1}"} if number and "id" in message else {}
@@ -58,6 +66,9 @@ class AgentMemory:
 
     Turns are stored in the session `session_id`. With `space`, what the agent stores and saves is shared with the
     members of that space; it reads all spaces of the user in any case.
+
+    While the service is away, contexts are empty and turns are not stored; `failures` counts both and logs the first in
+    a row. What the service refuses is an error.
     """
 
     client: AsyncClient
@@ -65,18 +76,22 @@ class AgentMemory:
     session_id: str | None = None
     token_budget: int = DEFAULT_TOKEN_BUDGET
     space: str | None = None
+    failures: ChatFailures = field(default_factory=ChatFailures, compare=False, repr=False)
 
     async def build_context(self, question: str) -> str:
         """Return what is known that may help with a question, in a block that adapters recognise; empty if nothing."""
-        response = await self.client.context(
-            self.user_id,
-            question,
-            session_id=self.session_id,
-            token_budget=self.token_budget,
-            space=self.space,
-            recent_messages=False,  # the framework sends the conversation itself
-        )
-        return make_context_block(response.preamble) if response.preamble.strip() else ""
+        preamble = ""
+        with self.failures.noted(ChatFailure.CONTEXT, _AWAY):
+            response = await self.client.context(
+                self.user_id,
+                question,
+                session_id=self.session_id,
+                token_budget=self.token_budget,
+                space=self.space,
+                recent_messages=False,  # the framework sends the conversation itself
+            )
+            preamble = response.preamble
+        return make_context_block(preamble) if preamble.strip() else ""
 
     async def search_memory(self, query: str) -> str:
         """Search what is known about the user by meaning.
@@ -84,7 +99,10 @@ class AgentMemory:
         Args:
             query: What to look for, as a question or as keywords.
         """
-        response = await self.client.search(self.user_id, query, limit=MAX_TOOL_RESULTS, include_messages=True)
+        try:
+            response = await self.client.search(self.user_id, query, limit=MAX_TOOL_RESULTS, include_messages=True)
+        except GraphmemError as error:
+            return f"Memory cannot be searched: {error}"
         known = [hit.memory.quoted for hit in response.results]
         if not response.has_fitting:
             messages = [hit.message for hit in response.messages[:MAX_TOOL_RESULTS]]
@@ -109,4 +127,5 @@ class AgentMemory:
         """Store turns, each a role and a text, from which memories are extracted in the background."""
         messages = split_long_messages({"role": role, "content": text} for role, text in turns)
         for batch in split_into_batches(messages):
-            await self.client.add_messages(self.user_id, batch, session_id=self.session_id, space=self.space)
+            with self.failures.noted(ChatFailure.STORE, _AWAY):
+                await self.client.add_messages(self.user_id, batch, session_id=self.session_id, space=self.space)

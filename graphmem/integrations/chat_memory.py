@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 CONTEXT_SECONDS = 5.0
 """Seconds that a call waits for its context."""
 
+PREVIOUS_SECONDS = 2.0
+"""Seconds that a context waits until the turns before it are stored: another conversation may need them."""
+
 CLOSING_SECONDS = 30.0
 """Seconds that closing a client waits for turns that are not stored yet."""
 
@@ -141,6 +144,7 @@ class BlockingChatMemory(_ChatMemory):
         """Give a call its context, unless it cannot be had."""
         call.context = self._find_context(call)
         if call.context is None:
+            wait([*self._unstored], PREVIOUS_SECONDS)
             with self.failures.noted(ChatFailure.CONTEXT):
                 response = self._asks.context(self.options.user_id, **self._context_arguments(call))
                 call.context = self._remember_context(call, response)
@@ -198,6 +202,7 @@ class AsyncChatMemory(_ChatMemory):
         """Give a call its context, unless it cannot be had in time."""
         call.context = self._find_context(call)
         if call.context is None:
+            await self.wait_until_stored(PREVIOUS_SECONDS)
             with self.failures.noted(ChatFailure.CONTEXT):
                 async with asyncio.timeout(CONTEXT_SECONDS):
                     response = await self._asks.context(self.options.user_id, **self._context_arguments(call))

@@ -57,7 +57,8 @@ class _ClientCall:
     """A call of a client's method, which the caller of the generator makes."""
 
     method: str
-    user_id: str
+    user_id: str | None
+    """None for a method that is about no user."""
     arguments: tuple[Any, ...] = ()
     options: Mapping[str, Any] | None = None
 
@@ -163,9 +164,10 @@ class GraphmemStore(BaseStore):
     def _list_namespaces(self, op: ListNamespacesOp) -> Calls[list[tuple[str, ...]]]:
         conditions = op.match_conditions or ()
         prefixes = [condition.path for condition in conditions if condition.match_type == "prefix"]
-        user_id = self._user_of(max(prefixes, key=len, default=()))
-        memories = yield from self._list(user_id, [_tag_of(())])
-        namespaces = {_namespace_of(memory) for memory in memories}
+        users = yield from self._users_of(max(prefixes, key=len, default=()))
+        namespaces: set[tuple[str, ...]] = set()
+        for user_id in users:
+            namespaces.update(map(_namespace_of, (yield from self._list(user_id, [_tag_of(())]))))
         matching = {
             namespace[: op.max_depth] for namespace in namespaces if all(_fits(namespace, one) for one in conditions)
         }
@@ -188,14 +190,25 @@ class GraphmemStore(BaseStore):
 
     def _list(self, user_id: str, tags: list[str]) -> Calls[list[Memory]]:
         """Return all items with some tags, the latest first."""
-        memories: list[Memory] = []
+        options = {"tag": tags, "spaces": "none", **self._as_of}
+        return (yield from self._list_pages("memories", user_id, options))
+
+    def _list_pages(self, method: str, user_id: str | None, options: Mapping[str, Any]) -> Calls[list[Any]]:
+        items: list[Any] = []
         cursor: str | None = None
         while True:
-            options = {"tag": tags, "limit": PAGE_SIZE, "cursor": cursor, "spaces": "none", **self._as_of}
-            page = yield _ClientCall("memories", user_id, (), options)
-            memories += page.items
+            page = yield _ClientCall(method, user_id, (), {**options, "limit": PAGE_SIZE, "cursor": cursor})
+            items += page.items
             if not (cursor := page.next_cursor):
-                return memories
+                return items
+
+    def _users_of(self, prefix: tuple[str, ...]) -> Calls[list[str]]:
+        """Return the user whom a prefix of namespaces names; without one all users that the key may list."""
+        label = self._user_label
+        if label is None or (label < len(prefix) and prefix[label] != "*"):
+            return [self._user_of(prefix)]
+        users = yield from self._list_pages("users", None, {})
+        return [user.user_id for user in users]
 
     def _user_of(self, namespace: Sequence[str]) -> str:
         if self._user_id is not None:
@@ -226,7 +239,8 @@ async def _arun(client: AsyncClient, calls: Calls[T]) -> T:
 
 def _bind(client: object, call: _ClientCall) -> Callable[[], Any]:
     method = getattr(client, call.method)
-    return lambda: method(call.user_id, *call.arguments, **(call.options or {}))
+    user = () if call.user_id is None else (call.user_id,)
+    return lambda: method(*user, *call.arguments, **(call.options or {}))
 
 
 def _to_statement(op: PutOp) -> dict[str, Any]:

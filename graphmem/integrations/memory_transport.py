@@ -65,7 +65,7 @@ class _MemoryTransport:
         """Return the body of a request and what it says; None for one without a turn of the user."""
         with self._failures.noted(ChatFailure.READ):
             if headers.get("authorization", "").startswith(SIGNED_SCHEME):
-                raise InvalidInput("Its signature covers its body, which must stay as it is.")
+                raise InvalidInput("The request is signed, so its body must not change.")
             body = json.loads(content)
             request = protocol.read_request(body)
             return (body, request) if request.is_dialogue else None

@@ -117,9 +117,9 @@ def _make_options(
     user: str, session: str | None, budget: int, domains: Sequence[str], read_only: bool, space: str | None
 ) -> ChatMemoryOptions:
     if not user.strip():
-        raise InvalidInput("A client needs the user whose memory it has: give it as `user`.")
+        raise InvalidInput("Pass the user whose memory the client uses as `user`.")
     if isinstance(domains, str):
-        raise InvalidInput("The domains are a list: give `domains=[…]`.")
+        raise InvalidInput("Pass the domains as a list: `domains=[…]`.")
     return ChatMemoryOptions(user, session, budget, tuple(domains), read_only, space)
 
 
@@ -132,7 +132,7 @@ def _wrap(
     from graphmem.client import AsyncClient, Client
 
     if _transport_of(client):
-        raise InvalidInput("The client has a memory already: wrap the one that has none.")
+        raise InvalidInput("The client already has a memory: wrap the original client.")
     inner = client._client
     if hasattr(inner, "aclose"):
         if memory is not None and not isinstance(memory, AsyncClient):

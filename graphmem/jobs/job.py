@@ -96,4 +96,4 @@ class JobListQuery(PageQuery):
 class RetryQuery(BaseModel):
     """Where a job that is retried starts."""
 
-    fresh: bool = Field(False, description="true: from its messages; false: from the step that failed.")
+    fresh: bool = Field(False, description="true: start from the messages; false: from the failed step.")

@@ -350,6 +350,5 @@ class JobWaiting:
                     return await self._jobs.wait(job_id, seconds)
         except DatabaseUnavailable as error:
             raise DatabaseUnavailable(
-                f"{error.detail} What was asked for is not lost: the job {job_id} goes on by itself when Neo4j answers "
-                "again."
+                f"{error.detail} The request is not lost: job {job_id} continues when Neo4j answers again."
             ) from error

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from graphmem.memories.entity import EntityType
 from graphmem.memories.memory import (
@@ -17,6 +17,7 @@ from graphmem.memories.memory import (
     normalise_type_name,
 )
 from graphmem.runtime.field_types import Metadata, StorableText
+from graphmem.runtime.validation import RequestBody
 
 MAX_DECLARED_TYPES = 30
 """Types of memories, and types of entities, that a tenant may declare; every prompt of extraction lists them."""
@@ -37,7 +38,7 @@ def _parse_type_name(value: object) -> object:
 
 def _check_new_name(name: str) -> str:
     if is_built_in_type(name):
-        raise ValueError("is a memory type of graphmem, which needs no declaration")
+        raise ValueError("is one of graphmem's memory types and needs no declaration")
     return name
 
 
@@ -75,9 +76,7 @@ AttributeSchema = Annotated[Metadata, AfterValidator(_check_attribute_schema)]
 """A JSON Schema of an object whose properties are attributes."""
 
 
-class _DeclaredType(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _DeclaredType(RequestBody):
     description: StorableText = Field("", max_length=MAX_DESCRIPTION_LENGTH)
     attributes: AttributeSchema = Field(default_factory=dict, description="A JSON Schema (2020-12) of an object.")
 
@@ -108,10 +107,8 @@ class DeclaredEntityType(_DeclaredType):
     name: EntityType
 
 
-class DeclaredTypesIn(BaseModel):
+class DeclaredTypesIn(RequestBody):
     """The types that a tenant declares; they replace those declared before, and empty lists remove them."""
-
-    model_config = ConfigDict(extra="forbid")
 
     memory_types: list[DeclaredMemoryType] = Field(default_factory=list, max_length=MAX_DECLARED_TYPES)
     entity_types: list[DeclaredEntityType] = Field(default_factory=list, max_length=MAX_DECLARED_TYPES)

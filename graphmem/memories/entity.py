@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
 
 from graphmem.neo4j.schema import RESERVED_LABELS
 from graphmem.runtime.field_types import EntityName, Metadata, NonBlankText
+from graphmem.runtime.validation import RequestBody
 
 DEFAULT_ENTITY_TYPE = "Thing"
 """The type of an entity whose type is unknown."""
@@ -55,10 +56,8 @@ def parse_entity_type(value: object) -> str:
     return _ENTITY_TYPE_ADAPTER.validate_python(value)
 
 
-class EntityIn(BaseModel):
+class EntityIn(RequestBody):
     """An entity as a caller names it; its `aliases` are added to those that it has."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: EntityName
     type: EntityType | None = None

@@ -205,7 +205,7 @@ class FactStore:
             now = await self.lock_user(transaction, memory_owner)
             latest = await self._fetch_latest(transaction, memory_owner, memory_id)
             if latest.end_status is not None:
-                raise MemoryDeleted(f"The memory was {latest.end_status}: save the statement anew.")
+                raise MemoryDeleted(f"The memory was {latest.end_status}: save the statement again.")
             replacement = [latest.superseded_by] if latest.superseded_by else []
             resolved = [*latest.contests, *latest.supersedes] if latest.contests else []
             pairs = [(latest.subject_id, latest.predicate)] if latest.single_valued else []

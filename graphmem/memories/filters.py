@@ -11,7 +11,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, BeforeValidator, Field, FiniteFloat
 
 from graphmem.memories.memory import MemoryTypeWord, Scope, SubtypeWord, Tags
 from graphmem.runtime.field_types import (
@@ -31,6 +31,7 @@ from graphmem.runtime.times import (
     Instant,
     to_epoch_pair,
 )
+from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.trust import SourceKind, StatedKind, TrustOrder
 
 
@@ -62,10 +63,8 @@ a query string contains only text.
 """
 
 
-class TagFilter(BaseModel):
+class TagFilter(RequestBody):
     """Tags a memory must have: one of `any`, each of `all`, not one of `none`."""
-
-    model_config = ConfigDict(extra="forbid")
 
     any: Tags = Field(default_factory=list)
     all: Tags = Field(default_factory=list)
@@ -77,32 +76,34 @@ class TagFilter(BaseModel):
         return (not self.any or not has.isdisjoint(self.any)) and has.issuperset(self.all) and has.isdisjoint(self.none)
 
 
-class SharedFilters(BaseModel):
+class SharedFilters(RequestBody):
     """The filters that have the same name and form in a query string as in a JSON body.
 
     A field that the fragment `matches_filters` compares by its name is a filter everywhere: in requests, tools
     and commands, which show its description. With `include_superseded` the valid time is not filtered.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
-    subtype: SubtypeWord | None = Field(None, description="The type as it was given, such as persona.")
+    subtype: SubtypeWord | None = Field(None, description="Only this subtype, such as persona.")
     domain: Domain | None = Field(None, description="Only memories of this domain.")
     scope: Scope | None = Field(None, description="Only memories of this scope: profile, domain, episodic or global.")
-    entity: EntityName | None = Field(None, description="Name, alias or id of an entity that the memory is about.")
-    min_confidence: UnitInterval | None = Field(None, description="Least confidence, from 0 to 1.")
-    min_importance: UnitInterval | None = Field(None, description="Least importance, from 0 to 1.")
+    entity: EntityName | None = Field(None, description="Only memories about this entity (name, alias or id).")
+    min_confidence: UnitInterval | None = Field(None, description="Minimum confidence, from 0 to 1.")
+    min_importance: UnitInterval | None = Field(None, description="Minimum importance, from 0 to 1.")
     created_after: Instant | None = Field(None, description="Learned after this time, RFC 3339 with offset.")
     created_before: Instant | None = Field(None, description="Learned before this time.")
-    source_kind: SourceKind | None = Field(None, description="Whose word it is: user, operator, import, document ….")
-    min_trust: StatedKind | None = Field(None, description="Only of sources that are trusted as much as this one.")
-    speaker: StorableText | None = Field(None, max_length=255, description="Only what this person or agent said.")
-    agent: Id | None = Field(None, description="Only versions that this key, or part of graphmem, wrote.")
-    session_id: SessionId | None = Field(None, description="Only what was said in this session.")
-    valid_as_of: Instant | None = Field(None, description="What held in the world at this time; absent: now.")
-    known_as_of: Instant | None = Field(None, description="What was known at this time; absent: now.")
-    include_superseded: bool = Field(False, description="Also what no longer holds.")
-    include_contested: bool = Field(False, description="Also what a more trusted source contradicts.")
+    source_kind: SourceKind | None = Field(
+        None, description="Only this kind of source: user, operator, import, document …."
+    )
+    min_trust: StatedKind | None = Field(
+        None, description="Only sources that are trusted at least as much as this one."
+    )
+    speaker: StorableText | None = Field(None, max_length=255, description="Only statements by this person or agent.")
+    agent: Id | None = Field(None, description="Only versions written by this key or part of graphmem.")
+    session_id: SessionId | None = Field(None, description="Only statements from this session.")
+    valid_as_of: Instant | None = Field(None, description="What was true at this time; defaults to now.")
+    known_as_of: Instant | None = Field(None, description="What graphmem knew at this time; defaults to now.")
+    include_superseded: bool = Field(False, description="Include superseded memories.")
+    include_contested: bool = Field(False, description="Include contested memories.")
 
 
 _RESOLVED = {"entity", "valid_as_of", "known_as_of", "include_superseded", "include_contested", "min_trust"}

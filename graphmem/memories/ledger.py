@@ -257,8 +257,8 @@ class Ledger:
         fact = self._get_mutable(memory_id)
         if fact.type is MemoryType.PROFILE:
             raise InvalidInput(
-                "A profile says what other memories state: correct those in `derived_from`, and the next consolidation "
-                "writes it anew."
+                "A profile is derived from other memories: correct those in `derived_from`, and the next consolidation "
+                "rewrites it."
             )
         if if_version is not None and fact.version != if_version:
             raise VersionConflict(
@@ -422,7 +422,7 @@ class Ledger:
         return self._end_at(plan, max(end, plan.valid_from), CLOSED_REASON, by, telling.memory_id)
 
     def resolve(self, memory_id: str, *, holds: bool) -> Fact:
-        """Say whether a contested memory holds; one that does not is retired.
+        """Resolve a contested memory; one that does not is retired.
 
         One that holds starts when it was stated to, or else when it was first said, ends what is in force then, and
         holds until the next value that is known; one that only states a past end ends what it contests at that. It is
@@ -432,7 +432,7 @@ class Ledger:
         fact = self._log.get_latest(memory_id)
         if not fact.is_contested:
             raise Conflict(
-                "The memory is not contested, so there is nothing to resolve: list what is by contradictions."
+                "The memory is not contested, so there is nothing to resolve: see the list of contradictions."
             )
         self._ensure_trusted([fact])
         now = self._log.next_time()
@@ -864,8 +864,8 @@ class Ledger:
         for fact in facts:
             if not self._order.permits(Effect.HIDE, self._kind, fact.trust_kind):
                 raise Forbidden(
-                    f"{fact.memory_id} is the word of a more trusted source ({fact.trust_kind}) than that of this key "
-                    f"({self._kind}): ask an admin, or use a key that is trusted as much."
+                    f"{fact.memory_id} is from a more trusted source ({fact.trust_kind}) than this key ({self._kind}): "
+                    "ask an admin, or use a key that is trusted as much."
                 )
 
 
@@ -875,10 +875,10 @@ def _refuse_other_owner(fact: Fact, scope: Scope) -> None:
         return
     if fact.is_global:
         raise InvalidInput(
-            "A global memory keeps its scope: save the statement anew for the user it concerns, and delete this one."
+            "A global memory keeps its scope: save the statement again for its user, and delete this one."
         )
     raise InvalidInput(
-        "A user's memory cannot become global: have an admin save the statement anew with scope global, then delete "
+        "A user's memory cannot become global: let an admin save the statement again with scope global, then delete "
         "this one."
     )
 

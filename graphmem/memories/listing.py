@@ -106,6 +106,6 @@ class ListFilters(QueryStringFilters, SpacesInQueryString):
 
     keyword: NonBlankText | None = Field(None, max_length=500, description="Only statements that contain this text.")
     sort: SortOrder = SortOrder.NEWEST
-    space: SpaceId | None = Field(None, description="Only memories of this space, whatever `spaces` says.")
+    space: SpaceId | None = Field(None, description="Only memories of this space, regardless of `spaces`.")
     limit: int = Field(50, ge=1, le=200)
     cursor: str | None = Field(None, max_length=2000)

@@ -13,7 +13,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     GetJsonSchemaHandler,
     WithJsonSchema,
@@ -158,7 +157,7 @@ def tagged_domain(tags: Sequence[str]) -> str | None:
 
 
 class MemoryStatus(StrEnum):
-    """Whether a memory is in force, and if not, why.
+    """Whether a memory is active, and if not, why.
 
     Maintenance has `archived` what is over; `contested` is what a less trusted source said against another memory.
     """
@@ -272,13 +271,11 @@ MAX_SPEAKER_LENGTH = 255
 """Longest name of a speaker, in characters."""
 
 
-class MemorySourceIn(BaseModel):
-    """Whose word a memory is, and the session and the messages that state it; `quote` is what was said there."""
-
-    model_config = ConfigDict(extra="forbid")
+class MemorySourceIn(RequestBody):
+    """The source of a memory: its kind, and the session and messages that state it; `quote` is what was said."""
 
     kind: StatedKind | None = Field(
-        None, description="Whose word it is; absent: that of the key, which is the user unless the key was bound."
+        None, description="Kind of source; defaults to the key's, which is the user unless the key sets another."
     )
     speaker: NonBlankText | None = Field(None, max_length=MAX_SPEAKER_LENGTH, description="The name of who said it.")
     session_id: SessionId | None = None
@@ -287,7 +284,7 @@ class MemorySourceIn(BaseModel):
 
 
 class MemorySource(BaseModel):
-    """The source of a memory: whose word it is, the session and the messages that state it.
+    """The source of a memory: its kind, and the session and messages that state it.
 
     `quote` is what the first of them said, without secrets; it stays when the messages are archived.
     """
@@ -296,7 +293,7 @@ class MemorySource(BaseModel):
     trusted_as: SourceKind | None = Field(
         None,
         exclude_if=lambda kind: kind is None,
-        description="The kind whose trust it has, where that is not its own: that of what it was merged from or ended.",
+        description="The kind whose trust it has, if not its own: that of what it was merged from or replaced.",
     )
     speaker: str | None = Field(
         None,
@@ -344,12 +341,10 @@ def keep_given_form(data: object) -> object:
     return fields
 
 
-class _GivenMemory(BaseModel):
+class _GivenMemory(RequestBody):
     """The fields of a memory that a save and a correction take in the same form."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    subtype: Subtype | None = Field(None, description="The type as it was given; absent: as in `type`.")
+    subtype: Subtype | None = Field(None, description="The type as it was given; defaults to `type`.")
     content_data: Metadata | None = Field(None, description="The object that was given as `content`.")
 
     @model_validator(mode="before")
@@ -382,7 +377,7 @@ class MemoryIn(_GivenMemory):
     tags: Tags = Field(default_factory=list)
     scope: Scope | None = None
     domain: Domain | None = None
-    space: SpaceId | None = Field(None, description="The space to save it in; absent: the user's own memory.")
+    space: SpaceId | None = Field(None, description="The space to save it in; defaults to the user's own memory.")
     single_valued: bool = False
     supersedes: list[Id] = Field(default_factory=list, max_length=100)
     associations: list[Id] = Field(default_factory=list, max_length=MAX_ASSOCIATIONS)
@@ -404,7 +399,7 @@ class MemoryIn(_GivenMemory):
         if self.domain is None:
             self.domain = tagged_domain(self.tags)
         if self.space is not None and self.scope is Scope.GLOBAL:
-            raise ValueError("a global memory is in no space: leave scope or space out")
+            raise ValueError("a global memory cannot be in a space: leave out scope or space")
         if self.scope is None:
             self.scope = Scope.DOMAIN if self.domain else Scope.PROFILE
         if self.predicate is None:
@@ -426,20 +421,22 @@ class MemoryPatch(_GivenMemory):
     expires_at: Instant | None = None
     metadata: Metadata | None = None
     associations: list[Id] | None = Field(None, max_length=MAX_ASSOCIATIONS)
-    domain: Domain | None = Field(None, description="Moves the memory to this domain; null: to the profile.")
-    scope: Scope | None = Field(None, description="A global memory stays global, and no other one becomes global.")
+    domain: Domain | None = Field(None, description="Move the memory to this domain; null: to the profile.")
+    scope: Scope | None = Field(
+        None, description="The new scope; a memory cannot become global, nor a global one anything else."
+    )
 
     @model_validator(mode="after")
     def _require_change(self) -> Self:
         if not self.model_fields_set:
-            raise ValueError("names no field to change")
+            raise ValueError("contains no field to change")
         for field in ("content", "type", "tags", "importance", "confidence", "metadata", "associations", "scope"):
             if field in self.model_fields_set and getattr(self, field) is None:
                 raise ValueError(f"{field} must not be null")
         if self.scope is Scope.DOMAIN and self.domain is None and not tagged_domain(self.tags or []):
-            raise ValueError("scope domain needs the domain: send both")
+            raise ValueError("scope domain requires a domain: send both")
         if self.scope in SCOPES_WITHOUT_DOMAIN and self.domain is not None:
-            raise ValueError(f"scope {self.scope.value} has no domain: leave one of the two out")
+            raise ValueError(f"scope {self.scope.value} has no domain: leave out one of the two")
         return check_request_size(self)
 
 
@@ -479,13 +476,13 @@ class Memory(BaseModel):
     supersedes: list[str]
     contests: list[str] = Field(
         default_factory=list,
-        description="The more trusted memories that it contradicts; it says so while its status is contested.",
+        description="The more trusted memories that it contradicts, while its status is contested.",
     )
     associations: list[str]
     derived_from: list[str] | None = Field(
         None,
         exclude_if=lambda ids: ids is None,
-        description="Of a profile, the memories that it was written from.",
+        description="For a profile, the memories that it was written from.",
     )
     source: MemorySource
     immutable: bool
@@ -549,9 +546,11 @@ class SaveResult(BaseModel):
     reason: str | None = None
     ignored: list[str] = Field(
         default_factory=list,
-        description="What a repetition gave and the memory has otherwise: change the memory to correct it.",
+        description="Fields of a repetition that the memory did not take over; update the memory to change them.",
     )
-    quarantine_id: str | None = Field(None, description="Id in the quarantine, where an admin releases or drops it.")
+    quarantine_id: str | None = Field(
+        None, description="Id of the quarantined statement, which an admin can release or drop."
+    )
 
 
 class SaveIn(RequestBody):
@@ -576,7 +575,7 @@ class MemoryUpdate:
 
 
 class ResolutionIn(RequestBody):
-    """Whether a contested memory holds: then it takes the place of what it contests, else it is retired."""
+    """Whether a contested memory replaces the one that it contradicts, or is retired."""
 
     holds: bool
 

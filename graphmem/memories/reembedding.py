@@ -191,7 +191,7 @@ class ReembeddingService:
             if all(state.model.name == wanted.name for state in states):
                 raise Conflict(
                     f"All vectors are of {wanted.name} already: name another model, or set GRAPHMEM_EMBEDDER and "
-                    "GRAPHMEM_EMBEDDING_MODEL to the model that is wanted."
+                    "GRAPHMEM_EMBEDDING_MODEL to the new model."
                 )
             job_id = str(uuid.uuid4())
         for begun in await run_in_each_graph(self._placed, lambda: self._vectors.begin(wanted, job_id)):

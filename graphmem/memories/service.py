@@ -194,7 +194,7 @@ class MemoryService:
         kind: SourceKind | None = None,
         request: IdempotentRequest | None = None,
     ) -> Memory:
-        """Say whether a contested memory holds: it takes the place of what it contests, or is retired.
+        """Resolve a contested memory: it takes the place of what it contests, or is retired.
 
         Raises Conflict for a memory that is not contested, Forbidden where what would end is trusted more than `kind`.
         """

@@ -109,7 +109,7 @@ def _require(types: DeclaredTypes, name: str) -> DeclaredMemoryType:
     if declared := types.find_memory_type(name):
         return declared
     known = ", ".join([*MemoryType, *(declared.name for declared in types.memory_types)])
-    raise UndeclaredType(("type",), f"is no memory type: use one of {known}, or declare it first ({HOW_TO_DECLARE})")
+    raise UndeclaredType(("type",), f"is not a memory type: use one of {known}, or declare it first ({HOW_TO_DECLARE})")
 
 
 def _check_entity(types: DeclaredTypes, path: FieldPath, entity: EntityIn) -> None:
@@ -117,7 +117,9 @@ def _check_entity(types: DeclaredTypes, path: FieldPath, entity: EntityIn) -> No
         return
     declared = types.find_entity_type(entity.type)
     if declared is None:
-        raise UndeclaredType((*path, "type"), f"is no declared entity type, which attributes need: {HOW_TO_DECLARE}")
+        raise UndeclaredType(
+            (*path, "type"), f"is not a declared entity type, which attributes require: {HOW_TO_DECLARE}"
+        )
     if problem := find_attribute_problem(declared, entity.attributes):
         raise UndeclaredType((*path, "attributes"), f"do not fit the type {declared.name}: {problem}")
 

@@ -198,8 +198,8 @@ def ensure_mutable(fact: Fact) -> None:
         content = fact.content if len(fact.content) <= MAX_QUOTED else f"{fact.content[: MAX_QUOTED - 1]}…"
         raise ImmutableMemory(
             f"{fact.memory_id} is immutable: “{content}” cannot be changed, ended or "
-            "replaced. Save what is new as a memory beside it, without `supersedes` and `single_valued`, or have an "
-            "admin erase it by a hard delete."
+            "replaced. Save the new statement as a separate memory, without `supersedes` and `single_valued`, or let "
+            "an admin hard-delete this one."
         )
 
 

@@ -193,7 +193,7 @@ class MemoryWriter:
             text_length(patch), lambda: self._policy.refused_classes(stored_values(patch), owner.tenant)
         )
         if classes:
-            raise InvalidInput(f"The change holds a secret ({', '.join(classes)}), which is not stored.")
+            raise InvalidInput(f"The change contains a secret ({', '.join(classes)}), which is not stored.")
         stated = MemoryIn(content=patch.content or "-", type=patch.type or MemoryType.FACT, domain=patch.domain)
         find = find_label_doubt if patch.content is None else partial(find_doubt, self_name=owner.entity_name)
         if kind is not None and (doubt := find(stated, kind)):

@@ -73,12 +73,12 @@ class VectorState(BaseModel):
 
 
 class ReembeddingIn(BaseModel):
-    """The model that all vectors shall be of; absent: the model of the settings."""
+    """The new model of all vectors; defaults to the configured model."""
 
     model_config = ConfigDict(extra="forbid")
 
     model: NonBlankText | None = Field(
-        None, max_length=300, description="A model of the configured embedder; absent: that of the settings."
+        None, max_length=300, description="A model of the configured embedder; defaults to the configured one."
     )
 
 

@@ -108,8 +108,8 @@ async def translate_driver_errors() -> AsyncIterator[None]:
         raise
     except IncompleteCommit as error:
         raise OutcomeUnknown(
-            "The connection to Neo4j was lost while a change was committed, so that it may be stored or not: "
-            "send the request again with its Idempotency-Key, or look.",
+            "The connection to Neo4j was lost during a commit, so the change may be stored: send the request again "
+            "with its Idempotency-Key, or check.",
             retry_after=1,
         ) from error
     except WriteServiceUnavailable as error:

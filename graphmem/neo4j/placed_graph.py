@@ -205,7 +205,7 @@ class PlacedGraph(Graph):
         if name is None:
             tenant = current_tenant()
             if tenant is None:
-                raise RuntimeError("Work on one of several graphs must say for which tenant it is.")
+                raise RuntimeError("Work on several graphs must name its tenant.")
             name = (await self.locations.find(tenant)).graph
         async with self._opened(name) as graph:
             yield graph

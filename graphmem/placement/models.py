@@ -11,19 +11,19 @@ from graphmem.runtime.validation import RequestBody
 
 
 class PlacementIn(RequestBody):
-    """Where the caller's tenant is to live."""
+    """The graph to move the caller's tenant to."""
 
     graph: Id = Field(description="Name of the graph to move the tenant to; `home` is that of `GRAPHMEM_NEO4J_URI`.")
 
 
 class DrainIn(RequestBody):
-    """Where all tenants of a graph are to live."""
+    """The graph to move all tenants to."""
 
     to: Id = Field(description="Name of the graph to move them to.")
 
 
 class GraphStatus(BaseModel):
-    """One of the graphs in which tenants may live."""
+    """One of the graphs that tenants can be stored in."""
 
     name: str = Field(description="Its name in `GRAPHMEM_PLACEMENTS`; `home` for that of `GRAPHMEM_NEO4J_URI`.")
     status: Literal["ok", "unavailable"]
@@ -31,17 +31,17 @@ class GraphStatus(BaseModel):
 
 
 class TenantPlacement(BaseModel):
-    """Where a tenant lives."""
+    """The graph that stores a tenant."""
 
     tenant: str = Field(description="The name of the tenant.")
     graph: str = Field(description="The graph in which it is read and written.")
-    state: Literal["settled", "copying", "switching"] = Field(description="How far a move is; settled: none is.")
-    target: str | None = Field(None, description="The graph that it moves to, or is about to; null: none.")
+    state: Literal["settled", "copying", "switching"] = Field(description="State of the move; settled: no move.")
+    target: str | None = Field(None, description="The graph that it moves to; null: none.")
     job_id: str | None = Field(None, description="The job of the latest move.")
 
 
 class PlacementList(BaseModel):
     """The graphs, and where the caller's tenant lives; for commands on the machine also all others that moved."""
 
-    graphs: list[GraphStatus] = Field(description="The graphs in which tenants may live, the home first.")
-    tenants: list[TenantPlacement] = Field(description="Where tenants live.")
+    graphs: list[GraphStatus] = Field(description="The graphs that tenants can be stored in, home first.")
+    tenants: list[TenantPlacement] = Field(description="Which graph stores which tenant.")

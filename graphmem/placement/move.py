@@ -220,7 +220,7 @@ class Move:
             log.info("a switch took too long and is tried again", extra={"seconds": budget})
         await self._set_state(attempt, MoveState.COPYING)
         raise Conflict(
-            f"So much is written that the switch cannot be made within {SWITCH_BUDGETS[-1]:.0f} seconds: ask for the "
+            f"There are too many writes to switch within {SWITCH_BUDGETS[-1]:.0f} seconds: ask for the "
             "move when less is written."
         )
 

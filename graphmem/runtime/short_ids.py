@@ -31,5 +31,5 @@ def complete_id(given: str, found: Collection[str]) -> str:
     if given in found or not found:
         return given
     if len(found) > 1:
-        raise InvalidInput(f"Several ids begin with {given}: give more of it.")
+        raise InvalidInput(f"Several ids begin with {given}: give more characters.")
     return next(iter(found))

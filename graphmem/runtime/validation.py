@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from itertools import islice
+from types import NoneType
 from typing import Any, TypeVar, get_args
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_snake
 
 from graphmem.runtime.errors import GraphmemError, InvalidInput, RequestTimeout, Unauthenticated
@@ -18,9 +20,28 @@ from graphmem.text.normalising import replace_surrogates
 
 
 class RequestBody(BaseModel):
-    """A request body that refuses unknown fields."""
+    """A request body or a part of one: unknown fields are refused, and null is the default where it means nothing."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_nulls(cls, value: Any) -> Any:
+        if isinstance(value, Mapping) and None in value.values():
+            absent = _fields_without_null(cls)
+            return {name: given for name, given in value.items() if given is not None or name not in absent}
+        return value
+
+
+@cache
+def _fields_without_null(model: type[BaseModel]) -> frozenset[str]:
+    """Return the names of the optional fields of a model that cannot be null, as callers write them."""
+    fields = {
+        name: field
+        for name, field in model.model_fields.items()
+        if not field.is_required() and NoneType not in get_args(field.annotation)
+    }
+    return frozenset([*fields, *(field.alias for field in fields.values() if field.alias)])
 
 
 MIN_SIMILARITY = 0.75

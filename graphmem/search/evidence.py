@@ -6,7 +6,7 @@ the question. Features count by value and by reciprocal rank. A message whose sp
 and so does one of the user: a long reply repeats the words of a question without stating anything of the user. The
 neighbours of a message support it. For an overview those at the start of a session count more, where topics come up.
 For a question about a past time, facts that start later support their messages by half.
-The weights were fitted to labelled conversations and checked on others: see `docs/retrieval-experiments.md`.
+The weights were fitted to labelled conversations and checked on others: see `quality/retrieval-experiments.md`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ It grows with the similarity of their vectors, with the share of the question's 
 with how specific an entity is that both name, and with the words that both share as BM25 counts them, those of the
 memory's messages included. Rare words weigh more; the user's own name names nothing, because every memory is about the
 user. Neither age nor use nor rank counts, so that the same memory has the same fit years later. The weights were fitted
-to labelled questions and checked on others: see `docs/retrieval.md`.
+to labelled questions and checked on others: see `docs/search.md`.
 
 The full-text index finds the candidates with the statistics of all users. A term that is in each candidate, such as the
 user's name, tells them apart as little as an article does; only statistics of the candidates show that.
@@ -13,7 +13,6 @@ user's name, tells them apart as little as an article does; only statistics of t
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import mul
 from typing import NamedTuple
@@ -24,8 +23,8 @@ from graphmem.memories.entity_names import EntityMention
 from graphmem.search.bm25 import Stems, StemTable, WordScores, rarity
 from graphmem.search.candidates import Candidates, FactRow
 from graphmem.search.columns import Mask, Rows, Scores
+from graphmem.text.identifiers import Identifier, find_identifiers, names_other
 from graphmem.text.names import name_words
-from graphmem.text.normalising import normalise
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import tokenize
 
@@ -144,38 +143,11 @@ def fit(features: FitFeatures, weights: FitWeights = FIT_WEIGHTS) -> Scores:
     return fits
 
 
-_TOKEN = re.compile(r"\w+(?:[-./]\w+)*")
-_DIGITS = re.compile(r"\d+")
-
-
-def find_identifiers(text: str, languages: tuple[str, ...]) -> dict[str, set[str]]:
-    """Return the identifiers in a text by their shape, in which each number is 0.
-
-    An identifier is a word of letters and digits that begins with a letter (INV-20231, LH1400), or a number after a
-    word that means something (iPhone 14, room 1803, but not "in 2023" or "5 km").
-    """
-    found: dict[str, set[str]] = {}
-    before = ""
-    for token in _TOKEN.findall(normalise(text)):
-        name = token
-        if not _DIGITS.search(token):
-            before = token
-            continue
-        if not any(char.isalpha() for char in token):
-            name = f"{before} {token}" if before and tokenize(before, languages) else ""
-        if name[:1].isalpha():
-            found.setdefault(_DIGITS.sub("0", name), set()).add(name)
-        before = ""
-    return found
-
-
-def _names_other(asked: Mapping[str, set[str]], facts: Sequence[FactRow], languages: tuple[str, ...]) -> Mask:
-    """Return which facts have an identifier of the shape of one that is asked for, and not that one."""
+def _names_other(asked: Sequence[Identifier], facts: Sequence[FactRow], languages: tuple[str, ...]) -> Mask:
+    """Return which facts have another identifier of a kind that is asked for."""
     other = np.zeros(len(facts), np.bool_)
     for row, fact in enumerate(facts) if asked else ():
-        if _DIGITS.search(text := fact.statement_and_names):
-            named = find_identifiers(text, languages)
-            other[row] = any(shape in named and named[shape].isdisjoint(names) for shape, names in asked.items())
+        other[row] = names_other(asked, fact.statement_and_names, languages)
     return other
 
 

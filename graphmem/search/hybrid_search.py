@@ -139,7 +139,7 @@ class HybridSearch:
             took_ms = round((time.perf_counter() - started) * 1000, 3)
             return SearchResponse(results=[], reranked=query.rerank, took_ms=took_ms)
         async with self._prepare(source, question, query) as asked:
-            found, messages = await asyncio.gather(source.find_facts(asked), self._find_messages(source, asked, query))
+            found, messages = await self._find(source, asked, query)
             persona = source.state.persona if with_persona else query.persona
             ranked = await self._rank_facts(asked, query, found, persona, source.state.trust_order)
             leading_on = find_leading_on(ranked.found, {mention.id for mention in await asked.named()})
@@ -152,10 +152,13 @@ class HybridSearch:
             selected = selected[ranked.score[selected] >= (query.min_score or 0.0)]
             best = fill_places(selected, leading_on, query.limit)
             uuids = [ranked.found.facts[row].uuid for row in best]
-            loaded, (message_hits, evidence) = await asyncio.gather(
-                source.load_memories(uuids, asked.now),
-                self._rank_messages(source, asked, ranked if with_evidence else None, messages, query.limit),
-            )
+            if query.include_messages and (query.semantic or query.keyword):
+                loaded, (message_hits, evidence) = await asyncio.gather(
+                    source.load_memories(uuids, asked.now),
+                    self._rank_messages(source, asked, ranked if with_evidence else None, messages, query.limit),
+                )
+            else:
+                loaded, message_hits, evidence = await source.load_memories(uuids, asked.now), [], []
         best = [row for row, uuid in zip(best, uuids, strict=True) if uuid in loaded]
         if query.reinforce:
             answers = {ranked.found.facts[row].memory_id for row in fitting.tolist()}
@@ -236,8 +239,11 @@ class HybridSearch:
             texts.append(question_focus(text, await mentions, self._languages) or text)
         return await self._embedder.embed([text[:MAX_EMBEDDED_CHARACTERS] for text in texts], query=True)
 
-    async def _find_messages(self, source: CandidateSource, asked: Question, query: SearchQuery) -> list[str]:
-        return await source.find_messages(asked) if query.include_messages else []
+    async def _find(self, source: CandidateSource, asked: Question, query: SearchQuery) -> tuple[Candidates, list[str]]:
+        """Return the facts that the channels find, and the keys of the messages if these are asked for."""
+        if not query.include_messages:
+            return await source.find_facts(asked), []
+        return await asyncio.gather(source.find_facts(asked), source.find_messages(asked))
 
     # Ranking
 
@@ -274,8 +280,6 @@ class HybridSearch:
         A message also supports an answer through the `answers` that were taken from it; no support is returned without
         them.
         """
-        if not found:
-            return [], []
         support = NO_SUPPORT if answers is None else FactSupport.of(answers.found, answers.order, await asked.past())
         keys = dict.fromkeys(chain(found, *(fact.message_ids for fact in support.facts)))
         texts = await source.load_message_texts(list(keys), await asked.vector(), asked.filters)

@@ -10,7 +10,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
 )
 
@@ -24,6 +23,7 @@ from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import UnitInterval
 from graphmem.runtime.paging import PageLimit, PageQuery
 from graphmem.runtime.times import Instant
+from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.spaces import SPACES_FIELD, SpaceSelection, SpacesInQueryString
 from graphmem.text.normalising import remove_unstorable
 
@@ -82,18 +82,14 @@ class SearchQuery(MemoryFilters):
     spaces: SpaceSelection = SPACES_FIELD
 
 
-class Persona(BaseModel):
+class Persona(RequestBody):
     """The weights by memory type or tag that a user's searches use when they give none; empty: none."""
-
-    model_config = ConfigDict(extra="forbid")
 
     weights: PersonaWeights = Field(default_factory=dict)
 
 
-class MessageSearchQuery(BaseModel):
+class MessageSearchQuery(RequestBody):
     """A search in messages: in those that were said by `valid_as_of` and stored by `known_as_of`."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: QueryText
     limit: int = Field(5, ge=1, le=100)
@@ -106,7 +102,7 @@ def normalise_query(query: str) -> str:
     """Return the part of a query that is read, with single spaces; raise InvalidInput for a query without text."""
     text = " ".join(query.split())[:MAX_QUERY_LENGTH]
     if not text:
-        raise InvalidInput("The query is empty: say what to look for.", errors=[{"loc": ["query"], "msg": "is empty"}])
+        raise InvalidInput("The query is empty.", errors=[{"loc": ["query"], "msg": "is empty"}])
     return text
 
 
@@ -318,7 +314,7 @@ class LookupQuery(QueryStringFilters, SpacesInQueryString):
     """A text that names entities, and which memories of them to return."""
 
     q: str = Field(description="Any text that names entities.")
-    limit: int = Field(20, ge=1, le=MAX_LOOKUP_LIMIT, description="Most memories of each entity.")
+    limit: int = Field(20, ge=1, le=MAX_LOOKUP_LIMIT, description="Maximum number of memories per entity.")
     reinforce: bool = Field(True, description="Whether each memory counts as retrieved, which strengthens it.")
 
 

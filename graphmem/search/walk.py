@@ -7,8 +7,8 @@ particular, so that more than `MAX_START_FACTS` facts and the user's own entity 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
-from math import isnan
+from collections.abc import Collection, Iterable, Sequence, Set
+from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
@@ -55,10 +55,10 @@ class Edges(Protocol):
     def facts(self) -> Sequence[Edge]:
         """The facts by row."""
 
-    def outgoing(self, entity_id: str) -> Sequence[int]:
+    def outgoing(self, entity_id: str) -> Collection[int]:
         """Return the rows of the facts whose subject an entity is."""
 
-    def incoming(self, entity_id: str) -> Sequence[int]:
+    def incoming(self, entity_id: str) -> Collection[int]:
         """Return the rows of the facts whose object an entity is."""
 
 
@@ -77,6 +77,7 @@ class Walk:
     def __init__(self, edges: Edges, similarities: Scores, held: Mask, matching: Mask, user_ids: Set[str]) -> None:
         """Return only facts that are `matching`."""
         self._edges = edges
+        self._facts = edges.facts
         self._similarities = similarities
         self._held = held
         self._matching = matching
@@ -85,19 +86,26 @@ class Walk:
     def find(self, entity_ids: Sequence[str], limit: int) -> Ranking:
         """Return the facts around entities, best first by their similarity and that of the way to them."""
         named = {entity_id: rows for entity_id in entity_ids if len(rows := self._at(entity_id)) <= MAX_ENTITY_DEGREE}
-        first = self._first_steps(named.keys(), {row for rows in named.values() for row in rows}, limit)
+        first = self._first_steps(named.keys(), set(chain.from_iterable(named.values())), limit)
         second = self._second_steps(named.keys(), first)
-        steps = [step for step in (*first, *second, *self._third_steps(first, second)) if self._matching[step.row]]
-        steps.sort(key=lambda step: (-step.score, self._edges.facts[step.row].rank))
-        best = steps[:limit]
-        return Ranking(np.array([step.row for step in best], np.int64), np.array([step.score for step in best]))
+        steps = [*first, *second, *self._third_steps(first, second)]
+        matching = self._matching[[step.row for step in steps]].tolist() if steps else []
+        found = [
+            (-step.score, self._facts[step.row].rank, step.row)
+            for step, matches in zip(steps, matching, strict=True)
+            if matches
+        ]
+        best = sorted(found)[:limit]
+        return Ranking(np.array([row for *_, row in best], np.int64), -np.array([score for score, *_ in best]))
 
-    def _first_steps(self, named: Set[str], rows: Iterable[int], limit: int) -> list[_Step]:
+    def _first_steps(self, named: Set[str], rows: Collection[int], limit: int) -> list[_Step]:
         """Return the facts of the named entities: those that match the filters and the most important ones first."""
-        held = sorted(self._held_of(rows), key=lambda row: (not self._matching[row], self._edges.facts[row].rank))
+        held = self._held_of(rows)
+        matching = dict(zip(held, self._matching[held].tolist() if held else (), strict=True))
+        best = sorted(held, key=lambda row: (not matching[row], self._facts[row].rank))[:limit]
         return [
-            _Step(row, self._similarity(row, 0.0), self._beyond(self._edges.facts[row].ends, named))
-            for row in held[:limit]
+            _Step(row, similarity, self._beyond(self._facts[row].ends, named))
+            for row, similarity in self._with_similarities(best, 0.0)
         ]
 
     def _second_steps(self, named: Set[str], first: Sequence[_Step]) -> list[_Step]:
@@ -105,20 +113,20 @@ class Walk:
         if len(first) > MAX_START_FACTS:
             return []
         ways: dict[int, float] = {}
-        origins: dict[int, set[str]] = {}
+        origins: dict[int, list[str]] = {}
         for entity_id, way in _most_similar_ways((step.beyond, step.score) for step in first):
             for row in self._held_of(self._followed(entity_id)):
-                if named.isdisjoint(self._edges.facts[row].ends):
+                if named.isdisjoint(self._facts[row].ends):
                     ways[row] = max(ways.get(row, way), way)
-                    origins.setdefault(row, set()).add(entity_id)
+                    origins.setdefault(row, []).append(entity_id)
         return [
             _Step(
                 row,
-                self._similarity(row, -0.1) + 0.3 * way,
-                self._beyond(self._edges.facts[row].ends[::-1], origins[row]),
-                way,
+                similarity + 0.3 * ways[row],
+                self._beyond(self._facts[row].ends[::-1], origins[row]),
+                ways[row],
             )
-            for row, way in _nearest(ways)
+            for row, similarity in self._with_similarities(_nearest(ways), -0.1)
         ]
 
     def _third_steps(self, first: Sequence[_Step], second: Sequence[_Step]) -> list[_Step]:
@@ -137,36 +145,39 @@ class Walk:
             for row in self._held_of(self._edges.outgoing(entity_id)):
                 if row not in seen:
                     ways[row] = max(ways.get(row, way), way)
-        return [_Step(row, self._similarity(row, -0.2) + 0.6 * way, None) for row, way in _nearest(ways)]
+        reached = self._with_similarities(_nearest(ways), -0.2)
+        return [_Step(row, similarity + 0.6 * ways[row], None) for row, similarity in reached]
 
     # The graph
 
     def _at(self, entity_id: str) -> list[int]:
         return list(dict.fromkeys([*self._edges.outgoing(entity_id), *self._edges.incoming(entity_id)]))
 
-    def _followed(self, entity_id: str) -> Iterable[int]:
+    def _followed(self, entity_id: str) -> Collection[int]:
         """Return the facts by which an entity on the way is left, each once."""
         outgoing, incoming = self._edges.outgoing(entity_id), self._edges.incoming(entity_id)
         followed = dict.fromkeys(outgoing if len(outgoing) <= MAX_OUTGOING_FACTS else ())
         return followed | dict.fromkeys(incoming if len(incoming) <= MAX_INCOMING_FACTS else ())
 
-    def _held_of(self, rows: Iterable[int]) -> Iterator[int]:
-        """Yield those of the facts that held at the times of the filters."""
-        return (row for row in rows if self._held[row])
+    def _held_of(self, rows: Collection[int]) -> list[int]:
+        """Return those of the facts that held at the times of the filters."""
+        given = [*rows]
+        return [row for row, held in zip(given, self._held[given].tolist(), strict=True) if held] if given else []
 
-    def _beyond(self, ends: Iterable[str], origins: Set[str]) -> str | None:
+    def _beyond(self, ends: Iterable[str], origins: Collection[str]) -> str | None:
         """Return the first end of a fact that is not where it was reached from, nor the user."""
         return next((end for end in ends if end not in origins and end not in self._user_ids), None)
 
-    def _similarity(self, row: int, without: float) -> float:
-        """Return the similarity of a fact to the question, or the value for a fact without one."""
-        similarity = float(self._similarities[row])
-        return without if isnan(similarity) else similarity
+    def _with_similarities(self, rows: Sequence[int], without: float) -> list[tuple[int, float]]:
+        """Return facts with their similarity to the question; a fact that has none gets the value."""
+        if not rows:
+            return []
+        return [*zip(rows, np.nan_to_num(self._similarities[rows], nan=without).tolist(), strict=True)]
 
 
-def _nearest(ways: dict[int, float]) -> list[tuple[int, float]]:
-    """Return the facts at the end of the most similar ways, each with that of its way."""
-    return sorted(ways.items(), key=itemgetter(1), reverse=True)[:MAX_COMPUTED_FACTS]
+def _nearest(ways: dict[int, float]) -> list[int]:
+    """Return the facts at the end of the most similar ways."""
+    return sorted(ways, key=ways.__getitem__, reverse=True)[:MAX_COMPUTED_FACTS]
 
 
 def _most_similar_ways(ways: Iterable[tuple[str | None, float]]) -> list[tuple[str, float]]:

@@ -6,9 +6,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from graphmem.runtime.field_types import Id, NonBlankText, deduplicate
+from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.trust import StatedKind
 
 
@@ -26,21 +27,19 @@ class KeyRole(StrEnum):
     ADMIN = "admin"
 
 
-class ApiKeyIn(BaseModel):
-    """A key to create; without `users` it gives access to every user of its tenant.
+class ApiKeyIn(RequestBody):
+    """A key to create; without `users`, it has access to every user of its tenant.
 
     With `spaces`, of the spaces of the users it reads and writes those alone. What it saves counts as the word of
     `source_kind`, and nothing that it sends as that of a source that is trusted more.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Annotated[NonBlankText, Field(max_length=100)]
     role: KeyRole
     users: Annotated[list[Id], Field(min_length=1, max_length=1000), AfterValidator(_check_user_ids)] | None = None
 
     spaces: Annotated[list[Id], Field(max_length=1000), AfterValidator(deduplicate)] | None = None
-    source_kind: StatedKind = Field("user", description="Whose word it is what the key saves.")
+    source_kind: StatedKind = Field("user", description="Source of what the key saves.")
 
     @model_validator(mode="after")
     def _reject_bindings_for_admin(self) -> Self:
@@ -50,7 +49,7 @@ class ApiKeyIn(BaseModel):
 
 
 class ApiKey(BaseModel):
-    """A key without its secret; `tenant` is the customer that owns it and is not serialised."""
+    """A key without its secret; `tenant` owns it and is not serialised."""
 
     id: str
     name: str
@@ -58,7 +57,7 @@ class ApiKey(BaseModel):
     users: list[str] | None
     spaces: list[str] | None = Field(None, exclude_if=lambda spaces: spaces is None)
     source_kind: StatedKind = Field(
-        "user", exclude_if=lambda kind: kind == "user", description="Whose word it is what the key saves."
+        "user", exclude_if=lambda kind: kind == "user", description="Source of what the key saves."
     )
     created_at: datetime
     tenant: str = Field("", exclude=True)

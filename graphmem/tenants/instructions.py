@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from graphmem.runtime.field_types import StorableText
+from graphmem.runtime.validation import RequestBody
 
 MAX_INSTRUCTIONS_LENGTH = 2000
 """Characters of a tenant's instructions at most; every prompt of extraction and consolidation shows them."""
 
 
-class InstructionsIn(BaseModel):
+class InstructionsIn(RequestBody):
     """The instructions to set; an empty text removes them."""
-
-    model_config = ConfigDict(extra="forbid")
 
     text: StorableText = Field(max_length=MAX_INSTRUCTIONS_LENGTH)
 

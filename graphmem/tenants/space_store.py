@@ -136,7 +136,7 @@ class SpaceService:
         await self._check_added(caller, [member for member in members if member not in before])
         if not caller.is_admin and role_of(caller, space, members) is not SpaceRole.OWNER:
             raise InvalidInput(
-                "The members have no owner that this key acts for: name a user of the key, or the key, as an owner."
+                "This key would not own the space: name one of its users, or the key itself, as an owner."
             )
         await self._store.put(owner, request, self._clock())
         return await self._get(owner), known is None

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from graphmem.runtime.errors import Forbidden
 from graphmem.runtime.field_types import Id, NonBlankText, StorableText
+from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner, make_owner
 
 
@@ -52,11 +53,13 @@ SpaceId = Annotated[Id, AfterValidator(check_space_id)]
 SpaceSelection = Literal["all", "none"] | Annotated[list[SpaceId], Field(max_length=100)]
 """The spaces that a read covers beside the memory of the user and the tenant's."""
 
-SPACES_FIELD: Any = Field("all", description="The spaces to read beside the user's own memory: ids, `all` or `none`.")
+SPACES_FIELD: Any = Field(
+    "all", description="Spaces to read in addition to the user's own memory: ids, `all` or `none`."
+)
 """The field `spaces` of the body of a read: by default all that the key and the user may read."""
 
 
-PLACE_FIELD: Any = Field(None, description="The space that it is about; absent: the user's own memory.")
+PLACE_FIELD: Any = Field(None, description="The space; defaults to the user's own memory.")
 """The field `space` of a request that is about one memory."""
 
 
@@ -77,7 +80,7 @@ class SpacesInQueryString(BaseModel):
     spaces: Annotated[list[Id], BeforeValidator(_as_list), AfterValidator(_check_selection)] = Field(
         default_factory=lambda: ["all"],
         max_length=100,
-        description="A space to read beside the user's own memory, repeatable; or `all`, or `none`.",
+        description="A space to read in addition to the user's own memory (repeatable), `all` or `none`.",
     )
 
     @property
@@ -124,10 +127,10 @@ class MemberKind(StrEnum):
     KEY = "key"
 
 
-class SpaceMember(BaseModel):
+class SpaceMember(RequestBody):
     """A user or an API key with a role in a space."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(frozen=True)
 
     user: Id | None = Field(None, exclude_if=lambda user: user is None, description="The id of the user.")
     key: Id | None = Field(None, exclude_if=lambda key: key is None, description="The id of the key.")
@@ -155,10 +158,8 @@ def _check_members(members: list[SpaceMember]) -> list[SpaceMember]:
     return members
 
 
-class SpaceIn(BaseModel):
+class SpaceIn(RequestBody):
     """A space to create or to change; without `members` those that it has stay."""
-
-    model_config = ConfigDict(extra="forbid")
 
     title: NonBlankText = Field(max_length=200, description="What it is called, such as Team Atlas.")
     about: StorableText = Field(
@@ -167,10 +168,8 @@ class SpaceIn(BaseModel):
     members: Annotated[list[SpaceMember], Field(max_length=MAX_MEMBERS), AfterValidator(_check_members)] | None = None
 
 
-class SpaceRoleIn(BaseModel):
+class SpaceRoleIn(RequestBody):
     """The role of a member."""
-
-    model_config = ConfigDict(extra="forbid")
 
     role: SpaceRole
 
@@ -180,7 +179,7 @@ class MemberQuery(BaseModel):
 
     kind: MemberKind | None = Field(
         None,
-        description="Whether the member is a user or a key; absent: a key if there is one of this id, else a user.",
+        description="Whether the member is a user or a key; defaults to a key if one has this id.",
     )
 
 

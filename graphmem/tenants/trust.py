@@ -10,7 +10,9 @@ from functools import lru_cache
 from itertools import chain
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, model_validator
+
+from graphmem.runtime.validation import RequestBody
 
 StatedKind = Literal["user", "operator", "import", "document", "assistant", "tool", "web"]
 """Whose word a statement can be: the kinds that have a place in an order of trust."""
@@ -145,14 +147,12 @@ TrustGroup = Annotated[list[StatedKind], Field(min_length=1), BeforeValidator(_a
 """Sources of equal trust; one of them may stand for a list of one."""
 
 
-class TrustIn(BaseModel):
-    """The order of trust to set, the most trusted source first; an empty one sets the default order again."""
-
-    model_config = ConfigDict(extra="forbid")
+class TrustIn(RequestBody):
+    """The order of trust to set, most trusted first; an empty order restores the default."""
 
     order: list[TrustGroup] = Field(
         max_length=len(STATED_KINDS),
-        description="Sources, or lists of sources that are trusted alike; those left out follow in the default order.",
+        description="Sources, or lists of equally trusted ones, most trusted first; others keep the default order.",
         examples=[["user", ["operator", "import"], "document", "assistant", "tool", "web"]],
     )
 
@@ -173,6 +173,6 @@ class TrustIn(BaseModel):
 class Trust(BaseModel):
     """The order of trust of a tenant, with who set it and when; both are null for the default order."""
 
-    order: list[list[StatedKind]] = Field(description="Sources in groups of equal trust, the most trusted first.")
+    order: list[list[StatedKind]] = Field(description="Sources in groups of equal trust, most trusted first.")
     updated_at: datetime | None = None
     updated_by: str | None = None

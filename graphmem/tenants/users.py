@@ -8,7 +8,7 @@ from datetime import datetime
 
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
-from graphmem.runtime.errors import NotFound, UserBeingForgotten
+from graphmem.runtime.errors import InvalidInput, NotFound, UserBeingForgotten
 from graphmem.runtime.field_types import StorableText, to_json
 from graphmem.runtime.paging import Cursor, Page
 from graphmem.runtime.times import MICROSECOND, Clock
@@ -71,6 +71,24 @@ class UserService:
         )
         return _CURSOR.make_page(found, query.limit, lambda user: user.user_id)
 
+    async def refuse_swapped(self, owner: Owner, text: str | None, caller: ApiKey) -> None:
+        """Raise InvalidInput where nothing is stored for a user and the text is the id of another: swapped arguments.
+
+        Callers ask this where they found nothing, or are about to create the user.
+        """
+        named = (text or "").strip()
+        if not named or not caller.can_access(named):
+            return
+        try:
+            meant = Owner(owner.tenant, named)
+        except InvalidInput:  # no text that a user id may have
+            return
+        if await self._store.get_life(meant) is not None and await self._store.get_life(owner) is None:
+            raise InvalidInput(
+                f"Nothing is stored for the user {owner.user_id!r}, and {named!r} is a user: "
+                "the user's id comes first, then the text."
+            )
+
 
 FORGET_RETRY_SECONDS = 10
 """Seconds after which a write to a user who is being forgotten may be sent again."""
@@ -109,8 +127,7 @@ async def lock_or_create_user(transaction: Transaction, owner: Owner, now: datet
 def _begin_write(transaction: Transaction, owner: Owner, rows: Sequence[Row], now: datetime) -> datetime:
     if not rows or rows[0]["is_being_forgotten"]:
         raise UserBeingForgotten(
-            "The user is being forgotten, so that nothing can be stored: wait until the erasure has ended, or ask for "
-            "it again.",
+            "The user is being forgotten and cannot be written to: wait until that has ended, or request it again.",
             retry_after=FORGET_RETRY_SECONDS,
         )
     transaction.revisions[owner.group_id] = (rows[0]["life"], rows[0]["revision"])

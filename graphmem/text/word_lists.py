@@ -56,6 +56,9 @@ class WordLists:
     year_introducers: frozenset[str] = frozenset()
     """Further words between which and a number that is a year no other word stands, as in "during 2020"."""
 
+    numbering_words: frozenset[str] = frozenset()
+    """Words between what a thing is and its number, as in "bus number 42" and "bus no. 42"."""
+
     overview_phrases: frozenset[str] = frozenset()
     """Phrases of questions that ask for a summary or for the order of events."""
 

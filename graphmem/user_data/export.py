@@ -87,7 +87,7 @@ class ExportStore:
         assert vectors is not None, "a graph is prepared before it is used"
         if vectors.reads_next:
             raise Unavailable(
-                "The vectors are being replaced by those of another model: export when that has ended.",
+                "A re-embedding is running: export when it has ended.",
                 retry_after=60,
             )
         async with self._graph.discarded_transaction(MAX_SECONDS) as transaction:

@@ -14,6 +14,7 @@ from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from neo4j.exceptions import ClientError, ConstraintError
 
@@ -27,10 +28,10 @@ from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.schema import RecordLabel
 from graphmem.neo4j.tenant_context import set_tenant
-from graphmem.runtime.errors import Conflict, GraphmemError, InvalidInput, Unavailable
+from graphmem.runtime.errors import Conflict, GraphmemError, InvalidInput, NotFound, Unavailable
 from graphmem.runtime.field_types import Vector, deduplicate
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
-from graphmem.tenants.owners import Owner, make_owner
+from graphmem.tenants.owners import SPACE_PREFIX, Owner, make_owner
 from graphmem.user_data.claimed_export import ClaimedExport, Importer
 from graphmem.user_data.export_reader import ExportReader, ExportSource, begins_as_export, is_large, read_export
 from graphmem.user_data.export_schema import (
@@ -65,7 +66,7 @@ from graphmem.user_data.import_plan import (
     version_row,
     with_user_id,
 )
-from graphmem.user_data.models import FailedFile, FolderImport, ImportResult
+from graphmem.user_data.models import FailedFile, FolderImport, ImportResult, RefusedInFile, RejectedEntry
 
 PART_ENTRIES = 1_000
 """Entries of a part, which one transaction may write while the next part is read."""
@@ -75,6 +76,12 @@ USERS_AT_ONCE = 4
 
 BATCH_SIZE = 1_000
 """Ids looked up in one query."""
+
+OTHER_VALUE_REASON = "the user has another value, which stays"
+"""Why a property of a user is not imported."""
+
+LATER_VERSION_REASON = "the user has an earlier version of this memory, which stays as it is: correct it there"
+"""Why a version is not imported."""
 
 Part = Sequence[ExportEntry]
 """Entries of one section, with all versions of each memory that is among them."""
@@ -169,7 +176,7 @@ class ExportImporter:
         """
         paths = sorted(await asyncio.to_thread(lambda: list(folder.glob("*.json"))))
         if not paths:
-            raise InvalidInput(f"{folder} has no file *.json: give a folder of exports.")
+            raise InvalidInput(f"{folder} contains no *.json file: give a folder of exports.")
         result, counter = FolderImport(), ProgressCounter(progress, len(paths))
         imported, unchanged = Counter[str](), Counter[str]()
         waiting = iter(paths)
@@ -177,8 +184,7 @@ class ExportImporter:
         async def import_next() -> None:
             for path in waiting:
                 try:
-                    user_id = (await asyncio.to_thread(ExportReader, path)).head.user_id
-                    done = await self._import_large_file(make_owner(tenant, user_id), path)
+                    done = await self._import_large_file(await self._find_owner(tenant, path), path)
                 except Unavailable:
                     raise
                 except GraphmemError as error:
@@ -187,6 +193,7 @@ class ExportImporter:
                     result.users += 1
                     imported.update(done.imported)
                     unchanged.update(done.unchanged)
+                    result.refused += [RefusedInFile(file=path.name, **entry.model_dump()) for entry in done.refused]
                 counter.add(1)
 
         imports = [asyncio.create_task(import_next()) for _ in range(USERS_AT_ONCE)]
@@ -197,6 +204,19 @@ class ExportImporter:
                 task.cancel()
         result.imported, result.unchanged = dict(+imported), dict(+unchanged)
         return result
+
+    async def _find_owner(self, tenant: str, path: Path) -> Owner:
+        """Return whose an export of a folder is: of a space by the name of its file, else of the user that it names."""
+        set_tenant(tenant)
+        name = unquote(path.stem)
+        if not name.startswith(SPACE_PREFIX):
+            return make_owner(tenant, (await asyncio.to_thread(ExportReader, path)).head.user_id)
+        owner = Owner.from_stored(tenant, name)
+        if not await self._graph.fetch("spaces.list_spaces", group_ids=[owner.group_id]):
+            raise NotFound(
+                f"There is no space {owner.space!r}: create it with `graphmem spaces put`, and import its file again."
+            )
+        return owner
 
     async def _import_at_once(
         self,
@@ -217,7 +237,7 @@ class ExportImporter:
         embedding, own_vector = await self._find_embedding(), await self._rename_self(owner, outline)
         parts = [part async for part in self._read_parts(owner, source, embedding, own_vector, ImportPlan())]
 
-        async def work(transaction: Transaction) -> ImportPlan:
+        async def work(transaction: Transaction) -> tuple[ImportPlan, list[str]]:
             now = await self._facts.lock_or_create_user(transaction, owner)
             plan = await self._plan(transaction, owner, outline, now)
             counter.add(plan.count_known(outline))
@@ -226,12 +246,11 @@ class ExportImporter:
                 new = [entry for entry in part if plan.is_new(entry)]
                 await write.create(new)
                 counter.add(len(new))
-            await self._finish(write, outline, sets_user=not (is_claimed and owner.is_space))
-            return plan
+            return plan, await self._finish(write, outline, sets_user=not (is_claimed and owner.is_space))
 
         with _translate_refusals():
-            plan = await self._graph.write(work)
-        return _result(plan, outline, vectors_remade=embedding != outline.head.embedding)
+            plan, kept = await self._graph.write(work)
+        return _result(plan, outline, kept, vectors_remade=embedding != outline.head.embedding)
 
     async def _import_in_parts(
         self, owner: Owner, source: ExportReader, outline: ExportOutline, progress: ProgressCallback
@@ -244,13 +263,16 @@ class ExportImporter:
             now = await self._facts.lock_or_create_user(transaction, owner)
             return await self._plan(transaction, owner, outline, now)
 
-        async def write(part: Part | None) -> None:
+        async def write(part: Part) -> None:
             async def locked(transaction: Transaction) -> None:
                 now = await self._facts.lock_user(transaction, owner)
-                write = _PlannedWrite(transaction, owner, plan, now)
-                await (self._finish(write, outline) if part is None else write.create(part))
+                await _PlannedWrite(transaction, owner, plan, now).create(part)
 
             await self._graph.write(locked)
+
+        async def finish(transaction: Transaction) -> list[str]:
+            now = await self._facts.lock_user(transaction, owner)
+            return await self._finish(_PlannedWrite(transaction, owner, plan, now), outline)
 
         with _translate_refusals():
             plan = await self._graph.write(plan_all)
@@ -259,8 +281,8 @@ class ExportImporter:
                 async for part in parts:
                     await write(part)
                     counter.add(len(part))
-            await write(None)
-        return _result(plan, outline, vectors_remade=embedding != outline.head.embedding)
+            kept = await self._graph.write(finish)
+        return _result(plan, outline, kept, vectors_remade=embedding != outline.head.embedding)
 
     async def _find_embedding(self) -> EmbeddingInfo:
         """Return which model the vectors of the graph are of."""
@@ -333,8 +355,8 @@ class ExportImporter:
         refuse_contradictions(new, stored)
         return plan
 
-    async def _finish(self, write: _PlannedWrite, outline: ExportOutline, *, sets_user: bool = True) -> None:
-        """Count the messages of the sessions again, and write what is of the user."""
+    async def _finish(self, write: _PlannedWrite, outline: ExportOutline, *, sets_user: bool = True) -> list[str]:
+        """Count the messages of the sessions again, and write what is of the user; return what the user has instead."""
         transaction, owner, plan = write.transaction, write.owner, write.plan
         sessions = [node.properties["session_id"] for node in outline.records if node.label == RecordLabel.SESSION]
         for part in _split_batches(sessions):
@@ -345,9 +367,12 @@ class ExportImporter:
             names = [entity.properties["name"], *entity.properties["aliases"]]
             own_id = plan.ids.get(entity.key, entity.key)
             await self._entities.add_aliases(transaction, owner, own_id, names, write.now)
+        kept: list[str] = []
         if sets_user:
-            await transaction.run("import.set_user", group_id=owner.group_id, properties=outline.head.user)
+            user = {"group_id": owner.group_id, "properties": outline.head.user}
+            kept = [row["name"] for row in await transaction.run("import.set_user", **user)]
         await transaction.run("facts.set_last_write_time", group_id=owner.group_id, at=write.latest)
+        return kept
 
 
 def _claimed(source: ExportSource, importer: Importer | None) -> ExportSource:
@@ -434,6 +459,9 @@ async def load_existing(transaction: Transaction, owner: Owner, outline: ExportO
             if row["properties"]["position"] is not None
         },
         memory_ids={row["memory_id"] for row in memories},
+        latest_versions={
+            row["memory_id"]: row["version"] for row in await transaction.run("import.list_latest_versions", **group)
+        },
         current_statements={row["active_hash"]: row["memory_id"] for row in memories if row["active_hash"]},
         first_versions={
             FirstVersion(row["content_hash"], row["subject_id"], row["object_id"], row["created_at"]): row["memory_id"]
@@ -541,14 +569,22 @@ def _translate_refusals() -> Iterator[None]:
         raise InvalidInput("The import has a property that Neo4j cannot store.") from error
 
 
-def _result(plan: ImportPlan, outline: ExportOutline, *, vectors_remade: bool) -> ImportResult:
+def _result(plan: ImportPlan, outline: ExportOutline, kept: Sequence[str], *, vectors_remade: bool) -> ImportResult:
+    """Return what an import did; `kept` are properties of the user that have other values than in the export."""
     nodes = outline.nodes
     kinds = Counter(node.label for node in nodes)
     new = Counter(node.label for node in nodes if plan.is_new_node(node))
     versions = sum(plan.is_new_memory(fact.memory_id) for fact in outline.facts)
     return ImportResult(
         imported={**new, "versions": versions},
-        unchanged={**(kinds - new), "versions": len(outline.facts) - versions},
+        unchanged={**(kinds - new), "versions": len(outline.facts) - versions - len(plan.later_versions)},
+        refused=[
+            *(RejectedEntry(loc=["user", name], id=None, reason=OTHER_VALUE_REASON) for name in kept),
+            *(
+                RejectedEntry(loc=["memories", index], id=outline.facts[index].memory_id, reason=LATER_VERSION_REASON)
+                for index in sorted(plan.later_versions)
+            ),
+        ],
         ids={old: new for old, new in plan.ids.items() if old != new},
         vectors_remade=vectors_remade,
     )

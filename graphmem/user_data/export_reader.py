@@ -198,8 +198,7 @@ class ExportReader:
         for name, value in self._members(until_entries=False):
             if name != section and name not in remaining:
                 raise InvalidInput(
-                    f"{self._name} has the member {name} out of the order of an export: write it again with "
-                    "`graphmem export`."
+                    f"{self._name} has the member {name} out of order: write the file again with `graphmem export`."
                 )
             if name != section:
                 del remaining[: remaining.index(name) + 1]

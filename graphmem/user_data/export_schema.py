@@ -241,7 +241,7 @@ _FACT: Mapping[str, Any] = {
     "source_quote": _described(StorableText | None, "What the source said."),
     "speaker": _described(StorableText | None, "Who stated it."),
     "contests": _described(list[Id] | None, "The memories that it contradicts, or did."),
-    "derived_from": _described(list[Id] | None, "Of a profile, the memories that it was written from."),
+    "derived_from": _described(list[Id] | None, "For a profile, the memories that it was written from."),
     **FACT_MARKS,
 }
 

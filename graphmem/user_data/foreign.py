@@ -90,7 +90,7 @@ def detect_format(document: Any) -> ImportFormat:
             if "content" in entry:
                 return ImportFormat.RECORDS
     raise InvalidInput(
-        "The import is of no known format: give an export of graphmem (`format: graphmem-export`), records (`records`, "
+        "Unknown import format: give an export of graphmem (`format: graphmem-export`), records (`records`, "
         "or `content` without a role), an export of mem0 (`results`) or of Graphiti (`nodes` and `edges`), or a chat "
         "log (`role` and `content`)."
     )

@@ -290,8 +290,8 @@ class ForgetService:
             progress, residue = await self._erase(owner, erasure)
         except Unavailable as error:
             raise Unavailable(
-                f"{error.detail} The user is hidden and refuses writes already: a worker continues the erasure, or ask "
-                "for it again.",
+                f"{error.detail} The user is already hidden and read-only: a worker continues the erasure, or request "
+                "it again.",
                 retry_after=error.retry_after,
             ) from error
         erased = dict(progress.erased)
@@ -428,6 +428,6 @@ def load_receipt_key(settings: Settings) -> bytes:
         return path.read_text(encoding="ascii").strip().encode()
     except OSError as error:
         raise ConfigurationError(
-            f"The key of receipts {path} cannot be used ({error.strerror}): set GRAPHMEM_RECEIPT_KEY, or "
+            f"The receipt key {path} cannot be used ({error.strerror}): set GRAPHMEM_RECEIPT_KEY, or "
             "GRAPHMEM_DATA_DIR to a folder you can write to."
         ) from error

@@ -385,6 +385,9 @@ class ExistingData:
     self_entity: ExistingNode | None = None
     """The entity that stands for the user."""
 
+    latest_versions: Mapping[str, int] = field(default_factory=dict)
+    """The number of the latest version by memory id."""
+
     entities_by_id: Mapping[str, ExistingNode] = field(default_factory=dict)
     first_versions: Mapping[FirstVersion, str] = field(default_factory=dict)
     """Memory ids by the first version."""
@@ -404,6 +407,9 @@ class ImportPlan:
     known_memory_ids: set[str] = field(default_factory=set)
     element_ids: dict[str, str] = field(default_factory=dict)
     """Element ids of all nodes of the import that exist, by key: those of `known_nodes` and those created since."""
+
+    later_versions: set[int] = field(default_factory=set)
+    """The places of versions that follow those which the user has of their memories; they are not imported."""
 
     def count_known(self, outline: ExportOutline) -> int:
         """Return how many entities, records and versions of an export the user has."""
@@ -441,10 +447,21 @@ def plan_import(owner: Owner, outline: ExportOutline, existing: ExistingData) ->
         _plan_node(plan, owner, existing, entity, _find_known_entity(owner, existing, entity))
     for record in outline.records:
         _plan_node(plan, owner, existing, record, existing.records.get(record.identity))
+    same_statement: set[str] = set()
     for fact in outline.facts:
-        if plan.is_new_memory(fact.memory_id) and (known_id := _find_known_memory(plan, owner, existing, fact)):
+        if not plan.is_new_memory(fact.memory_id):
+            continue
+        known_id = _find_known_memory(plan, owner, existing, fact)
+        if known_id is None and (known_id := _find_same_statement(plan, existing, fact)):
+            same_statement.add(fact.memory_id)
+        if known_id:
             plan.known_memory_ids.add(fact.memory_id)
             plan.ids[fact.memory_id] = known_id
+    for index, fact in enumerate(outline.facts):
+        if plan.is_new_memory(fact.memory_id) or fact.memory_id in same_statement:
+            continue
+        if fact.version > existing.latest_versions[plan.ids.get(fact.memory_id, fact.memory_id)]:
+            plan.later_versions.add(index)
     for fact in outline.facts:
         if plan.is_new_memory(fact.memory_id) and {fact.uuid, fact.memory_id} & (existing.taken_ids | others):
             plan.ids.setdefault(fact.memory_id, _choose_id(owner, existing, fact.memory_id))
@@ -501,21 +518,28 @@ def _find_other_memories(outline: ExportOutline, existing: ExistingData) -> set[
 def _find_known_memory(plan: ImportPlan, owner: Owner, existing: ExistingData, fact: Fact) -> str | None:
     """Return the id of the user's memory that a version is of, if it has another id than in the export.
 
-    That is the memory which an earlier import made, the one that this memory was copied from, or the one whose
-    statement is current already.
+    That is the memory which an earlier import made, or the one that this memory was copied from.
     """
     replaced = replacement_id(owner, fact.memory_id)
     if replaced in existing.memory_ids:
         return replaced
-    ends = (fact.subject_id, fact.object_id or fact.subject_id)
-    subject_id, object_id = (plan.ids.get(key, key) for key in ends)
-    if fact.version == 1:
-        first = FirstVersion(fact.content_hash, subject_id, object_id, fact.created_at)
-        if first in existing.first_versions:
-            return existing.first_versions[first]
+    if fact.version > 1:
+        return None
+    return existing.first_versions.get(FirstVersion(fact.content_hash, *_find_ends(plan, fact), fact.created_at))
+
+
+def _find_same_statement(plan: ImportPlan, existing: ExistingData, fact: Fact) -> str | None:
+    """Return the id of the user's memory that states now what a version states now."""
     if not fact.active_hash:
         return None
+    subject_id, object_id = _find_ends(plan, fact)
     return existing.current_statements.get(dedup_key(fact.content_hash, subject_id, fact.predicate, object_id))
+
+
+def _find_ends(plan: ImportPlan, fact: Fact) -> tuple[str, str]:
+    """Return the ids that the subject and the object of a version get; the subject twice where it has no object."""
+    subject_id, object_id = (plan.ids.get(key, key) for key in (fact.subject_id, fact.object_id or fact.subject_id))
+    return subject_id, object_id
 
 
 def _choose_id(owner: Owner, existing: ExistingData, id: str) -> str:

@@ -237,12 +237,19 @@ class FailedFile(BaseModel):
     reason: str
 
 
+class RefusedInFile(RejectedEntry):
+    """An entry of a file of a folder that was not imported."""
+
+    file: str
+
+
 class FolderImport(BaseModel):
-    """What an import of a folder wrote and found unchanged, over all users, and the files that failed."""
+    """What an import of a folder wrote, found unchanged and refused, over all users, and the files that failed."""
 
     users: int = 0
     imported: dict[str, int] = Field(default_factory=dict)
     unchanged: dict[str, int] = Field(default_factory=dict)
+    refused: list[RefusedInFile] = Field(default_factory=list)
     failed: list[FailedFile] = Field(default_factory=list)
 
 
@@ -258,13 +265,13 @@ class ExportQuery(PlaceQuery):
     """The format and the view of an export."""
 
     format: ExportFormat = "json"
-    view: ExportView = Field("full", description="records: the current memories in a lean form to read and edit.")
+    view: ExportView = Field("full", description="records: the current memories in an editable form.")
 
 
 class ImportQuery(PlaceQuery):
     """The format of a document to import."""
 
-    format: ImportFormat = Field(ImportFormat.AUTO, description="Absent: detected from the document.")
+    format: ImportFormat = Field(ImportFormat.AUTO, description="Detected from the document by default.")
 
 
 @dataclass(frozen=True, slots=True)

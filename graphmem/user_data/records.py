@@ -470,7 +470,7 @@ class RecordImporter:
             return None
         is_replaced = record.metadata.superseded_by is not None
         if is_replaced and fact.superseded_by is None:
-            raise Conflict("An import replaces no memory: save the one that replaces it with `supersedes`.")
+            raise Conflict("An import cannot replace a memory: save the replacing one with `supersedes`.")
         is_deleted = not record.active and not is_replaced
         changes = find_changes(record, memory, fact)
         if not changes and not is_deleted:

@@ -101,6 +101,17 @@ async def read(stream: openai.AsyncStream[Any]) -> str:
     return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
 
 
+async def test_the_next_conversation_knows_what_was_said_a_moment_ago(
+    connect: Connect, provider: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphmem.chats.service.PREVIOUS_SECONDS", 60.0)
+    provider.prepare("Noted.", "In Turin.")
+    said: Any = [{"role": "user", "content": "I live in Turin."}]
+    await connect().chat.completions.create(model="m", messages=said)
+    await connect().chat.completions.create(**ASK)
+    assert "I live in Turin." in provider.received[1].system
+
+
 @pytest.mark.usefixtures("lund")
 async def test_a_chat_completion_gets_a_context_and_its_turns_are_stored(
     connect: Connect, agent: httpx.AsyncClient, provider: ProviderServer, turns: Any

@@ -36,7 +36,7 @@ async def test_a_write_during_the_erasure_is_refused_and_can_be_sent_again_after
     await ForgetStore(services.components.graph, utc_now).begin(Owner(tenant, "mara"))
     refused = await agent.post(MEMORIES, json=body, headers=key)
     assert (refused.status_code, refused.json()["title"]) == (409, "User being forgotten")
-    assert "ask for it again" in refused.json()["detail"]
+    assert "request it again" in refused.json()["detail"]
     assert int(refused.headers["retry-after"]) > 0
     assert (await agent.get(MEMORIES)).json()["items"] == []
     assert (await admin.delete("/v1/users/mara")).json()["residue"] == 0

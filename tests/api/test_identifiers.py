@@ -7,17 +7,11 @@ import pytest
 
 from graphmem.memories.entity import NamedEntity
 from graphmem.memories.entity_names import NameIndex
-from graphmem.search.fit import find_identifiers
 
 PAIRS = (
     ("invoice INV-20231", "invoice INV-20232"), ("flight LH1400", "flight LH1401"), ("iPhone 14", "iPhone 15"),
     ("CVE-2024-1234", "CVE-2024-1243"), ("room 1803", "room 1804"), ("ticket 77", "ticket 78"),
 )  # fmt: skip
-
-
-def test_identifiers_are_words_with_numbers_and_no_times_or_amounts() -> None:
-    found = find_identifiers("In 2023 invoice INV-20231 of flight LH1400 for room 12 was 5 km off", ("en",))
-    assert found == {"inv-0": {"inv-20231"}, "lh0": {"lh1400"}, "room 0": {"room 12"}}
 
 
 def test_typos_are_forgiven_in_words_and_not_in_digits() -> None:
@@ -51,3 +45,23 @@ async def test_another_number_is_not_found(agent: httpx.AsyncClient) -> None:
             assert any(known in hit["memory"]["content"] for hit in hits) is is_known, asked
             looked = await agent.get("/v1/users/mara/entities/lookup", params={"q": question})
             assert (known in [match["entity"]["name"] for match in looked.json()["entities"]]) is is_known, asked
+
+
+@pytest.mark.req("UMB-08")
+async def test_what_another_number_names_is_not_sufficient_knowledge(agent: httpx.AsyncClient) -> None:
+    memories = [
+        {"content": said, "subject": {"name": name, "type": "Thing"}}
+        for name, said in (
+            ("INV-20231", "Invoice INV-20231 was paid"), ("ASR1603", "ASR1603 costs 3 dollars"),
+            ("bus 42", "Bus 42 leaves at 8"), ("LH1400", "Flight LH1400 leaves from gate B14"),
+        )
+    ]  # fmt: skip
+    (await agent.post("/v1/users/mara/memories", json={"memories": memories})).raise_for_status()
+    for question, is_known in (
+        ("What does ASR1603 cost?", True), ("What does ASR1605 cost?", False), ("When does bus 42 leave?", True),
+        ("When does bus no. 43 leave?", False), ("Was INV-20231 paid?", True), ("Was INV-20232 paid?", False),
+        ("From which gate does LH1400 leave?", True), ("From which gate does BA1400 leave?", False),
+    ):  # fmt: skip
+        context = await agent.post("/v1/users/mara/context", json={"question": question})
+        context.raise_for_status()
+        assert context.json()["personalization_hints"]["knowledge"]["sufficient"] is is_known, question

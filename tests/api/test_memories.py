@@ -231,7 +231,7 @@ async def test_immutable_memory_can_only_be_hard_deleted(agent: httpx.AsyncClien
         assert refused.status_code == 409
         detail = refused.json()["detail"]
         assert (saved["memory"]["id"] in detail, "“born in Lund”" in detail) == (True, True)
-        assert "Save what is new as a memory beside it, without `supersedes`" in detail
+        assert "Save the new statement as a separate memory, without `supersedes`" in detail
     assert await current_contents(agent) == {"born in Lund"}
     assert (await admin.delete(one, params={"hard": "true"})).status_code == 200
 
@@ -325,7 +325,7 @@ async def test_a_correction_cannot_take_a_global_memory_from_the_tenant(
     for change in ({"scope": "profile"}, {"scope": "episodic"}, {"domain": "food"}, {"domain": None}):
         assert (await agent.patch(one, json=change)).status_code == 403, change
         refused = await admin.patch(one, json=change)
-        assert (refused.status_code, "save the statement anew" in refused.json()["detail"]) == (422, True), change
+        assert (refused.status_code, "save the statement again" in refused.json()["detail"]) == (422, True), change
     read = (await agent.get(one)).json()
     assert (read["scope"], read["domain"], read["version"], read["user_id"]) == ("global", None, 1, None)
     for attempt in (agent.patch(one, json={"content": "x y"}), agent.delete(one), agent.post(f"{one}/revert")):
@@ -359,7 +359,7 @@ async def test_a_correction_cannot_make_a_users_memory_global(
     for caller in (agent, admin):
         refused = await caller.patch(one, json={"scope": "global"})
         assert refused.status_code == 422
-        assert "have an admin save the statement anew with scope global" in refused.json()["detail"]
+        assert "let an admin save the statement again with scope global" in refused.json()["detail"]
     assert (await agent.get(one)).json()["scope"] == "profile"
     exported = await agent.get("/v1/users/mara/export", params={"view": "records"})
     again = await agent.post("/v1/users/otto/import", json=exported.json(), params={"format": "records"})

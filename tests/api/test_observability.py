@@ -27,7 +27,7 @@ from tests.api.conftest import FIRST_KEY
 
 DASHBOARD = Path(__file__).parents[2] / "deploy/grafana/graphmem.json"
 ALERTS = Path(__file__).parents[2] / "deploy/prometheus/alerts.yml"
-MONITORING = Path(__file__).parents[2] / "docs/monitoring.md"
+MONITORING = Path(__file__).parents[2] / "docs/operations.md"
 USER_WORD = "Xylophanes"
 """A word in every text that the tests send: it must not appear in traces or logs."""
 

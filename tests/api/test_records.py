@@ -252,7 +252,7 @@ async def test_a_record_that_is_no_longer_active_deletes_its_memory(agent: httpx
     assert done["imported"] == {"memories": 0, "versions": 0, "deletions": 2}
     assert {entry["id"]: entry["reason"].split(":")[0] for entry in done["refused"]} == {
         "mem-8": "mem-8 is immutable",
-        "mem-9": "An import replaces no memory",
+        "mem-9": "An import cannot replace a memory",
     }
     assert {memory["id"] for memory in (await agent.get(MEMORIES)).json()["items"]} == {"mem-8", "mem-9"}
     for memory_id in ("mem-001234", "mem-001235"):

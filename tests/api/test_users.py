@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import httpx
+import pytest
 
 from tests.api.conftest import Caller
 
@@ -33,3 +34,24 @@ async def test_a_key_lists_only_the_users_it_has_access_to(admin: httpx.AsyncCli
     assert [user["user_id"] for user in (await bound.get("/v1/users")).json()["items"]] == ["bo"]
     other_tenant = await caller("admin", of="other")
     assert not {"ada", "bo"} & {user["user_id"] for user in (await other_tenant.get("/v1/users")).json()["items"]}
+
+
+@pytest.mark.req("UMB-08")
+async def test_a_user_id_in_the_place_of_the_text_is_an_error_that_names_the_order(agent: httpx.AsyncClient) -> None:
+    """`client.search("tea", "zoe")` would find nothing for ever, and `client.add("I like tea", "zoe")` make a user."""
+    statement = {"memories": [{"content": "Zoe likes tea"}]}
+    (await agent.post("/v1/users/zoe/memories", json=statement)).raise_for_status()
+    swapped = (
+        agent.post("/v1/users/tea/search", json={"query": "zoe"}),
+        agent.post("/v1/users/tea/messages/search", json={"query": "zoe"}),
+        agent.post("/v1/users/tea/context", json={"question": "zoe"}),
+        agent.get("/v1/users/tea/entities/lookup", params={"q": "zoe"}),
+        agent.post("/v1/users/I like tea/memories", json={"memories": [{"content": "zoe"}]}),
+    )
+    for response in [await call for call in swapped]:
+        assert response.status_code == 422, response.request.url
+        assert "the user's id comes first" in response.json()["detail"]
+    for user, query in (("zoe", "tea"), ("new", "tea"), ("zoe", "zoe")):
+        found = await agent.post(f"/v1/users/{user}/search", json={"query": query})
+        assert found.status_code == 200
+        assert bool(found.json()["results"]) is (user == "zoe")

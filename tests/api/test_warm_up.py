@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
+from graphmem.app import health
 from graphmem.app.bootstrap import Services
 from graphmem.app.warm_up import SAMPLE_TENANT, USERS
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import MemoryIn
 from graphmem.neo4j.driver import Graph
+from graphmem.runtime.errors import Unavailable
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.users import UserStore
 
@@ -31,3 +35,12 @@ async def test_the_sample_user_of_a_new_database_is_erased(services: Services, g
         )
     )
     assert left == []
+
+
+async def test_a_service_is_not_ready_while_it_warms_up(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    with services.readiness.warming_up(), pytest.raises(Unavailable, match="warms up"):
+        await services.readiness.check()
+    assert (await services.readiness.check())["neo4j"] == "ok"
+    monkeypatch.setattr(health, "WARM_UP_SECONDS", 0.0)
+    with services.readiness.warming_up():
+        assert (await services.readiness.check())["neo4j"] == "ok"

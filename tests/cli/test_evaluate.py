@@ -140,7 +140,7 @@ async def test_a_run_whose_requests_failed_goes_on_when_it_is_started_again(
     assert {row["questions"] for row in mended.json["systems"]} == {4}
     other = await cli(*run, "--limit", "2", **environment)
     assert other.code == 1
-    assert "holds a run with other options (questions)" in other.err
+    assert "contains a run with other options (questions)" in other.err
 
 
 async def test_graphiti_extracts_by_itself_and_is_compared(

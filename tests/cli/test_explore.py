@@ -104,7 +104,7 @@ def test_the_user_is_quoted_into_the_query() -> None:
 
 
 def test_the_legend_names_every_label_and_relationship() -> None:
-    legend = (Path(__file__).parents[2] / "docs/neo4j-browser.md").read_text("utf-8").partition("## Legend")[2]
+    legend = (Path(__file__).parents[2] / "docs/explorer.md").read_text("utf-8").partition("## Legend")[2]
     for name in (*RESERVED_LABELS, *LinkType, "RELATES_TO", "REFERS_TO", "ALIAS_OF", "CHANGED", "PART"):
         assert f"`{name}`" in legend, name
 

@@ -20,6 +20,7 @@ from graphmem.cli.project import read_project
 from graphmem.cli.starters import STARTERS, MemoryPlace, Starter, write_starter
 from graphmem.runtime.errors import InvalidInput
 from tests.cli.conftest import GRAPHMEM, Cli, serving
+from tests.documentation.test_examples import read_page
 from tests.forks import run_python
 from tests.provider_server import ProviderServer
 
@@ -272,7 +273,7 @@ def statements(code: str) -> set[str]:
 
 def test_the_page_on_frameworks_names_them_and_shows_lines_of_their_programs() -> None:
     root = Path(__file__).parents[2]
-    page = (root / "docs/frameworks.md").read_text("utf-8")
+    page = read_page("docs/agents.md#use-a-framework")
     offered = {starter.framework: starter for starter in STARTERS}
     assert set(re.findall(r"^\| [^|]+ \| `([\w-]+)` \|", page, re.MULTILINE)) == {
         *("--framework", "langgraph", "openai-agents", "pydantic-ai", "llama-index", "google-adk"),

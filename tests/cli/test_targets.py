@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import unquote
 
 import pytest
+import typer
 
-from graphmem.cli.command import Flags
+from graphmem.cli.command import Flags, Output
 from graphmem.cli.local_server import RECORD_FILE, find_local_server, record_server
-from graphmem.cli.startup import find_target
+from graphmem.cli.startup import confirm_erasure, find_target
+from graphmem.client import AsyncClient
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
 from graphmem.runtime.settings import Settings
 from tests.cli.conftest import Cli, serving
@@ -55,7 +60,7 @@ async def test_a_key_is_used_at_the_server_on_the_data_folder(cli_with_models: C
         wrong = await given("search", "tea", "--user", "mara", GRAPHMEM_API_KEY="gm_wrong")
         assert (wrong.code, "unknown or revoked" in wrong.err) == (1, True)
         listed = await given("keys", "list", GRAPHMEM_API_KEY=bound)
-        assert (listed.code, "takes one of role admin" in listed.err) == (1, True)
+        assert (listed.code, "use a key of role admin" in listed.err) == (1, True)
         assert ("unset that" in listed.err) is (not environment)
         assert (await given("memories", "--user", "mara", "--json", GRAPHMEM_API_KEY=bound)).code == 0
         assert (await given("memories", "--user", "else", GRAPHMEM_API_KEY=bound)).code == 1
@@ -78,6 +83,22 @@ async def test_forget_says_where_and_knows_no_stranger(
     assert (done.code, f"The user '{user}' {here} is erased." in done.out) == (0, True)
     again = await cli_with_models("forget", "--user", user, "--yes", "--json")
     assert (again.code, json.loads(again.err)["title"]) == (1, "Not found")
+
+
+async def test_who_owns_a_space_is_asked_before_it_is_erased(
+    cli_with_models: Cli, served: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server names the tenant to admins alone; the question names the server, and the erasure goes on."""
+    url, _ = served
+    key = (await cli_with_models("keys", "create", "owner", "--user", "mara", "--json")).json["key"]
+    asked: list[str] = []
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(typer, "confirm", lambda text, **_: asked.append(text))
+    output = Output(Flags())
+    output.target = find_target(Flags(), Settings(url=url, api_key=key))
+    async with AsyncClient(key, url) as client:
+        await confirm_erasure(client, output, "space 'trip'")
+    assert asked == [f"Erase all data of the space 'trip' at the server at {url}?"]
 
 
 def test_what_a_command_works_on_without_a_server(tmp_path: Path) -> None:
@@ -177,3 +198,18 @@ async def test_a_server_starts_beside_the_key_of_a_user_and_says_what_it_lacks(c
         assert (revoked.code, "GRAPHMEM_ADMIN_KEY" in revoked.err) == (1, True), revoked.err
     assert "No language model is configured" in log[0]
     assert "GRAPHMEM_ADMIN_KEY" not in log[0]
+
+
+async def test_open_signs_in_by_a_page_that_only_its_owner_reads(
+    cli_with_models: Cli, served: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The arguments of a process are no place for a key; the page leads to the explorer with the key of commands."""
+    url, _ = served
+    launched: list[str] = []
+    monkeypatch.setattr(typer, "launch", launched.append)
+    assert (await cli_with_models("open")).code == 0
+    [page] = map(Path, launched)
+    assert page.stat().st_mode & 0o777 == 0o600
+    [key] = re.findall(rf'href="{re.escape(url)}/ui#key=([^"]+)"', page.read_text("utf-8"))
+    async with AsyncClient(unquote(key), url) as client:
+        await client.keys()

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.timeout(900)
 
 OLDEST_KUBERNETES = "1.27"
 COMPONENTS = {"-api": 8321, "-worker": 8322}
-DOCUMENTED = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "kubernetes.md").read_text("utf-8"), re.DOTALL)
+DOCUMENTED = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "scaling.md").read_text("utf-8"), re.DOTALL)
 
 LEAST: dict[str, Any] = {"settings": {"GRAPHMEM_NEO4J_URI": "bolt://neo4j:7687"}}
 """The least values that the chart can be installed with."""

@@ -16,7 +16,7 @@ SETTINGS = set(re.findall(r"^\| `([A-Z0-9_]+)` \|", REFERENCE, re.MULTILINE))
 
 OF_LIBRARIES = {
     *(provider.address for provider in PROVIDERS.values()),
-    *re.findall(r"`(OTEL_[A-Z_]+)`", (ROOT / "docs" / "monitoring.md").read_text("utf-8")),
+    *re.findall(r"`(OTEL_[A-Z_]+)`", (ROOT / "docs" / "operations.md").read_text("utf-8")),
 }
 """The documented variables that libraries read."""
 

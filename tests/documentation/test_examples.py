@@ -31,7 +31,31 @@ CLI_GROUP: Any = get_command(app)
 
 
 def read_page(page: str) -> str:
-    return (ROOT / page).read_text("utf-8")
+    """Return the text of a page, or of the section that a link leads to, as in `docs/clients.md#conventions`."""
+    path, _, anchor = page.partition("#")
+    text = (ROOT / path).read_text("utf-8")
+    return "".join(section_lines(text, anchor)) if anchor else text
+
+
+def section_lines(text: str, anchor: str) -> Iterator[str]:
+    """Yield the lines below a heading, up to the next heading of its level or above."""
+    level, is_code = 0, False
+    for line in text.splitlines(keepends=True):
+        is_code ^= line.startswith("```")
+        found = None if is_code else re.fullmatch(r"(#+) (.*)\n", line)
+        if found and level and len(found[1]) <= level:
+            return
+        if level:
+            yield line
+        elif found and make_anchor(found[2]) == anchor:
+            level = len(found[1])
+    assert level, f"no heading {anchor!r}"
+
+
+def make_anchor(heading: str) -> str:
+    """Return the anchor of a heading, as MkDocs and GitHub both name it."""
+    plain = re.sub(r"\]\([^)]*\)", "", heading)
+    return re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
 
 
 def code_blocks(page: str, language: str) -> list[str]:
@@ -74,7 +98,7 @@ def test_unknown_commands_fail_the_check() -> None:
 
 def servers() -> list[dict[str, Any]]:
     """The servers in the snippets of the page, under whatever name a client lists them."""
-    shown = [json.loads(block) for block in code_blocks("docs/mcp.md", "json")]
+    shown = [json.loads(block) for block in code_blocks("docs/coding-agents.md#mcp-clients", "json")]
     return [server for snippet in shown for listed in snippet.values() for server in listed.values()]
 
 
@@ -95,7 +119,8 @@ def test_mcp_client_snippets_are_valid() -> None:
 
 def test_documented_exports_import_completely() -> None:
     documents = {
-        detect_format(document): document for document in map(json.loads, code_blocks("docs/moving.md", "json"))
+        detect_format(document): document
+        for document in map(json.loads, code_blocks("docs/data.md#import-from-other-systems", "json"))
     }
     assert documents.keys() == {ImportFormat.MEM0, ImportFormat.GRAPHITI, ImportFormat.CHAT}
     taken = [
@@ -117,7 +142,8 @@ def test_published_export_schema_is_current() -> None:
 def test_published_schema_of_records_is_current_and_accepts_the_documented_ones() -> None:
     schema = json.loads(read_page("docs/records.schema.json"))
     assert schema == records_json_schema()
-    records, types = map(parse_structured_text, (block.encode() for block in code_blocks("docs/records.md", "yaml")))
+    blocks = [*code_blocks("docs/data.md#records", "yaml"), *code_blocks("docs/extraction.md", "yaml")]
+    records, types = (parse_structured_text(block.encode()) for block in blocks)
     jsonschema.Draft202012Validator(schema).validate(records)
     statements = parse_records(records, "ada").statements
     assert ([statement.id for statement in statements.accepted], statements.rejected) == (["mem-17", "mem-18"], [])
@@ -125,7 +151,7 @@ def test_published_schema_of_records_is_current_and_accepts_the_documented_ones(
 
 
 def test_documented_explore_queries_match_the_files() -> None:
-    named = set(re.findall(r"`(\w+\.(?:cypher|grass))`", read_page("docs/neo4j-browser.md")))
+    named = set(re.findall(r"`(\w+\.(?:cypher|grass))`", read_page("docs/explorer.md")))
     assert named == {path.name for path in (ROOT / "cypher/explore").iterdir()}
 
 
@@ -144,7 +170,7 @@ def test_compose_file_uses_existing_commands_and_declared_resources() -> None:
     assert all(secret in head for secret in composed["secrets"])
 
 
-@pytest.mark.parametrize("page", ["docs/agent-loop.md", "docs/moving.md"])
+@pytest.mark.parametrize("page", ["docs/agents.md#write-your-own-loop", "docs/data.md"])
 def test_every_documented_request_has_a_route_and_a_valid_body(page: str) -> None:
     routes = describe_api()["paths"]
     patterns = {re.compile(re.sub(r"\{[^}]+\}", "[^/]+", path)): methods for path, methods in routes.items()}

@@ -1,4 +1,4 @@
-"""The chat service of the page on FastAPI, as a real process: with memory, without it, and with readers who go away."""
+"""The FastAPI example as a real process: with memory, without it, and with readers who go away."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ import pytest
 from graphmem.app.bootstrap import Services
 from graphmem.client import AsyncClient
 from graphmem.tenants.access import ApiKeyIn, KeyRole
-from tests.documentation.test_examples import code_blocks, read_page
 from tests.documentation.test_reference import ROOT
 from tests.forks import start_python
 from tests.provider_server import Answer, ProviderServer
 
-EXAMPLE = "examples/fastapi_openai.py"
 STORED_SECONDS = 20
 
 
@@ -88,10 +86,6 @@ def said(text: str, *before: tuple[str, str]) -> dict[str, Any]:
 
 def key_of(memory: AsyncClient) -> str:
     return str(memory._transport._http.headers["authorization"]).removeprefix("Bearer ")
-
-
-def test_the_page_shows_the_example() -> None:
-    assert code_blocks("docs/fastapi.md", "python") == [read_page(EXAMPLE)]
 
 
 async def test_answers_are_streamed_with_memory_and_stored_at_their_end(

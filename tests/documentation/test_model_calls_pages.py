@@ -1,4 +1,4 @@
-"""The code of the pages on memory in two lines and by a base URL runs, with a provider on this machine."""
+"""The code of the page on chat programs runs, with a provider on this machine."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_two_lines_remember_what_was_said(
         "ANTHROPIC_API_KEY": "sk-test",
         "ANTHROPIC_BASE_URL": provider.url,
     }
-    with_openai, with_anthropic, in_process = code_blocks("docs/two-lines.md", "python")
+    with_openai, with_anthropic, in_process = code_blocks("docs/chat-programs.md#wrap-the-client", "python")
     provider.prepare("Noted.", "In Lund.")
     assert await run_program(with_openai, environment) == "Noted.\n"
     assert await run_program(with_anthropic, environment) == "In Lund.\n"
@@ -90,7 +90,7 @@ async def test_the_first_screen_gives_a_program_a_memory(
 
 async def test_requests_of_the_page_get_answers(address: str, key: str, provider: ProviderServer) -> None:
     provider.prepare("In Lund.", "In Lund.")
-    commands = [block for block in code_blocks("docs/base-url.md", "sh") if block.startswith("curl")]
+    commands = [block for block in code_blocks("docs/chat-programs.md", "sh") if block.startswith("curl")]
     assert len(commands) == 2
     for command in commands:
         path = re.findall(r"http://127\.0\.0\.1:8321(\S+)", command)[0]
@@ -104,7 +104,7 @@ async def test_requests_of_the_page_get_answers(address: str, key: str, provider
 
 
 def test_configurations_of_the_page_are_yaml_and_name_our_headers() -> None:
-    first, second = (yaml.safe_load(block) for block in code_blocks("docs/base-url.md", "yaml"))
+    first, second = (yaml.safe_load(block) for block in code_blocks("docs/chat-programs.md", "yaml"))
     (endpoint,) = first["endpoints"]["custom"]
     assert endpoint["baseURL"] == second[0]["api_base"] == "http://127.0.0.1:8321/openai/v1"
     assert set(endpoint["headers"]) == {"X-Graphmem-User", "X-Graphmem-Session"}

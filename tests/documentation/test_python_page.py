@@ -13,7 +13,7 @@ from tests.forks import run_python
 
 async def test_the_code_of_the_page_runs(address: str, services: Services, tenant: str) -> None:
     key = await services.keys.create(tenant, ApiKeyIn(name="docs", role=KeyRole.AGENT, users=["ada"]))
-    blocks = code_blocks("docs/python.md", "python")[:2]  # the third one is another test's
+    blocks = code_blocks("docs/clients.md", "python")[:2]  # the third one is another test's
     code = "\n".join(blocks).replace("gm_…", key.key).replace("http://127.0.0.1:8321", address)
     done = await asyncio.to_thread(run_python, ["-c", code], dict(os.environ))
     assert done.returncode == 0, done.stderr

@@ -33,7 +33,7 @@ def test_every_documented_setting_exists(page: str) -> None:
 def test_the_example_in_ones_own_process_prints_what_it_shows(
     local_environment: dict[str, str], local_user: str
 ) -> None:
-    section = (ROOT / "docs/python.md").read_text("utf-8").partition("## In your own process")[2]
+    section = (ROOT / "docs/clients.md").read_text("utf-8").partition("## In your own process")[2]
     shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", section, re.DOTALL)
     assert shown
     done = run_python(["-c", shown[1].replace('"ada"', f'"{local_user}"')], local_environment)

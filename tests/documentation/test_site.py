@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.documentation.test_examples import make_anchor
 from tests.documentation.test_reference import PAGES, ROOT
 
 CODE = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
@@ -26,10 +27,8 @@ def nav_pages(entries: list[dict[str, object]]) -> Iterator[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors of the headings of a page, as MkDocs and GitHub both name them."""
-    headings = re.findall(r"^#+ (.*)$", CODE.sub("", page.read_text("utf-8")), re.MULTILINE)
-    plain = (re.sub(r"\]\([^)]*\)", "", heading) for heading in headings)
-    return {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", text).strip().lower()) for text in plain}
+    """Return the anchors of the headings of a page."""
+    return {*map(make_anchor, re.findall(r"^#+ (.*)$", CODE.sub("", page.read_text("utf-8")), re.MULTILINE))}
 
 
 def test_navigation_names_every_page_once() -> None:

@@ -14,9 +14,17 @@ import pytest
 from graphmem.app.bootstrap import Services
 from graphmem.client.async_client import DEFAULT_SERVER_URL
 from graphmem.tenants.access import ApiKeyIn, KeyRole
-from tests.documentation.test_reference import ROOT
+from tests.documentation.test_examples import read_page
 
-GUIDES = ["tutorial", "agent-loop", "tenants", "spaces", "trust", "from-mem0", "from-graphiti", "instructions"]
+GUIDES = [
+    "getting-started.md",
+    "agents.md#write-your-own-loop",
+    "security.md",
+    "trust.md",
+    "mem0.md#use-graphmems-own-methods",
+    "data.md#from-graphiti",
+    "extraction.md",
+]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
 
@@ -37,7 +45,7 @@ def run_blocks(code_blocks: list[str]) -> list[str]:
 @pytest.mark.parametrize("guide", GUIDES)
 async def test_a_guide_prints_what_it_shows(services: Services, address: str, tenant: str, guide: str) -> None:
     key = await services.keys.create(tenant, ApiKeyIn(name="guide", role=KeyRole.ADMIN))
-    blocks = BLOCK.findall((ROOT / f"docs/{guide}.md").read_text("utf-8"))
+    blocks = BLOCK.findall(read_page(f"docs/{guide}"))
     assert blocks
     runnable = [re.sub(r"\bClient\((.+?)\)", rf'Client(\1, "{address}")', code) for code, _ in blocks]
     printed = await asyncio.to_thread(

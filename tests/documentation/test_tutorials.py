@@ -47,23 +47,23 @@ def assert_as_shown(seen: list[tuple[str, Any]]) -> None:
 async def test_a_chat_program_remembers(reader: Reader, provider: ProviderServer) -> None:
     noted, unknown = "Noted: no peanuts.", "I do not know. Tell me, and I will keep it in mind."
     provider.prepare(noted, unknown, noted, "To peanuts.")
-    assert_as_shown(await reader.follow("docs/tutorial-chat.md"))
+    assert_as_shown(await reader.follow("docs/chat-programs.md#tutorial"))
     told = [str(request.body) for request in provider.received]
     assert ["peanuts" in prompt for prompt in told] == [True, False, True, True]
 
 
 async def test_an_agent_remembers(reader: Reader, provider: ProviderServer) -> None:
     provider.prepare("Noted.", "You play the cello.")
-    assert_as_shown(await reader.follow("docs/tutorial-agent.md"))
+    assert_as_shown(await reader.follow("docs/agents.md#tutorial"))
     assert "I play the cello." in str(provider.received[1].body)
     assert await reader.run('graphmem search --user demo "Where was my instrument made?"')
 
 
 async def test_a_program_written_for_mem0_takes_its_memories_along(reader: Reader) -> None:
-    assert_as_shown(await reader.follow("docs/tutorial-mem0.md"))
+    assert_as_shown(await reader.follow("docs/mem0.md#tutorial"))
 
 
 def test_each_reader_is_led_to_a_tutorial() -> None:
     for page in ("README.md", "docs/index.md"):
-        for tutorial in ("tutorial-chat.md", "tutorial-agent.md", "tutorial-mem0.md"):
+        for tutorial in ("chat-programs.md", "agents.md", "mem0.md"):
             assert tutorial in read_page(page)

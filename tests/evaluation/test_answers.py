@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,15 @@ def test_beam_is_read_as_published(tmp_path: Path) -> None:
     first, second = read.conversations[0].messages
     assert first.content == "I use Flask."
     assert f"{second.timestamp:%Y-%m-%d %H:%M:%S}" == "2024-03-15 00:00:20"
+
+
+def test_plain_dates_of_ones_own_file_are_days_in_utc(tmp_path: Path) -> None:
+    said = {"id": "m", "session": 1, "role": "user", "content": "I moved to Lund.", "timestamp": "2023-05-08"}
+    fact = {"fact": "Mara lives in Lund", "valid_at": "2023-05-01", "evidence": ["m"]}
+    held = {"id": "a", "messages": [said], "facts": [fact], "qa": []}
+    [read] = read_benchmark(Benchmark.OTHER, write(tmp_path / "own.json", {"conversations": [held]})).conversations
+    assert read.messages[0].timestamp == datetime(2023, 5, 8, tzinfo=UTC)
+    assert read.facts[0].memory["valid_at"] == "2023-05-01T00:00:00Z"
 
 
 def test_a_file_of_another_form_is_refused_with_what_is_wrong(tmp_path: Path) -> None:

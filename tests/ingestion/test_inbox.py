@@ -356,6 +356,6 @@ async def test_messages_that_come_again_after_their_job_has_ended_answer_that_jo
 async def test_messages_that_are_not_to_be_extracted_write_no_memory_however_many_they_are(
     harness: IngestionHarness,
 ) -> None:
-    harness.inbox._summaries = True
+    harness.inbox._has_model = True
     await harness.send(*(f"line {number}" for number in range(60)), extract=False)
     assert await harness.jobs.list(harness.owner.group_id) == []

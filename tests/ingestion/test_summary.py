@@ -151,7 +151,7 @@ async def test_a_summary_that_was_skipped_can_be_asked_for_again(harness: Ingest
 @pytest.mark.req("QUINN-04")
 async def test_a_closing_says_which_job_follows_and_that_job_why_it_wrote_no_summary(harness: IngestionHarness) -> None:
     await harness.send(*(message_at("2026-05-01", f"line {number}") for number in range(12)), extract=False)
-    harness.inbox._summaries = True
+    harness.inbox._has_model = True
     harness.model_answers(extraction(), summary(""))
     closed = await harness.conversations.close(harness.owner, "s1")
     assert closed.reason is None

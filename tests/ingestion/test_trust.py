@@ -152,21 +152,23 @@ async def entity_names(harness: IngestionHarness) -> dict[str, list[str]]:
 
 
 async def test_names_that_a_document_joins_lead_nobody_who_is_trusted_more(harness: IngestionHarness) -> None:
-    joined = [{"name": "Bob", "others": ["Carol"]}]
+    joined = [{"name": "Bob", "others": ["Carol", "Robert"]}]
     rows = screened(about("Bob", "rows", 2), "Bob rows")
+    added = reconciliation(decision(1, "insert"))
     harness.model_answers(
         extraction(about("Carol", "likes tea", 1), rows, names=joined),
-        extraction(screened(about("Bob", "swims", 1), "Bob swims"), names=[{"name": "Bob", "others": ["Robert"]}]),
-        extraction(about("Robert", "likes jazz", 1)),
+        extraction(about("Robert", "plays the cello", 1)),
+        *[added] * 2,
     )
     await harness.send_and_extract(
-        message_at("2026-03-01", "Carol likes tea"), part("Bob rows. Bob is also called Carol.")
+        message_at("2026-03-01", "Carol likes tea"), part("Bob rows. Bob is also called Carol and Robert.")
     )
     subjects = {memory.content: memory.subject.name for memory in await harness.current_memories()}
     assert subjects == {"Carol likes tea": "Carol", "Bob rows": "Bob"}
-    await harness.send_and_extract(part("Bob swims. Bob is called Robert."), session="s2")
-    assert (await entity_names(harness))["Bob"] == ["Robert"]
-    await harness.send_and_extract(message_at("2026-03-02", "Robert likes jazz"), session="s3")
+    assert await entity_names(harness) == {"Bob": ["Robert"], "Carol": []}
+    job = await harness.send_and_extract(message_at("2026-03-02", "Robert plays the cello"), session="s2")
+    subjects = {memory.content: memory.subject.name for memory in await harness.current_memories()}
+    assert subjects["Robert plays the cello"] == "Robert", job.actions
     assert await entity_names(harness) == {"Bob": [], "Carol": [], "Robert": []}
 
 
@@ -175,7 +177,10 @@ async def test_a_document_gives_no_fuller_name_to_whom_the_user_named(harness: I
     harness.model_answers(
         extraction(about("Carol", "likes tea", 1)),
         extraction(screened(about("Carol Mallory", "sells maps", 1), "Carol Mallory sells maps"), names=fuller),
+        reconciliation(decision(1, "insert")),
     )
     await harness.send_and_extract(message_at("2026-03-01", "Carol likes tea"))
     await harness.send_and_extract(part("Carol Mallory sells maps. Carol Mallory is Carol."), session="s2")
+    subjects = {memory.content: memory.subject.name for memory in await harness.current_memories()}
+    assert subjects == {"Carol likes tea": "Carol", "Carol Mallory sells maps": "Carol"}
     assert [*await entity_names(harness)] == ["Carol"]

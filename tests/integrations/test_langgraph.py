@@ -70,15 +70,6 @@ async def test_a_field_outside_the_index_can_change(store: GraphmemStore) -> Non
     assert [item.value["count"] for item in items] == [2, 2]  # type: ignore[union-attr]
 
 
-async def test_a_value_is_kept_as_it_is_put(store: GraphmemStore) -> None:
-    for before, after in [("abc", "ABC"), ("Hello", "Hello!"), ("a b", "a  b"), ("x2", "x²"), ("line", "line\n")]:
-        await store.aput(FOOD, "value", {"v": before})
-        await store.aput(FOOD, "value", {"v": after})
-        item = await store.aget(FOOD, "value")
-        assert item
-        assert item.value == {"v": after}
-
-
 async def test_search_ranks_by_meaning_within_a_namespace_and_filters_values(store: GraphmemStore) -> None:
     await store.aput(FOOD, "1", {"text": "Ada eats sushi every week", "stars": 5})
     await store.aput(FOOD, "2", {"text": "Ada drives an old tractor", "stars": 2})
@@ -104,6 +95,14 @@ async def test_namespaces_are_listed_by_prefix_suffix_and_depth(client: AsyncCli
     assert await store.alist_namespaces(prefix=("docs", "*", "v2")) == [("docs", "us", "v2")]
     assert await store.alist_namespaces(max_depth=1) == [("docs",), ("logs",)]
     assert await store.alist_namespaces(max_depth=2, limit=1, offset=1) == [("docs", "us")]
+
+
+async def test_namespaces_of_all_users_are_listed_where_the_prefix_names_none(store: GraphmemStore) -> None:
+    await store.abatch([PutOp(("memories", user), "food", {"likes": "sushi"}) for user in ("ada", "bo")])
+    of_both = [("memories", "ada"), ("memories", "bo")]
+    assert await store.alist_namespaces() == of_both
+    assert await store.alist_namespaces(prefix=("memories", "*")) == of_both
+    assert await store.alist_namespaces(prefix=("memories", "bo")) == of_both[1:]
 
 
 async def test_users_do_not_share_items_and_a_namespace_without_one_is_refused(store: GraphmemStore) -> None:

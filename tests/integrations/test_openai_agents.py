@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
 from agents import Agent, Model, ModelResponse, Runner, SQLiteSession, Usage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
 from graphmem.client import AsyncClient
 from graphmem.integrations.agent_memory import AgentMemory
 from graphmem.integrations.openai_agents import GraphmemSession, memory_tools, with_context
+from graphmem.runtime.errors import Unauthenticated
+from tests.integrations.conftest import list_turns
 
 
 class ScriptedModel(Model):
@@ -101,3 +104,28 @@ async def test_tools_save_and_find_and_instructions_carry_the_context(client: As
 async def test_a_secret_is_not_saved_and_the_agent_hears_why(client: AsyncClient) -> None:
     said = await AgentMemory(client, "ada").save_memory("Ada's card number is 4111 1111 1111 1111.")
     assert said.startswith("Not saved: ")
+
+
+async def test_half_an_emoji_is_left_out_and_the_other_turns_are_stored(client: AsyncClient) -> None:
+    memory = AgentMemory(client, "mara", session_id="monday")
+    await memory.record(
+        [("user", "My dog is Rex"), ("user", "cut \ud83d"), ("assistant", "\ud83d"), ("user", "nul\x00")]
+    )
+    assert await list_turns(client) == [[("user", "My dog is Rex"), ("user", "cut"), ("user", "nul")]]
+
+
+async def test_an_agent_goes_on_without_a_memory_that_is_away(caplog: pytest.LogCaptureFixture) -> None:
+    async with AsyncClient("gm_any", "http://127.0.0.1:1", attempts=1) as client:
+        memory = AgentMemory(client, "mara")
+        assert await memory.build_context("Where do I live?") == ""
+        await memory.record([("user", "I live in Lund."), ("assistant", "Noted.")])
+        await memory.record([("user", "I have a cat.")])
+        assert "cannot be" in await memory.search_memory("home")
+    assert memory.failures.count == 3
+    assert sum("not stored" in record.message for record in caplog.records) == 1
+
+
+async def test_what_the_memory_refuses_is_an_error(address: str) -> None:
+    async with AsyncClient("gm_wrong", address) as client:
+        with pytest.raises(Unauthenticated):
+            await AgentMemory(client, "mara").record([("user", "I live in Lund.")])

@@ -89,7 +89,7 @@ async def test_client_compiles_and_its_tests_pass_against_a_server(
 
 def test_documented_examples_are_the_files_that_are_run() -> None:
     examples = [path.read_text("utf-8") for path in (PACKAGE / "examples").iterdir()]
-    page = (ROOT / "docs/typescript.md").read_text("utf-8")
+    page = (ROOT / "docs/clients.md").read_text("utf-8")
     assert sorted(re.findall(r"```ts\n(import .*?)```", page, re.DOTALL)) == sorted(examples)
 
 

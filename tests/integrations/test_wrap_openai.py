@@ -161,6 +161,27 @@ async def test_results_of_tools_continue_a_response(provider: ProviderServer, cl
     ]
 
 
+async def test_the_next_conversation_knows_what_was_said_a_moment_ago(
+    provider: ProviderServer, client: AsyncClient, blocking: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PREVIOUS_SECONDS", "CONTEXT_SECONDS"):
+        monkeypatch.setattr(f"graphmem.integrations.chat_memory.{name}", 60.0)
+    said: Any = [{"role": "user", "content": "I live in Turin."}]
+
+    def talk() -> None:
+        with wrap_openai(connect(provider), user="ann", memory=blocking) as chat:
+            for messages in (said, QUESTION):
+                chat.chat.completions.create(model="m", messages=messages)
+
+    provider.prepare("Noted.", "In Turin.", "Noted.", "In Turin.")
+    await asyncio.to_thread(talk)
+    chat = wrap_openai(connect_async(provider), user="bob", memory=client)
+    for messages in (said, QUESTION):
+        await chat.chat.completions.create(model="m", messages=messages)
+    await chat.close()
+    assert ["I live in Turin." in request.system for request in provider.received] == [False, True, False, True]
+
+
 @pytest.mark.usefixtures("lund")
 async def test_an_asynchronous_client_does_the_same(provider: ProviderServer, client: AsyncClient) -> None:
     provider.prepare("In Lund.", "In Lund.", "In Lund.")

@@ -60,7 +60,8 @@ def facts(draw: st.DrawFn) -> Found:
 def test_nothing_but_fit_overturns_a_clear_lead(found: list[Found], persona: dict[str, float]) -> None:
     rows, none = np.arange(len(found)), np.full(len(found), np.nan)
     no = np.zeros(len(found), np.bool_)
-    features = FitFeatures(*np.array([one.features for one in found]).T, no, no)
+    similarity, words, named, bm25 = np.array([one.features for one in found]).T
+    features = FitFeatures(similarity, words, named, bm25, no, no)
     fits = fit(features)
     best, second, *_ = np.argsort(-fits).tolist()
     assume(fits[best] - fits[second] >= 0.1)

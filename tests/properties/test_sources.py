@@ -10,14 +10,19 @@ from typing import Any
 import pytest
 
 from graphmem.app.bootstrap import Services
+from graphmem.app.components import RetrievalComponents
 from graphmem.conversations.session import MessageIn, MessagesIn
 from graphmem.memories.memory import MemoryIn, MemoryPatch
+from graphmem.memories.vectors import StoredVectors
 from graphmem.runtime.errors import Conflict, InvalidInput, NotFound
 from graphmem.runtime.times import utc_now
+from graphmem.search.database_source import DatabaseSource
+from graphmem.search.models import SearchQuery
+from graphmem.search.resident.copies import ResidentCopies
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import STATED_KINDS
 from tests.conftest import examples
-from tests.search.sources import compare_sources, open_copies
+from tests.search.sources import compare_sources, open_copies, open_resident
 
 PEOPLE = ("Ines", "Fred", "Tomasz Nowak", "Bo")
 PLACES = ("Lund", "Uppsala", "東京", "Rio de Janeiro")
@@ -128,6 +133,22 @@ class RandomUser:
         await graph.write(work)
 
 
+async def compare_answers(services: Services, copies: ResidentCopies, owner: Owner, question: str) -> None:
+    """Assert that a search which finds the same candidates in both sources gives the same answer."""
+    search = RetrievalComponents.build(services.components).search
+    resident = await open_resident(copies, owner)
+    graph = services.components.graph
+    database = DatabaseSource(graph, StoredVectors(graph), resident.state)
+    query = SearchQuery(query=question, limit=100, include_messages=True, reinforce=False)
+    ours, theirs = [await search.search(owner, query, source=source) for source in (resident, database)]
+    for found, expected in (
+        ({hit.memory.id: hit.score for hit in answer.results} for answer in (ours, theirs)),
+        ({hit.message.id: hit.score for hit in answer.messages} for answer in (ours, theirs)),
+        ({evidence.message_id: evidence.score for evidence in answer.evidence} for answer in (ours, theirs)),
+    ):
+        assert found == pytest.approx(expected, abs=1e-4)
+
+
 @pytest.mark.parametrize("seed", range(examples(0.05)))
 async def test_a_copy_in_memory_answers_as_the_database_does(memory: Services, owner: Owner, seed: int) -> None:
     random = Random(seed)
@@ -138,6 +159,7 @@ async def test_a_copy_in_memory_answers_as_the_database_does(memory: Services, o
         for _ in range(random.randint(1, 4)):
             await user.write()
         await compare_sources(copies, graph, embedder, owner, QUESTIONS, random)
+        await compare_answers(memory, copies, owner, random.choice(QUESTIONS))
     await memory.forgetting.forget(owner)
     left = {group.group_id for group in (await copies.open(owner)).state.groups}
     assert left <= {owner.tenant_global.group_id}

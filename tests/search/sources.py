@@ -83,12 +83,12 @@ async def _compare_channels(
     words, limit = question.lower().split(), random.choice([3, ALL])
     named = [entity.id for entity in random.sample(list(names), min(2, len(names)))]
     near = [await source.find_facts(ask(filters, limit, vector)) for source in (memory, database)]
-    _assert_same_ranking(*near, "semantic")
+    _assert_same_ranking(near, "semantic")
     asked = ask(filters, ALL, vector, words, named)
     found = [await source.find_facts(asked) for source in (memory, database)]
     _assert_same_facts(*found)
-    _assert_same_ranking(*found, "semantic")
-    _assert_same_ranking(*found, "graph")
+    _assert_same_ranking(found, "semantic")
+    _assert_same_ranking(found, "graph")
     ours, theirs = (facts.channels["keyword"].rows for facts in found)
     assert {found[0].facts[row].uuid for row in ours} == {found[1].facts[row].uuid for row in theirs}
     said = [await source.find_messages(asked) for source in (memory, database)]
@@ -170,16 +170,17 @@ def _assert_same_facts(ours: Candidates, theirs: Candidates) -> None:
         assert np.allclose(mine[same], column, atol=TOLERANCE, equal_nan=True)
 
 
-def _assert_same_ranking(ours: Candidates, theirs: Candidates, channel: str) -> None:
+def _assert_same_ranking(found: Sequence[Candidates], channel: str) -> None:
     """Assert that facts and scores are the same but for rounding, by which equal ones may change places."""
+    ours, theirs = found
     assert ours.channels.keys() == theirs.channels.keys()
     if channel not in theirs.channels:
         return
     mine, other = ours.channels[channel], theirs.channels[channel]
     assert np.allclose(mine.scores, other.scores, atol=TOLERANCE)
     last = other.scores.min(initial=np.inf) + TOLERANCE
-    found = {ours.facts[row].uuid for row in mine.rows}
-    assert {theirs.facts[row].uuid for row, score in zip(*other, strict=True) if score > last} <= found
+    known = {ours.facts[row].uuid for row in mine.rows}
+    assert {theirs.facts[row].uuid for row, score in zip(*other, strict=True) if score > last} <= known
 
 
 def _by_id(entities: Sequence[NamedEntity]) -> dict[str, NamedEntity]:

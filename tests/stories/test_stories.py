@@ -92,11 +92,11 @@ async def test_summarise_this_and_remember_it_reaches_the_whole_session_and_come
 ) -> None:
     await john.post(f"{USER}/sessions", json={"session_id": "support", "metadata": {"ticket_id": "1234"}})
     before = {"session_id": "support", "extract": False}
-    for turn in (
+    for sent in (
         {"role": "user", "content": "My API calls time out."},
         {"role": "assistant", "content": "More memory?"},
     ):
-        await john.post(f"{USER}/messages", json={"messages": [turn], **before})
+        await john.post(f"{USER}/messages", json={"messages": [sent], **before})
     answer(model, extraction(summarize=True), SUMMARY)
     await say(john, "That fixed it. Quinn, summarise this discussion and remember it for later.", session_id="support")
     assert (await summarized(john, "support"))["summary"] == SUMMARY["summary"]

@@ -13,9 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphmem.app.bootstrap import Services
+from graphmem.memories.entity import EntityIn
 from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.errors import Conflict, InvalidInput
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.spaces import SpaceIn, SpaceMember, SpaceRole
+from graphmem.tenants.tokens import COMMAND_LINE, make_local_key
 from graphmem.tenants.users import UserStore
 from graphmem.user_data import export_reader
 from graphmem.user_data.export_import import ExportImporter
@@ -185,7 +188,7 @@ async def test_a_file_that_ends_early_or_is_in_another_order_is_refused(
     reordered = {name: document[name] for name in ("format", "schema_version", "user_id", "embedding", "user")}
     reordered |= {name: document[name] for name in ("memories", "entities", "records", "links")}
     write(exported, json.dumps(reordered).encode())
-    with pytest.raises(InvalidInput, match="out of the order"):
+    with pytest.raises(InvalidInput, match="out of order"):
         await importer.import_file(owner, exported)
 
 
@@ -209,6 +212,24 @@ async def test_a_folder_is_imported_user_by_user_and_a_broken_file_stops_no_othe
     again = await importer.import_folder(owner.tenant, tmp_path)
     assert again.imported == {}
     assert again.unchanged == {"Entity": 3, "versions": 3}
+
+
+async def test_an_export_of_a_space_in_a_folder_is_imported_into_the_space(
+    memory: Services, owner: Owner, importer: ExportImporter, tmp_path: Path
+) -> None:
+    """As the command that exports all users names it; no user of that name comes into being."""
+    space, admin = Owner.of_space(owner.tenant, "trip"), make_local_key(COMMAND_LINE, owner.tenant)
+    wanted = SpaceIn(title="Trip", members=[SpaceMember(user="ada", role=SpaceRole.OWNER)])
+    await memory.spaces.put(admin, "trip", wanted)
+    await memory.memories.save(space, [MemoryIn(content="The tent is blue", subject=EntityIn(name="tent"))])
+    (tmp_path / "%20trip.json").write_bytes(await memory.exports.export(space))
+    await memory.forgetting.forget(space)
+    lost = await importer.import_folder(owner.tenant, tmp_path)
+    assert "graphmem spaces put" in lost.failed[0].reason
+    await memory.spaces.put(admin, "trip", wanted)
+    assert (await importer.import_folder(owner.tenant, tmp_path)).imported["versions"] == 1
+    users = await UserStore(memory.components.graph).list_owners(owner.tenant)
+    assert Owner(owner.tenant, "trip") not in users
 
 
 async def test_a_folder_without_exports_is_refused(owner: Owner, importer: ExportImporter, tmp_path: Path) -> None:

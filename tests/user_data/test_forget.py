@@ -245,7 +245,7 @@ async def test_an_interrupted_erasure_hides_what_is_left_and_refuses_writes(
     await asyncio.sleep(NONE_HIDDEN_SECONDS)
     for services in (memory, other_process):
         for way in ("memory", "message", "session", "import", "consolidation"):
-            with pytest.raises(UserBeingForgotten, match="ask for it again") as refused:
+            with pytest.raises(UserBeingForgotten, match="request it again") as refused:
                 await store_something(services, owner, way)
             assert refused.value.retry_after
         assert (await services.memories.page(owner, ListFilters())).items == []

@@ -52,7 +52,7 @@ def test_format_is_detected_by_structure(document: Any, expected_format: ImportF
 
 @pytest.mark.parametrize("document", [None, 1, "text", [], {}, [1], [{"text": "Hi"}]])
 def test_unknown_structure_is_rejected(document: Any) -> None:
-    with pytest.raises(InvalidInput, match="no known format"):
+    with pytest.raises(InvalidInput, match="Unknown import format"):
         detect_format(document)
 
 

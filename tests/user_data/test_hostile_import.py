@@ -348,6 +348,7 @@ async def test_an_import_of_too_many_entries_is_refused(memory: Services, owner:
         memory.messages,
         memory.declared_types,
         RecordImporter(parts.facts, memory.memories),
+        parts.entities,
         parts.clock,
         max_entries=2,
         max_memories_per_save=500,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from graphmem.app.bootstrap import Services
 from graphmem.memories.memory import Memory, MemoryIn, MemoryPatch
 from graphmem.runtime.field_types import name_key
+from graphmem.search.models import Persona
 from graphmem.tenants.owners import Owner
 from tests.user_data.complete_user import fill_user
 from tests.user_data.test_import_formats import EXPIRED, LONDON, NODES, TURIN
@@ -216,3 +218,32 @@ async def test_an_entity_is_found_by_the_name_that_became_an_alias(memory: Servi
     robert = await save(memory, twin, content="Bob sails", subject={"name": "Robert", "aliases": ["Bob"]})
     assert "Entity" in await import_(memory, twin, await memory.exports.export(owner))
     assert await memory.components.entities.resolve_entity_ids(twin, "Bob") == [robert.subject.id]
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+async def test_later_versions_and_other_settings_of_the_user_are_reported(
+    memory: Services, owner: Owner, in_parts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the user has stays, and the answer says what was therefore not imported."""
+    tea = await save(memory, owner, content="Bob drinks tea", subject={"name": "Bob"})
+    early = await memory.exports.export(owner)
+    await memory.memories.patch(owner, tea.id, MemoryPatch(content="Bob drinks coffee"))
+    await memory.retrieval.set_persona(owner, Persona(weights={"plan": 2.0}))
+    late = tmp_path / "late.json"
+    late.write_bytes(await memory.exports.export(owner))
+    await memory.forgetting.forget(owner)
+    await memory.imports.import_(owner, early)
+    await memory.retrieval.set_persona(owner, Persona(weights={"fact": 0.5}))
+
+    monkeypatch.setattr("graphmem.user_data.export_reader.LARGE_BYTES", 1 if in_parts else 1 << 30)
+    result = await memory.export_imports.import_file(owner, late)
+    assert [(entry.loc, entry.id) for entry in result.refused] == [
+        (["user", "persona"], None),
+        (["memories", 1], tea.id),
+    ]
+    assert result.unchanged["versions"] == 1
+    assert (await memory.retrieval.get_persona(owner)).weights == {"fact": 0.5}
+    await memory.forgetting.forget(owner)
+    assert (await memory.export_imports.import_file(owner, late)).refused == []
+    assert (await memory.retrieval.get_persona(owner)).weights == {"plan": 2.0}
+    assert (await memory.export_imports.import_file(owner, late)).refused == []

@@ -67,7 +67,7 @@ async def start(
 async def page(
     caller: Caller, services: ServicesDep, query: Annotated[RunListQuery, Query()]
 ) -> Page[ConsolidationRun]:
-    """List runs, the latest first, without their changes."""
+    """List runs, latest first, without their changes."""
     return await services.consolidations.page(caller.tenant, query)
 
 
@@ -85,7 +85,7 @@ async def rollback(
 ) -> RollbackResult | RollbackPreview:
     """Restore what a run changed; 409 with a list of conflicts when later writes touched it, unless `force`.
 
-    With `dry_run` nothing is changed, and the answer says what would go back, come back and stay.
+    With `dry_run`, change nothing and return what would go back, come back and stay.
     """
     if body and body.dry_run:
         return await services.consolidations.preview_rollback(caller.tenant, run_id)
@@ -106,7 +106,7 @@ async def maintain(caller: Caller, services: ServicesDep, body: MaintenanceIn) -
     status_code=202,
 )
 async def reembed(caller: Caller, services: ServicesDep, body: ReembeddingIn | None = None) -> Job:
-    """Replace the vectors of all users by those of a model, while searches go on; 409 while another one does so."""
+    """Replace all vectors by those of another model while searches continue; 409 if a re-embedding is running."""
     return await services.reembedding.start(caller.tenant, body.model if body else None)
 
 
@@ -116,5 +116,5 @@ async def reembed(caller: Caller, services: ServicesDep, body: ReembeddingIn | N
     operation_id="reembedding_get",
 )
 async def embedding(_: Caller, services: ServicesDep) -> EmbeddingStatus:
-    """Read which model all vectors are of, and how far a re-embedding has come."""
+    """Read the model of all vectors and the progress of a re-embedding."""
     return await services.reembedding.status()

@@ -75,21 +75,21 @@ class ChatHeaders(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     x_graphmem_user: Id | None = Field(
-        None, description="Whose memory it is, as UTF-8; absent: the user that the body names, or that of the key."
+        None, description="The user, as UTF-8; defaults to the user in the body, then the key's user."
     )
     x_graphmem_session: SessionId | None = Field(
-        None, description="The session in which the turns are stored; absent: one for each conversation."
+        None, description="The session that stores the turns; defaults to one per conversation."
     )
     x_graphmem_space: SpaceId | None = Field(
-        None, description="The space whose members share the turns; absent: they are the user's own."
+        None, description="The space that shares the turns; defaults to the user's own memory."
     )
     x_graphmem_domains: Annotated[str, Field(max_length=1_000)] | None = Field(
-        None, description="The fields that the call is about, with commas between them."
+        None, description="Comma-separated domains of the call."
     )
     x_graphmem_budget: int = Field(
-        DEFAULT_CHAT_BUDGET, ge=1, le=100_000, description="Tokens that the context in the system prompt may have."
+        DEFAULT_CHAT_BUDGET, ge=1, le=100_000, description="Maximum tokens of the context in the system prompt."
     )
-    x_graphmem_read_only: bool = Field(False, description="Whether no turn is stored and no retrieval counted.")
+    x_graphmem_read_only: bool = Field(False, description="Whether to store nothing and count no retrieval.")
 
     @field_validator("x_graphmem_user", "x_graphmem_session", "x_graphmem_space", "x_graphmem_domains", mode="before")
     @classmethod
@@ -122,7 +122,7 @@ GivenHeaders = Annotated[ChatHeaders, Header()]
 @_pass_on_route(
     "POST",
     OPENAI_PATH + "/chat/completions",
-    summary="Chat completion of OpenAI, with memory",
+    summary="OpenAI chat completion, with memory",
     operation_id="openai_chat_completions",
     fields=(
         "model",
@@ -131,14 +131,14 @@ GivenHeaders = Annotated[ChatHeaders, Header()]
     streams=True,
 )
 async def chat_completions(request: Request, caller: Caller, services: ServicesDep, given: GivenHeaders) -> Response:
-    """Pass a chat completion on with the context for the user's last message, and store what both say."""
+    """Forward a chat completion with the context for the user's last message, and store the turn."""
     return await _pass_on_chat(request, caller, services, given, UpstreamProtocol.OPENAI, ChatCompletionsProtocol())
 
 
 @_pass_on_route(
     "POST",
     OPENAI_PATH + "/responses",
-    summary="Response of OpenAI, with memory",
+    summary="OpenAI response, with memory",
     operation_id="openai_responses",
     fields=(
         "model",
@@ -147,14 +147,14 @@ async def chat_completions(request: Request, caller: Caller, services: ServicesD
     streams=True,
 )
 async def responses(request: Request, caller: Caller, services: ServicesDep, given: GivenHeaders) -> Response:
-    """Pass a request for a response on with the context for the user's last message, and store what both say."""
+    """Forward a response request with the context for the user's last message, and store the turn."""
     return await _pass_on_chat(request, caller, services, given, UpstreamProtocol.OPENAI, ResponsesProtocol())
 
 
 @_pass_on_route(
     "POST",
     ANTHROPIC_PATH + "/messages",
-    summary="Message of Anthropic, with memory",
+    summary="Anthropic message, with memory",
     operation_id="anthropic_messages",
     fields=(
         "model",
@@ -164,14 +164,14 @@ async def responses(request: Request, caller: Caller, services: ServicesDep, giv
     streams=True,
 )
 async def messages(request: Request, caller: Caller, services: ServicesDep, given: GivenHeaders) -> Response:
-    """Pass a request for a message on with the context for the user's last message, and store what both say."""
+    """Forward a message request with the context for the user's last message, and store the turn."""
     return await _pass_on_chat(request, caller, services, given, UpstreamProtocol.ANTHROPIC, MessagesProtocol())
 
 
 @_pass_on_route(
     "POST",
     ANTHROPIC_PATH + "/messages/count_tokens",
-    summary="Tokens of a request to Anthropic",
+    summary="Count the tokens of an Anthropic request",
     operation_id="anthropic_count_tokens",
     fields=(
         "model",
@@ -179,26 +179,24 @@ async def messages(request: Request, caller: Caller, services: ServicesDep, give
     ),
 )
 async def count_tokens(request: Request, services: ServicesDep) -> Response:
-    """Count the tokens of a request as it is, without a context."""
+    """Count the tokens of a request, without a context."""
     return await _pass_on(request, services, UpstreamProtocol.ANTHROPIC, await request.body(), {}, None)
 
 
-@_pass_on_route(
-    "GET", OPENAI_PATH + "/models", summary="Models of the provider of OpenAI's protocol", operation_id="openai_models"
-)
+@_pass_on_route("GET", OPENAI_PATH + "/models", summary="Models of the OpenAI provider", operation_id="openai_models")
 async def openai_models(request: Request, services: ServicesDep) -> Response:
-    """List the models of the provider, as programs do that let their user choose one."""
+    """List the provider's models."""
     return await _pass_on(request, services, UpstreamProtocol.OPENAI, None, {}, None)
 
 
 @_pass_on_route(
     "GET",
     ANTHROPIC_PATH + "/models",
-    summary="Models of the provider of Anthropic's protocol",
+    summary="Models of the Anthropic provider",
     operation_id="anthropic_models",
 )
 async def anthropic_models(request: Request, services: ServicesDep) -> Response:
-    """List the models of the provider, as programs do that let their user choose one."""
+    """List the provider's models."""
     return await _pass_on(request, services, UpstreamProtocol.ANTHROPIC, None, {}, None)
 
 
@@ -270,8 +268,8 @@ def _find_owner(caller: ApiKey, given: str | None, said: ChatRequest) -> Owner:
     user_id = given or said.user_id or only
     if user_id is None:
         raise InvalidInput(
-            "The call does not say whose memory it uses: send X-Graphmem-User, name the user in the body, or use a key "
-            "of one user.",
+            "The call names no user: send X-Graphmem-User, name the user in the body, or use a key that is bound to "
+            "one user.",
             errors=[{"loc": ["header", "X-Graphmem-User"], "msg": "is missing"}],
         )
     require_access(caller, user_id)

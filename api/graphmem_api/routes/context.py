@@ -38,9 +38,12 @@ write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["context"])
 
 @router.post(USER_PATH + "/context", summary="Context for the model's prompt")
 async def build(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: ContextRequest) -> ContextResponse:
-    """Build the context for the model's prompt, within a token budget; without a question, to start a conversation."""
+    """Build the context for the model's prompt within a token budget, for a question or the start of a conversation."""
     scope = await services.rights.read_scope(owner, caller, body.spaces)
-    return await services.contexts.build(scope, body, reinforce=caller.can_write)
+    response = await services.contexts.build(scope, body, reinforce=caller.can_write)
+    if not response.memories and not response.recent_messages:
+        await services.users.refuse_swapped(owner, body.question, caller)
+    return response
 
 
 @write_router.post(
@@ -51,7 +54,7 @@ async def build(owner: OwnerInPath, caller: Caller, services: ServicesDep, body:
 async def rate(
     owner: OwnerInPath, context_id: str, caller: Caller, services: ServicesDep, body: ContextFeedbackIn
 ) -> ContextFeedbackResult:
-    """Rate the answer that a context led to: the first positive rating strengthens the memories that it held."""
+    """Rate the answer that a context led to; the first positive rating strengthens the memories in the context."""
     require_own_word(caller, "A rating")
     scope = await services.rights.read_scope(owner, caller)
     return await services.contexts.rate(scope, context_id, body.score)
@@ -69,7 +72,7 @@ async def uses(
     services: ServicesDep,
     query: Annotated[MemoryUsesQuery, Query()],
 ) -> Page[MemoryUse]:
-    """List the contexts that held a memory and how the answers were rated, the latest first."""
+    """List the contexts that held a memory and how the answers were rated, latest first."""
     return Page(
         items=await services.contexts.list_uses(await services.rights.read_scope(owner, caller), memory_id, query.limit)
     )
@@ -89,7 +92,7 @@ async def enhance(owner: OwnerInPath, session_id: SessionId, services: ServicesD
 async def profile(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[ProfileQuery, Query()]
 ) -> UserProfile:
-    """Read the memories of the profile by type, and its core, without search; every write invalidates its cache."""
+    """Read the profile by memory type, and its core."""
     scope = await services.rights.read_scope(owner, caller, query.space_selection)
     return await services.retrieval.load_profile(scope, query.domain)
 
@@ -118,7 +121,7 @@ async def contradictions(
 
 @router.get(USER_PATH + "/intents", summary="List learned intents", operation_id="intents_list")
 async def intents(owner: OwnerInPath, services: ServicesDep) -> Page[LearnedIntent]:
-    """List the intents learned from feedback, with the database queries that answered each well."""
+    """List the intents learned from feedback, with the database queries that answered them well."""
     return Page(items=await services.contexts.list_intents(owner))
 
 
@@ -126,13 +129,13 @@ async def intents(owner: OwnerInPath, services: ServicesDep) -> Page[LearnedInte
 async def contexts(
     owner: OwnerInPath, services: ServicesDep, query: Annotated[ContextItemsQuery, Query()]
 ) -> Page[ContextItem]:
-    """List the context items that have not expired, of one session or of all, the latest first."""
+    """List unexpired context items of one session or all, latest first."""
     return Page(items=await services.contexts.list_items(owner, query.session_id))
 
 
 @write_router.post(USER_PATH + "/contexts", summary="State a context item", status_code=201)
 async def add_item(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: ContextItemIn) -> ContextItem:
-    """Store a topic, preference or goal that contexts use until it expires, of one session or of all."""
+    """Store a topic, preference or goal that contexts use until it expires, for one session or all."""
     require_own_word(caller, "How to answer")
     return await services.contexts.add_item(owner, body)
 

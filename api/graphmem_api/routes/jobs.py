@@ -26,7 +26,7 @@ JOB_PATH = JOBS_PATH + "/{job_id:segment}"
 
 @read_router.get(JOBS_PATH, summary="List jobs")
 async def page(caller: Caller, services: ServicesDep, query: Annotated[JobListQuery, Query()]) -> Page[Job]:
-    """List the jobs of a user or a space, or all of the tenant (admin), the newest first."""
+    """List the jobs of a user, a space or (admin) the tenant, latest first."""
     owner = None
     if query.space is not None:
         owner = Owner.of_space(caller.tenant, query.space)
@@ -42,13 +42,13 @@ async def page(caller: Caller, services: ServicesDep, query: Annotated[JobListQu
 
 @read_router.get(JOB_PATH, summary="Read a job")
 async def get(job_id: str, caller: Caller, services: ServicesDep) -> Job:
-    """Read the state of a job; without access to its user the answer is that of an unknown job."""
+    """Read the state of a job; 404 without access to its user."""
     return await _get_accessible_job(services, caller, job_id)
 
 
 @write_router.post(JOB_PATH + "/retry", summary="Retry a failed job")
 async def retry(job_id: str, caller: Caller, services: ServicesDep, query: Annotated[RetryQuery, Query()]) -> Job:
-    """Queue a failed job again, from the step that failed or afresh; 409 when it has not failed."""
+    """Queue a failed job again, from the failed step or from the start; 409 if it has not failed."""
     await _get_accessible_job(services, caller, job_id, SpaceRole.WRITER)
     return await services.jobs.retry(job_id, fresh=query.fresh)
 

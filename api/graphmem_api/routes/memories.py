@@ -46,16 +46,18 @@ _IF_MATCH = re.compile(headers.IF_MATCH_PATTERN)
 @write_router.post(
     MEMORIES_PATH,
     summary="Save memories without a language model",
-    responses={501: openapi_problem(501, "No language model is configured, which `infer` needs.")},
+    responses={501: openapi_problem(501, "`infer` requires a language model, and none is configured.")},
 )
 async def save(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, body: SaveIn, request: IdempotentRequestDep
 ) -> SaveOut:
-    """Save a list of statements: all of them or none; with `infer` a model compares them with what is known."""
+    """Save a list of statements, all or none; with `infer`, a model compares them with what is known."""
     if any(memory.scope is Scope.GLOBAL for memory in body.memories):
         require_admin(caller, "Writing what all users of the tenant read (scope global)")
     named = {memory.space for memory in body.memories if memory.space is not None}
     spaces = await services.rights.find_places(owner, caller, named, SpaceRole.WRITER)
+    if len(body.memories) == 1 and len(body.memories[0].content.split()) == 1:
+        await services.users.refuse_swapped(owner, body.memories[0].content, caller)
     await services.trust.check_claims(caller, [memory.source.kind for memory in body.memories if memory.source])
     return SaveOut(
         results=await services.memories.save(
@@ -100,9 +102,9 @@ async def patch(
     body: MemoryPatch,
     request: IdempotentRequestDep,
     response: Response,
-    if_match: Annotated[str | None, Header(description="The version to change: 409 when it is not the latest.")] = None,
+    if_match: Annotated[str | None, Header(description="The version to change; 409 if it is not the latest.")] = None,
 ) -> Memory:
-    """Make a new version with the fields given; the earlier version stays in history.
+    """Create a new version with the given fields; the earlier version stays in the history.
 
     A key that is trusted less than the source of the memory does not change what it says: the change is stored, and
     returned, as a contested memory beside it.
@@ -124,7 +126,7 @@ async def delete(
     services: ServicesDep,
     hard: Annotated[bool, Query(description="Erase every version everywhere (admin).")] = False,
 ) -> Memory | ErasedMemory:
-    """End a memory, which stays in history; with `hard=true` an admin erases it."""
+    """End a memory and keep its history; with `hard=true`, an admin erases it."""
     if hard:
         require_admin(caller, "Erasing a memory")
         scope = await services.rights.read_scope(owner, caller)
@@ -135,12 +137,12 @@ async def delete(
 
 @read_router.get(MEMORY_PATH + "/history", summary="List the versions of a memory")
 async def history(owner: OwnerInPath, memory_id: str, caller: Caller, services: ServicesDep) -> Page[MemoryVersion]:
-    """List all versions, oldest first, with why each ended and what replaced it."""
+    """List all versions, oldest first, with why they ended and what replaced them."""
     scope = await services.rights.read_scope(owner, caller)
     return Page(items=await services.memories.history(scope, memory_id))
 
 
-@write_router.post(MEMORY_PATH + "/resolve", summary="Say whether a contested memory holds")
+@write_router.post(MEMORY_PATH + "/resolve", summary="Resolve a contested memory")
 async def resolve(
     owner: OwnerInPath,
     memory_id: str,
@@ -149,7 +151,7 @@ async def resolve(
     body: ResolutionIn,
     request: IdempotentRequestDep,
 ) -> Memory:
-    """Let a contested memory take the place of what it contests, or retire it; a revert undoes either."""
+    """Let a contested memory replace what it contradicts, or retire it; a revert undoes both."""
     scope = await _scope_of_change(services, owner, caller, memory_id)
     return await services.memories.resolve(
         scope, memory_id, holds=body.holds, actor=caller.id, kind=caller.changes_as, request=request
@@ -160,7 +162,7 @@ async def resolve(
 async def revert(
     owner: OwnerInPath, memory_id: str, caller: Caller, services: ServicesDep, request: IdempotentRequestDep
 ) -> Memory:
-    """Reopen a superseded memory and close the one that replaced it; a resolved memory is contested again."""
+    """Reopen a superseded memory and retire its replacement; a resolved memory is contested again."""
     scope = await _scope_of_change(services, owner, caller, memory_id)
     return await services.memories.revert(scope, memory_id, actor=caller.id, kind=caller.changes_as, request=request)
 
@@ -194,6 +196,6 @@ def _parse_if_match(header: str | None) -> int | None:
 async def list_changes(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[ChangesQuery, Query()]
 ) -> Page[MemoryChange]:
-    """List what graphmem learned, corrected, merged, deleted and restored, oldest first; with `space` in that space."""
+    """List what graphmem learned, corrected, merged, deleted and restored, oldest first."""
     place = await services.rights.find_place(owner, caller, query.space)
     return await services.changes.page(place, query)

@@ -70,7 +70,7 @@ FINISHED_JOB: Responses = {
 async def add(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, body: MessagesIn, request: IdempotentRequestDep
 ) -> Response:
-    """Store the messages of a session and extract memories in the background; with `wait` answer the finished job."""
+    """Store the messages of a session and extract memories in the background; with `wait`, return the finished job."""
     return await _add(services, owner, caller, body, request)
 
 
@@ -104,7 +104,7 @@ async def feedback(
 async def sessions(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[SessionListQuery, Query()]
 ) -> Page[Session]:
-    """List sessions, the latest first."""
+    """List sessions, latest first."""
     place = await services.rights.find_place(owner, caller, query.space)
     return await services.messages.list_sessions(place, query)
 
@@ -113,7 +113,7 @@ async def sessions(
 async def create_session(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, body: SessionIn, request: IdempotentRequestDep
 ) -> Session:
-    """Open a session under an id of the caller's or a new one."""
+    """Open a session with the caller's id or a new one."""
     place = await services.rights.find_place(owner, caller, body.space, SpaceRole.WRITER)
     return await services.messages.open_session(
         place, body, author=owner.author_in(place), sent_as=caller.source_kind, request=request
@@ -156,7 +156,7 @@ async def session_archives(
     services: ServicesDep,
     query: Annotated[PlaceQuery, Query()],
 ) -> Page[SessionArchive]:
-    """List the summaries that replaced old messages of a session, the oldest first."""
+    """List the summaries that replaced old messages of a session, oldest first."""
     place = await services.rights.find_place(owner, caller, query.space)
     return Page(items=await services.messages.list_archives(place, session_id))
 
@@ -169,7 +169,7 @@ async def close(
     services: ServicesDep,
     query: Annotated[PlaceQuery, Query()],
 ) -> Session:
-    """Close a session; messages that were not extracted yet are extracted in the background."""
+    """Close a session; remaining messages are extracted in the background."""
     place = await services.rights.find_place(owner, caller, query.space, SpaceRole.WRITER)
     return await services.messages.close(place, session_id)
 
@@ -190,7 +190,7 @@ async def summarize(
     query: Annotated[PlaceQuery, Query()],
     body: SummarizeIn | None = None,
 ) -> Job:
-    """Summarise a session and save the summary as a memory, in the background; with `wait` answer the finished job."""
+    """Summarise a session in the background and save the summary as a memory; with `wait`, return the finished job."""
     wait = body.wait if body else False
     place = await services.rights.find_place(owner, caller, query.space, SpaceRole.WRITER)
     job = await services.messages.summarize(place, session_id, wait=wait)

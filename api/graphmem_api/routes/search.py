@@ -37,30 +37,36 @@ persona_router = APIRouter(route_class=route_classes.WriteRoute, tags=["search"]
     USER_PATH + "/search", summary="Search memories by meaning, keywords and graph", operation_id="search"
 )
 async def search(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: SearchQuery) -> SearchResponse:
-    """Search memories; analyst reads do not strengthen them."""
+    """Search memories; reads by analysts do not strengthen them."""
     query = body if caller.can_write else body.model_copy(update={"reinforce": False})
     scope = await services.rights.read_scope(owner, caller, query.spaces)
-    return await services.retrieval.search(scope, query)
+    response = await services.retrieval.search(scope, query)
+    if not response.results and not response.messages:
+        await services.users.refuse_swapped(owner, query.query, caller)
+    return response
 
 
 @search_router.post(USER_PATH + "/messages/search", summary="Search messages", operation_id="messages_search")
 async def search_messages(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, body: MessageSearchQuery
 ) -> MessageSearchResponse:
-    """Search the user's messages, and those of spaces, by keywords and meaning."""
+    """Search the messages of the user and of spaces by keywords and meaning."""
     scope = await services.rights.read_scope(owner, caller, body.spaces)
-    return await services.retrieval.search_messages(scope, body)
+    response = await services.retrieval.search_messages(scope, body)
+    if not response.results:
+        await services.users.refuse_swapped(owner, body.query, caller)
+    return response
 
 
 @search_router.get(USER_PATH + "/persona", summary="Read the persona", operation_id="persona_get")
 async def persona(owner: OwnerInPath, services: ServicesDep) -> Persona:
-    """Read the weights by memory type or tag that the user's searches use when they give none."""
+    """Read the user's default search weights by memory type or tag."""
     return await services.retrieval.get_persona(owner)
 
 
 @persona_router.post(USER_PATH + "/persona", summary="Set the persona", operation_id="persona_set")
 async def set_persona(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: Persona) -> Persona:
-    """Set the weights by memory type or tag that the user's searches use when they give none; empty ones remove it."""
+    """Set the user's default search weights by memory type or tag; empty weights remove them."""
     require_own_word(caller, "What counts more")
     return await services.retrieval.set_persona(owner, body)
 
@@ -75,17 +81,20 @@ ENTITY_PATH = ENTITIES_PATH + "/{entity_id:segment}"
 async def lookup(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[LookupQuery, Query()]
 ) -> LookupResponse:
-    """Find the entities that `q` names, by name or alias, with the profile of each and the memories about it.
+    """Find the entities that `q` names, by name or alias, with their profiles and memories.
 
     No model, no embedding.
     """
-    return await services.retrieval.lookup(
+    response = await services.retrieval.lookup(
         await services.rights.read_scope(owner, caller, query.space_selection),
         query.q,
         query.limit,
         filters=query.to_memory_filters(),
         reinforce=query.reinforce and caller.can_write,
     )
+    if not response.entities:
+        await services.users.refuse_swapped(owner, query.q, caller)
+    return response
 
 
 @entity_router.get(ENTITIES_PATH, summary="List entities")
@@ -99,7 +108,7 @@ async def page(
 
 @entity_router.get(ENTITY_PATH, summary="Read an entity")
 async def get(owner: OwnerInPath, entity_id: str, caller: Caller, services: ServicesDep) -> ProfiledEntity:
-    """Read an entity with its aliases, its attributes and its profile: what is known of it in a few sentences."""
+    """Read an entity with its aliases, attributes and profile."""
     return await services.entities.get(await services.rights.read_scope(owner, caller), entity_id)
 
 
@@ -111,7 +120,7 @@ async def memories(
     services: ServicesDep,
     query: Annotated[EntityMemoriesQuery, Query()],
 ) -> Page[Memory]:
-    """List the memories that are about an entity or mention it, the most important first."""
+    """List the memories that are about an entity or mention it, most important first."""
     scope = await services.rights.read_scope(owner, caller, query.space_selection)
     return Page(items=await services.entities.list_memories(scope, entity_id, query))
 
@@ -124,7 +133,7 @@ async def graph(
     services: ServicesDep,
     query: Annotated[EntityGraphQuery, Query()],
 ) -> EntityGraph:
-    """Read the entities around one and the memories between them, as of both times."""
+    """Read the entities around an entity and the memories between them, as of both times."""
     scope = await services.rights.read_scope(owner, caller, query.space_selection)
     return await services.entities.get_graph(scope, entity_id, query)
 
@@ -136,7 +145,10 @@ async def graph(
     responses={501: openapi_problem(501, "No language model is configured.")},
 )
 async def ask(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: AskRequest) -> AskResponse:
-    """Answer a question from memory with citations, by one or two calls of a language model."""
+    """Answer a question from memory with citations, using one or two language model calls."""
     request = body if caller.can_write else body.model_copy(update={"reinforce": False})
     scope = await services.rights.read_scope(owner, caller, body.spaces)
-    return await services.answers.ask(scope, request)
+    response = await services.answers.ask(scope, request)
+    if not response.answered:
+        await services.users.refuse_swapped(owner, request.question, caller)
+    return response

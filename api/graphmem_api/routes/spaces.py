@@ -31,7 +31,7 @@ CHANGED_SPACE: Responses = {200: {"model": Space, "description": "The changed sp
     SPACE_PATH, summary="Create or change a space", status_code=201, operation_id="spaces_put", responses=CHANGED_SPACE
 )
 async def put(space_id: str, caller: Caller, services: ServicesDep, body: SpaceIn, response: Response) -> Space:
-    """Create a space (201) or change it (200), with its members; those of an agent are users that its key reaches."""
+    """Create (201) or change (200) a space with its members; an agent may add users that its key has access to."""
     require_own_word(caller, A_SPACE)
     space, is_new = await services.spaces.put(caller, space_id, body)
     response.status_code = 201 if is_new else 200
@@ -40,13 +40,13 @@ async def put(space_id: str, caller: Caller, services: ServicesDep, body: SpaceI
 
 @read_router.get(SPACES_PATH, summary="List spaces", operation_id="spaces_list")
 async def page(caller: Caller, services: ServicesDep) -> Page[Space]:
-    """List the spaces of which the key or a user of the key is a member, by id; an admin's are all of the tenant."""
+    """List the spaces that the key or one of its users is a member of, by id; for an admin, all of the tenant."""
     return Page(items=await services.spaces.list(caller))
 
 
 @read_router.get(SPACE_PATH, summary="Read a space", operation_id="spaces_get")
 async def get(space_id: str, caller: Caller, services: ServicesDep) -> Space:
-    """Read a space with its members; without a right to it the answer is that of an unknown space."""
+    """Read a space with its members; 404 without access to it."""
     return await services.spaces.get(caller, space_id)
 
 
@@ -68,7 +68,7 @@ async def set_member(
 async def remove_member(
     space_id: str, member_id: str, caller: Caller, services: ServicesDep, query: Annotated[MemberQuery, Query()]
 ) -> None:
-    """Remove a user or a key from a space, with effect from the next request on."""
+    """Remove a user or a key from a space; takes effect with the next request."""
     require_own_word(caller, A_SPACE)
     await services.spaces.remove_member(caller, space_id, member_id, query.kind)
 

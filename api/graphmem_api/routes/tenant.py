@@ -61,25 +61,29 @@ QUARANTINE_PATH = "/v1/admin/quarantine"
 STATEMENT_PATH = QUARANTINE_PATH + "/{statement_id:segment}"
 
 
-@read_router.get(QUARANTINE_PATH, summary="List what is in quarantine", operation_id="quarantine_list")
+@read_router.get(QUARANTINE_PATH, summary="List quarantined statements", operation_id="quarantine_list")
 async def list_quarantined(
     caller: Caller, services: ServicesDep, query: Annotated[QuarantineQuery, Query()]
 ) -> Page[QuarantinedStatement]:
-    """List statements that addressed the assistant instead of informing it, with the reason, the latest first."""
+    """List quarantined statements with the reason, latest first."""
     return await services.quarantine.page(caller.tenant, query)
 
 
-@write_router.post(STATEMENT_PATH + "/release", summary="Release a statement", operation_id="quarantine_release")
+@write_router.post(
+    STATEMENT_PATH + "/release", summary="Release a quarantined statement", operation_id="quarantine_release"
+)
 async def release(
     statement_id: str, caller: Caller, services: ServicesDep, request: IdempotentRequestDep
 ) -> SaveResult:
-    """Save a statement as the memory that it would have been; the key is the actor in the memory's history."""
+    """Save a quarantined statement as a memory; the key is the actor in its history."""
     return await services.quarantine.release(caller.tenant, statement_id, actor=caller.id, request=request)
 
 
-@write_router.delete(STATEMENT_PATH, summary="Drop a statement", status_code=204, operation_id="quarantine_drop")
+@write_router.delete(
+    STATEMENT_PATH, summary="Drop a quarantined statement", status_code=204, operation_id="quarantine_drop"
+)
 async def drop(statement_id: str, caller: Caller, services: ServicesDep) -> None:
-    """Erase a statement from the quarantine; the message that it is from stays."""
+    """Erase a quarantined statement; its message stays."""
     await services.quarantine.drop(caller.tenant, statement_id)
 
 
@@ -88,15 +92,15 @@ INSTRUCTIONS_PATH = "/v1/admin/instructions"
 
 @read_router.get(INSTRUCTIONS_PATH, summary="Read the custom instructions", operation_id="instructions_get")
 async def get_instructions(caller: Caller, services: ServicesDep) -> Instructions:
-    """Read what the tenant wants remembered, and what not."""
+    """Read what the tenant wants remembered, and what must not be."""
     return await services.instructions.get(caller.tenant)
 
 
 @write_router.post(INSTRUCTIONS_PATH, summary="Set the custom instructions", operation_id="instructions_set")
 async def set_instructions(caller: Caller, services: ServicesDep, body: InstructionsIn) -> Instructions:
-    """Set what the tenant wants remembered, and what not; an empty text removes it.
+    """Set what the tenant wants remembered, and what must not be; an empty text removes it.
 
-    Prompts show the text as data of the admin. It never permits what the secrets policy refuses.
+    The text cannot permit what the secrets policy refuses.
     """
     return await services.instructions.set(caller.tenant, body, caller.id)
 
@@ -106,15 +110,15 @@ TRUST_PATH = "/v1/admin/trust"
 
 @read_router.get(TRUST_PATH, summary="Read the order of trust", operation_id="trust_get")
 async def get_trust(caller: Caller, services: ServicesDep) -> Trust:
-    """Read which sources the tenant trusts more than others, the most trusted first."""
+    """Read the tenant's sources, most trusted first."""
     return await services.trust.get(caller.tenant)
 
 
 @write_router.put(TRUST_PATH, summary="Set the order of trust", operation_id="trust_set")
 async def set_trust(caller: Caller, services: ServicesDep, body: TrustIn) -> Trust:
-    """Set which sources the tenant trusts more than others; an empty order sets the default one again.
+    """Set the tenant's order of sources, most trusted first; an empty order restores the default.
 
-    It applies to every later read and write. What is contested stays so until it is resolved.
+    It applies to every later read and write. Contested memories stay contested until they are resolved.
     """
     return await services.trust.set(caller.tenant, body, caller.id)
 
@@ -130,9 +134,9 @@ async def get_declared_types(caller: Caller, services: ServicesDep) -> DeclaredT
 
 @write_router.put(TYPES_PATH, summary="Declare types", operation_id="types_set")
 async def set_declared_types(caller: Caller, services: ServicesDep, body: DeclaredTypesIn) -> DeclaredTypes:
-    """Declare types of memories and entities; they replace those declared before, and empty lists remove them.
+    """Declare types of memories and entities; replaces the earlier declaration, and empty lists remove it.
 
-    Saves, filters and extraction accept them. Memories of a type that is no longer declared keep it.
+    Memories keep a type that is no longer declared.
     """
     return await services.declared_types.set(caller.tenant, body, caller.id)
 
@@ -140,9 +144,9 @@ async def set_declared_types(caller: Caller, services: ServicesDep, body: Declar
 PLACEMENTS_PATH = "/v1/admin/placements"
 
 
-@read_router.get(PLACEMENTS_PATH, summary="List graphs and where the tenant lives", operation_id="placements_list")
+@read_router.get(PLACEMENTS_PATH, summary="List graphs and the tenant's graph", operation_id="placements_list")
 async def list_placements(caller: Caller, services: ServicesDep) -> PlacementList:
-    """List the graphs in which tenants may live, whether they answer, and in which of them the tenant lives."""
+    """List the graphs, whether they answer, and which one stores the tenant."""
     return await services.placements.describe(caller)
 
 
@@ -153,7 +157,7 @@ async def list_placements(caller: Caller, services: ServicesDep) -> PlacementLis
     status_code=202,
 )
 async def move_tenant(caller: Caller, services: ServicesDep, body: PlacementIn) -> Job:
-    """Move everything of the tenant to another graph, while it is read and written; 409 where it is already."""
+    """Move the tenant to another graph while it is in use; 409 if it is already there."""
     return await services.placements.move(caller.tenant, body.graph)
 
 
@@ -183,7 +187,7 @@ async def create_webhook(caller: Caller, services: ServicesDep, body: WebhookIn)
 
 @read_router.get(WEBHOOKS_PATH, summary="List webhooks", operation_id="webhooks_list")
 async def list_webhooks(caller: Caller, services: ServicesDep) -> WebhookItems:
-    """List the tenant's webhooks without their secrets, oldest first, and how their deliveries go."""
+    """List the tenant's webhooks and the state of their deliveries, oldest first, without secrets."""
     return WebhookItems(items=await services.webhooks.list(caller.tenant))
 
 
@@ -194,5 +198,5 @@ async def list_webhooks(caller: Caller, services: ServicesDep) -> WebhookItems:
     operation_id="webhooks_delete",
 )
 async def delete_webhook(webhook_id: str, caller: Caller, services: ServicesDep) -> None:
-    """Delete a webhook; what it has not received yet is not delivered."""
+    """Delete a webhook; pending changes are not delivered."""
     await services.webhooks.delete(caller.tenant, webhook_id)

@@ -29,7 +29,7 @@ users_router = APIRouter(route_class=route_classes.ReadRoute, tags=["user data"]
 async def list_users(
     caller: Caller, services: ServicesDep, query: Annotated[UserListQuery, Query()]
 ) -> Page[UserSummary]:
-    """List the users that the key has access to, by id; `query` finds a part of an id."""
+    """List the users that the key has access to, by id; `query` matches part of an id."""
     return await services.users.page(caller.tenant, query, caller)
 
 
@@ -57,7 +57,7 @@ EXPORT_RESPONSES: Responses = {
 async def export(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[ExportQuery, Query()]
 ) -> Response:
-    """Stream all data of a user or a space, without loss, or current memories as records to read and edit."""
+    """Stream all data of a user or a space without loss, or the current memories as editable records."""
     place = await services.rights.find_place(owner, caller, query.space)
     chunks = services.exports.stream_view(place, query.format, query.view)
     first = await anext(chunks)
@@ -79,7 +79,7 @@ async def export_schema() -> dict[str, Any]:
 
 @export_router.get("/v1/schema/records", summary="JSON Schema of records", operation_id="records_schema")
 async def records_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a document of records, which `view=records` of an export has."""
+    """Return the JSON Schema of records, as exported with `view=records`."""
     return records_json_schema()
 
 
@@ -108,7 +108,7 @@ async def import_(
 ) -> ImportResult:
     """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log (JSON, JSONL or YAML).
 
-    Ids that are free are kept; `ids` maps those of the document to those here. `refused` lists what was not imported.
+    Free ids are kept; `ids` maps the others. `refused` lists what was not imported.
     """
     body = (await request.body()).removeprefix(codecs.BOM_UTF8)
     if "json" in request.headers.get("content-type", "") and not body.lstrip().startswith((b"{", b"[")):

@@ -113,9 +113,19 @@ byId("sign-in-form").addEventListener("submit", (event) => {
 byId("sign-out").addEventListener("click", signOut);
 addEventListener("unhandledrejection", (event) => showError(event.reason));
 
-const stored = JSON.parse(sessionStorage.getItem(SESSION_STORAGE_KEY) ?? "null");
+const stored = JSON.parse(sessionStorage.getItem(SESSION_STORAGE_KEY) ?? "null") ?? takeHandedKey();
 if (stored) signIn(stored.key).then(() => router.refresh()).catch((error) => { signOut(); showError(error); });
 else showSignIn();
+
+/** Keep the key that `graphmem open` puts after `#key=`, and take it out of the address; null where there is none. */
+function takeHandedKey() {
+  const [, encoded] = /^#key=(.+)$/.exec(location.hash) ?? [];
+  if (!encoded) return null;
+  const handed = { key: decodeURIComponent(encoded) };
+  history.replaceState(null, "", location.pathname);
+  sessionStorage.setItem(SESSION_STORAGE_KEY, JSON.stringify(handed));
+  return handed;
+}
 
 /** Start a session with a key; one that may list keys is an admin's. */
 async function signIn(key) {

@@ -50,18 +50,20 @@ function areaElement({ version, hue, isMain, valid, known }, x, y) {
   const room = Math.floor((right - left - 12) / CHARACTER_WIDTH);
   const isStanding = known[1] === AFTER;
   return svgElement("g", { class: `area hue-${hue}${isMain ? " main" : ""}${isStanding ? "" : " past"}` },
-    svgElement("title", {}, [version.content, `version ${version.version}, ${stateOf(version)}`, `true ${formatInterval(version.valid_at, version.invalid_at, "always")}`,
-      `known ${formatInterval(version.created_at, version.expired_at, "always")}`].join("\n")),
+    svgElement("title", {}, [version.content, `version ${version.version}, ${stateOf(version)}`, `true ${formatInterval(version.valid_at, version.invalid_at)}`,
+      `known ${formatInterval(version.created_at, version.expired_at)}`].join("\n")),
     svgElement("rect", { x: left + 1, y: top + 1, width: Math.max(2, right - left - 2), height: Math.max(2, bottom - top - 2), rx: 5 }),
     room > 4 && svgElement("text", { x: left + 8, y: (top + bottom) / 2 + 4 }, truncate(version.content, room)));
 }
 
 function validTicks(times, x, height) {
   const space = times.length > 1 ? x(times[1]) - x(times[0]) : WIDTH;
-  const every = Math.ceil(78 / space);
+  const days = times.map(formatDay);
+  const sharesDay = days.map((day, index) => days.indexOf(day) !== index || days.lastIndexOf(day) !== index);
+  const every = Math.ceil((sharesDay.includes(true) ? 118 : 78) / space);
   return times.flatMap((time, index) => [
     svgElement("line", { class: "tick", x1: x(time), x2: x(time), y1: MARGIN.top, y2: height - MARGIN.bottom + 5 }),
-    index % every === 0 && svgElement("text", { class: "mark", x: x(time), y: height - MARGIN.bottom + 19, "text-anchor": "middle" }, formatDay(time)),
+    index % every === 0 && svgElement("text", { class: "mark", x: x(time), y: height - MARGIN.bottom + 19, "text-anchor": "middle" }, sharesDay[index] ? formatTime(time) : days[index]),
   ]).concat(svgElement("text", { class: "axis-name", x: WIDTH - MARGIN.right, y: height - 6, "text-anchor": "end" }, "true in the world →")).filter(Boolean);
 }
 
@@ -79,7 +81,7 @@ function table(areas) {
   return element("table", { class: "wide" },
     element("thead", {}, element("tr", {}, ...columns.map((text) => element("th", { scope: "col" }, text)))),
     element("tbody", {}, ...areas.map(({ version }) => element("tr", {}, ...[
-      version.content, String(version.version), stateOf(version), formatInterval(version.valid_at, version.invalid_at, "always"),
-      formatInterval(version.created_at, version.expired_at, "always"),
+      version.content, String(version.version), stateOf(version), formatInterval(version.valid_at, version.invalid_at),
+      formatInterval(version.created_at, version.expired_at),
     ].map((text, index) => element("td", { "data-label": columns[index] }, text))))));
 }

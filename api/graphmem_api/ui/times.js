@@ -20,9 +20,9 @@ export function toLocalText(time) {
   return `${day}T${[time.getHours(), time.getMinutes(), time.getSeconds()].map(twoDigits).join(":")}`;
 }
 
-/** Return an interval, without its end, as text; null ends are open, and `unbounded` is the text for two of them. */
-export function formatInterval(start, end, unbounded) {
-  if (start === null && end === null) return unbounded;
+/** Return an interval, without its end, as text; null ends are open or unknown. */
+export function formatInterval(start, end) {
+  if (start === null && end === null) return "undated";
   if (start === end) return "at no time";
   if (end === null) return `from ${formatTime(start)} on`;
   return start === null ? `until ${formatTime(end)}` : `${formatTime(start)} to ${formatTime(end)}`;

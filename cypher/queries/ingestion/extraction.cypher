@@ -40,7 +40,8 @@ RETURN collect([e.uuid, e.name_key,
   coalesce(e.is_user, false)]) AS found
 
 // name: find_similar_entities(group_id, names)
-// Find entities whose names share words with new names or have similar vectors, with their cosine similarity.
+// Find entities whose names share words with new names or have similar vectors, with the sources of their aliases and the
+// cosine similarity.
 CYPHER 25
 {{await_fulltext}}
 UNWIND $names AS name
@@ -55,6 +56,7 @@ CALL (name) {
 WITH DISTINCT name, e WHERE e.group_id = $group_id AND NOT coalesce(e.is_user, false)
 WITH name, e ORDER BY name.key, e.name_key
 RETURN collect([name.key, {id: e.uuid, name: e.name, type: e.type, aliases: coalesce(e.aliases, []), relation: {{relation_of_person}}},
+                {aliases: e.aliases, alias_keys: e.alias_keys, detail_sources: e.detail_sources},
                 CASE WHEN e.name_embedding IS NULL THEN 0.0
                      ELSE 2 * vector.similarity.cosine(e.name_embedding, name.vector) - 1 END]) AS found
 

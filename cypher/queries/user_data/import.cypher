@@ -19,6 +19,10 @@ MATCH (s)-[r:RELATES_TO {group_id: $group_id}]->(o) WHERE r.version = 1 OR r.act
 RETURN r.memory_id AS memory_id, r.version AS version, r.active_hash AS active_hash, r.content_hash AS content_hash,
        r.created_at AS created_at, s.uuid AS subject_id, o.uuid AS object_id
 
+// name: list_latest_versions(group_id)
+// Return the number of the latest version of every memory.
+MATCH ()-[r:RELATES_TO {group_id: $group_id}]->() RETURN r.memory_id AS memory_id, max(r.version) AS version
+
 // name: find_taken_ids(ids, memory_ids, shared_group)
 // Return which ids of entities, messages and versions are in use, and which memory ids the tenant's global group uses.
 CALL () {
@@ -81,5 +85,13 @@ SET m.entity_edges = [version IN m.entity_edges
   WHERE EXISTS { MATCH ()-[r:RELATES_TO {uuid: version}]->() WHERE r.group_id = m.group_id }]
 
 // name: set_user(group_id, properties)
-// Set properties of the user's own node.
-MATCH (u:User {group_id: $group_id}) SET u += $properties
+// Set the properties that the user's own node lacks, and an earlier time of creation; return the names of those that it
+// keeps with other values.
+MATCH (u:User {group_id: $group_id})
+WITH u, properties(u) AS before
+SET u += $properties
+SET u += before {.*, created_at: CASE WHEN $properties.created_at < before.created_at THEN $properties.created_at
+                                      ELSE before.created_at END}
+WITH before UNWIND keys($properties) AS name
+WITH before, name WHERE name <> 'created_at' AND before[name] <> $properties[name]
+RETURN name ORDER BY name

@@ -111,7 +111,7 @@ def _listed_ids(key: str, value: Any) -> list[Any]:
         value = value.get("in", value.get("eq"))
     listed = value if isinstance(value, list | tuple) else [value]
     if not listed or any(id in (None, "*") for id in listed):
-        raise ValueError(f"{key} must name ids: graphmem reads no memories of all users at once.")
+        raise ValueError(f"{key} must name ids: graphmem cannot read all users at once.")
     return list(listed)
 
 
@@ -167,11 +167,13 @@ def _read_time(given: Any) -> datetime:
         try:
             value = datetime.fromisoformat(value.strip())
         except ValueError:
-            raise ValueError(f"The filter holds no time: {given!r}. Give one such as 2026-05-01T12:00:00Z.") from None
+            raise ValueError(
+                f"The filter contains no time: {given!r}. Give one such as 2026-05-01T12:00:00Z."
+            ) from None
     elif isinstance(value, date) and not isinstance(value, datetime):
         value = datetime.combine(value, time())
     if not isinstance(value, datetime):
-        raise ValueError(f"The filter holds no time: {given!r}. Give one such as 2026-05-01T12:00:00Z.")
+        raise ValueError(f"The filter contains no time: {given!r}. Give one such as 2026-05-01T12:00:00Z.")
     return value if value.tzinfo else value.replace(tzinfo=UTC)
 
 

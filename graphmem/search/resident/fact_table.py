@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate, chain
@@ -60,14 +60,17 @@ class ShownFact(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class ResidentFact(FactRow):
-    """A version in memory: its properties as queries return them, its times, and its ends."""
+    """A version in memory: its properties as queries return them, its times, and the ids of its subject and object.
+
+    `rank` sorts facts by importance and by when they became known, the highest and the latest first.
+    """
 
     properties: Mapping[str, Any]
     times: Sequence[int | None]
-    subject_id: str
-    object_id: str
+    ends: tuple[str, str]
     search_text: str
     known_from: int
+    rank: tuple[float, int, str]
     shown: ShownFact | None = None
 
     @property
@@ -82,16 +85,6 @@ class ResidentFact(FactRow):
         return sum(len(text.encode()) for text in self.texts)
 
     @property
-    def ends(self) -> tuple[str, str]:
-        """The ids of its subject and object."""
-        return self.subject_id, self.object_id
-
-    @property
-    def rank(self) -> tuple[float, int, str]:
-        """What facts are sorted by: importance and when they became known, the highest and the latest first."""
-        return -self.properties["importance"], -self.known_from, self.uuid
-
-    @property
     def mentioned_ids(self) -> list[str]:
         """The ids of the entities that it mentions beside subject and object."""
         return [entity_id for entity_id in self.entity_ids if entity_id not in self.ends]
@@ -102,8 +95,8 @@ class ResidentFact(FactRow):
             row = {
                 "fact": self.properties,
                 "times": self.times,
-                "subject_id": self.subject_id,
-                "object_id": self.object_id,
+                "subject_id": self.ends[0],
+                "object_id": self.ends[1],
             }
             fact = fact_from_row(row)
             self.shown = ShownFact(refs, fact, memory_from_fact(fact, refs, now))
@@ -176,10 +169,10 @@ class FactTable:
             trust_kind=properties["trusted_as"] or properties["source_kind"],
             properties=properties,
             times=times,
-            subject_id=subject_id,
-            object_id=object_id,
+            ends=(subject_id, object_id),
             search_text=search_text,
             known_from=bounds[2],
+            rank=(-properties["importance"], -bounds[2], uuid),
         )
         row = self._rows.setdefault(uuid, len(self.facts))
         if row == len(self.facts):
@@ -237,21 +230,23 @@ class FactTable:
             words.column.set(row, words.code(values[name]))
 
     def _link(self, row: int, fact: ResidentFact) -> None:
+        subject_id, object_id = fact.ends
         self._by_memory[fact.memory_id][row] = None
-        self._outgoing[fact.subject_id][row] = None
-        self._incoming[fact.object_id][row] = None
+        self._outgoing[subject_id][row] = None
+        self._incoming[object_id][row] = None
         if fact.type == MemoryType.PROFILE:
-            self._profiles[fact.subject_id][row] = None
+            self._profiles[subject_id][row] = None
         for entity_id in fact.mentioned_ids:
             self._mentioning[entity_id].add(fact.memory_id)
         self._tags.replace(row, (), fact.tags)
         self._entities.replace(row, (), fact.entity_ids)
 
     def _unlink(self, row: int, fact: ResidentFact) -> None:
-        self._outgoing[fact.subject_id].pop(row)
-        self._incoming[fact.object_id].pop(row)
+        subject_id, object_id = fact.ends
+        self._outgoing[subject_id].pop(row)
+        self._incoming[object_id].pop(row)
         if fact.type == MemoryType.PROFILE:
-            self._profiles[fact.subject_id].pop(row)
+            self._profiles[subject_id].pop(row)
         self._tags.replace(row, fact.tags, ())
         self._entities.replace(row, fact.entity_ids, ())
 
@@ -441,17 +436,23 @@ class FactTables:
             found[inside] = table.cosines(vector, rows[inside] - start)
         return found
 
-    def outgoing(self, entity_id: str) -> list[int]:
+    def outgoing(self, entity_id: str) -> Collection[int]:
         """Return the rows of every version whose subject an entity is."""
-        return self._find(methodcaller("outgoing", entity_id))
+        return self._find(FactTable.outgoing, entity_id)
 
-    def incoming(self, entity_id: str) -> list[int]:
+    def incoming(self, entity_id: str) -> Collection[int]:
         """Return the rows of every version whose object an entity is."""
-        return self._find(methodcaller("incoming", entity_id))
+        return self._find(FactTable.incoming, entity_id)
 
-    def about(self, entity_id: str) -> list[int]:
+    def about(self, entity_id: str) -> Collection[int]:
         """Return the rows of every version about an entity."""
-        return self._find(methodcaller("about", entity_id))
+        return self._find(FactTable.about, entity_id)
 
-    def _find(self, find: Callable[[FactTable], Iterable[int]]) -> list[int]:
-        return [start + row for table, start in zip(self._tables, self._starts, strict=False) for row in find(table)]
+    def _find(self, find: Callable[[FactTable, str], Collection[int]], entity_id: str) -> Collection[int]:
+        if len(self._tables) == 1:
+            return find(self._tables[0], entity_id)
+        return [
+            start + row
+            for table, start in zip(self._tables, self._starts, strict=False)
+            for row in find(table, entity_id)
+        ]

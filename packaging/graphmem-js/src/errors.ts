@@ -41,7 +41,7 @@ export class Unauthenticated extends GraphmemError<ProblemOf<"urn:graphmem:probl
 /** The role or the users of the key do not allow this. */
 export class Forbidden extends GraphmemError<ProblemOf<"urn:graphmem:problem:forbidden">> {}
 
-/** The user has nothing of this id. */
+/** The user has nothing with this id. */
 export class NotFound extends GraphmemError<ProblemOf<"urn:graphmem:problem:not-found">> {}
 
 /** The request did not arrive in time. */
@@ -49,7 +49,7 @@ export class RequestTimeout extends GraphmemError<ProblemOf<"urn:graphmem:proble
 
 type ConflictProblem = Extract<Problem, { status: 409 }>;
 
-/** The stored state forbids the change. */
+/** The change conflicts with the stored state. */
 export class Conflict<P extends ConflictProblem = ConflictProblem> extends GraphmemError<P> {}
 
 /** The memory has a later version than the one that the change was made for. */
@@ -61,7 +61,7 @@ export class ImmutableMemory extends Conflict<ProblemOf<"urn:graphmem:problem:im
 /** The memory was deleted before, so that it cannot be changed. */
 export class MemoryDeleted extends Conflict<ProblemOf<"urn:graphmem:problem:memory-deleted">> {}
 
-/** The erasure of the user has begun and not ended; until then nothing is stored for them. */
+/** The user is being erased; until that has ended, nothing is stored. */
 export class UserBeingForgotten extends Conflict<ProblemOf<"urn:graphmem:problem:user-being-forgotten">> {}
 
 /** The idempotency key was used with another body. */

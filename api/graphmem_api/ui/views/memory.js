@@ -74,8 +74,8 @@ function versionItem(context, version, messages, contents) {
     quotes.length === 0 && version.source.quote && element("blockquote", {}, version.source.quote),
     descriptions([
       ["Source", sourceElement(context, version)],
-      ["True in the world", formatInterval(version.valid_at, version.invalid_at, "always")],
-      ["Known to graphmem", formatInterval(version.created_at, version.expired_at, "always")],
+      ["True in the world", formatInterval(version.valid_at, version.invalid_at)],
+      ["Known to graphmem", formatInterval(version.created_at, version.expired_at)],
       ["Contests", version.status === "contested" && element("span", {}, ...version.contests.flatMap((id, index) => [index ? ", " : "",
         element("a", { href: context.link("memories", id) }, contents.get(id) ?? "a more trusted memory")]))],
       ["Why it ended", reasonWords(version.ended_reason)],

@@ -8,7 +8,7 @@ import { badge, percent, relationText, stateOf, toWords } from "../wording.js";
 /** Return a row with a statement and what is most important about it; `extra` follows it. */
 export function memoryItem(context, memory, { attributes = {}, extra = [], mark = null } = {}) {
   const state = stateOf(memory);
-  const details = [relationText(memory), toWords(memory.type), formatInterval(memory.valid_at, memory.invalid_at, "always"),
+  const details = [relationText(memory), toWords(memory.type), formatInterval(memory.valid_at, memory.invalid_at),
     `confidence ${percent(memory.confidence)}`];
   return element("li", { class: mark },
     element("a", { class: "row memory", href: context.link("memories", memory.id), "data-id": memory.id, ...attributes },
