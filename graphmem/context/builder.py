@@ -143,11 +143,8 @@ MAX_PROFILES = 2
 MAX_PROFILED_ENTITIES = 10
 """Named entities whose profiles are looked for at most, the surest ones."""
 
-LEISURE = "free time with people and pets"
-"""What somebody speaks of who may like a personal remark."""
-
 MIN_LEISURE_SIMILARITY = 0.3
-"""Cosine similarity to it from which what is said is about that."""
+"""Cosine similarity to a description of leisure from which what is said is about it."""
 
 MIN_MESSAGES = 60
 MAX_MESSAGES = 1_000
@@ -220,8 +217,8 @@ class ContextBuilder:
             scope.titles,
             profiles,
             order,
-            await self._find_other_domains(request, hits),
-            await self._speaks_of_leisure(request, hits),
+            await self._find_other_domains(request, product, hits),
+            await self._speaks_of_leisure(request, product, hits),
         )
         packed = pack_context(request, material, product)
         return await self._complete(source, request, material, packed)
@@ -319,19 +316,25 @@ class ContextBuilder:
         hits = {hit.memory.id: hit for hit in [*added, *found]}
         return sorted(hits.values(), key=lambda hit: -hit.score)
 
-    async def _find_other_domains(self, request: ContextRequest, hits: Sequence[SearchHit]) -> frozenset[str]:
+    async def _find_other_domains(
+        self, request: ContextRequest, product: ProductProfile, hits: Sequence[SearchHit]
+    ) -> frozenset[str]:
         """Return the domains of hits that the question clearly does not belong to; all if it names its own."""
         domains = {hit.memory.domain for hit in hits if hit.memory.domain and is_of_domain(hit.memory)}
         if not domains or request.question is None or request.requested_domains:
             return frozenset(domains)
-        return other_domains(await self._searcher.text_similarities(request.question, sorted(domains)), hits)
+        names = list(dict.fromkeys([*domains, *product.known_domains]))
+        return other_domains(await self._searcher.text_similarities(request.question, names), domains)
 
-    async def _speaks_of_leisure(self, request: ContextRequest, hits: Sequence[SearchHit]) -> bool:
+    async def _speaks_of_leisure(
+        self, request: ContextRequest, product: ProductProfile, hits: Sequence[SearchHit]
+    ) -> bool:
         """Return whether what the user says is about free time; asked only where a personal remark is possible."""
         said = request.question_text
         if not said or "?" in said or not any(is_personal(hit.memory) for hit in hits):
             return False
-        return (await self._searcher.text_similarities(said, [LEISURE]))[LEISURE] >= MIN_LEISURE_SIMILARITY
+        similarities = await self._searcher.text_similarities(said, product.leisure)
+        return max(similarities.values(), default=0.0) >= MIN_LEISURE_SIMILARITY
 
     async def _list_domain_memories(self, reader: Reader, request: ContextRequest) -> list[SearchHit]:
         memories = [

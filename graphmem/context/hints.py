@@ -39,7 +39,7 @@ from graphmem.text.added_texts import fence_line, fence_lines, is_label
 from graphmem.text.identifiers import find_identifiers, names_each
 from graphmem.text.normalising import normalise
 from graphmem.text.tokenising import split_words
-from graphmem.text.word_lists import WESTERN_LANGUAGES
+from graphmem.text.word_lists import WESTERN_LANGUAGES, WRITTEN_LANGUAGES, load_words
 
 MAX_FOLLOWUPS = 3
 """Intents predicted at most."""
@@ -98,6 +98,9 @@ PERSONAL_TYPES = frozenset({"Person", "Pet", "Animal", "Dog", "Cat", "Family", "
 
 NAMING_WORDS = frozenset({"NAME", "NAMED", "CALLED"})
 """Words of the predicates that give somebody's name."""
+
+_WORDS = load_words(*WRITTEN_LANGUAGES)
+_CALENDAR_WORDS = frozenset({*_WORDS.months, *_WORDS.weekdays})
 
 POINTER_KEYS = frozenset(
     {
@@ -374,8 +377,9 @@ def _names_another(memory: Memory) -> bool:
     """Return whether a statement has a name in it that is not that of its subject."""
     if _stated_name(memory.content, memory.subject.name):
         return False
-    own = {*split_words(normalise(memory.subject.name))}
-    return any(word[0].isupper() and normalise(word) not in own for word in memory.content.split()[1:])
+    known = _CALENDAR_WORDS.union(split_words(normalise(memory.subject.name)))
+    names = (word for word in memory.content.split()[1:] if word[0].isupper())
+    return any(not known.issuperset(split_words(normalise(name))) for name in names)
 
 
 def _past_solutions(sources: HintSources) -> list[PastSolution]:

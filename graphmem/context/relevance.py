@@ -108,10 +108,6 @@ def is_of_domain(memory: Memory) -> bool:
     return memory.scope in (Scope.DOMAIN, Scope.GLOBAL) and memory.domain is not None
 
 
-MIN_DOMAIN_SIMILARITY = 0.05
-"""Least similarity of a question to a domain that it may belong to: the mean of the cosines with its name and with the
-nearest of its memories."""
-
 CLEAR_DOMAIN_SIMILARITY = 0.25
 """Cosine similarity to the name of a domain from which a question may clearly belong to it."""
 
@@ -119,23 +115,15 @@ CLEAR_DOMAIN_LEAD = 0.15
 """How much more similar a question is to that name than to the name of a domain that it clearly does not belong to."""
 
 
-def other_domains(similarities: Mapping[str, float], hits: Iterable[SearchHit]) -> frozenset[str]:
-    """Return those of some domains that a question clearly does not belong to.
+def other_domains(similarities: Mapping[str, float], domains: Collection[str]) -> frozenset[str]:
+    """Return those of some domains that a question clearly does not belong to, because it belongs to another.
 
-    It is like neither their name nor their memories, or much more like the name of another. `similarities` are the
-    cosines of the question with the names.
+    `similarities` are the cosines of the question with the names of domains.
     """
-    nearest = max(similarities.values(), default=0.0)
-    lead = CLEAR_DOMAIN_LEAD if nearest >= CLEAR_DOMAIN_SIMILARITY else 1.0
-    to_memories = dict.fromkeys(similarities, -1.0)
-    for hit in hits:
-        if hit.memory.domain in to_memories:
-            to_memories[hit.memory.domain] = max(to_memories[hit.memory.domain], 2 * semantic_score(hit) - 1)
-    return frozenset(
-        domain
-        for domain, similarity in similarities.items()
-        if nearest - similarity >= lead or (similarity + to_memories[domain]) / 2 < MIN_DOMAIN_SIMILARITY
-    )
+    nearest = max(similarities, key=similarities.__getitem__, default="")
+    if similarities.get(nearest, 0.0) < CLEAR_DOMAIN_SIMILARITY:
+        return frozenset()
+    return frozenset(domain for domain in domains if similarities[nearest] - similarities[domain] >= CLEAR_DOMAIN_LEAD)
 
 
 MIN_STATED_WORDS = 3

@@ -137,6 +137,12 @@ class ProductProfile(_ProfilePart):
     amount_contexts: Mapping[str, WordsByLanguage] = Field(
         {}, description="What an amount of money may be about, by the words near it."
     )
+    known_domains: tuple[str, ...] = Field(
+        (), description="Domains that a question may clearly belong to, beside those of the user's memories."
+    )
+    leisure: tuple[str, ...] = Field(
+        (), description="What somebody speaks of who may like a remark about a person or a pet."
+    )
     temporary_states: TemporaryStateRules
 
     @cached_property

@@ -113,7 +113,7 @@ async def test_a_question_belongs_to_a_domain_that_nobody_names(
         ("How do I parse a CSV file?", True),
         ("my script crashes when it starts", True),
         ("git merge conflict, what now?", True),
-        ("Can I freeze bread?", False),
+        ("What shall I cook tonight?", False),
         ("Recipe for pancakes please", False),
         ("Which pan do I need for an omelette?", False),
         ("What shall I have for dinner?", False),
@@ -302,7 +302,7 @@ async def test_a_personal_touch_is_offered_in_small_talk_only(harness: ContextHa
     )
     free = await harness.build_context("I finally have some free time now.")
     assert free.personalization_hints.personal_touches == ["Mara has a dog named Rex"]
-    await harness.save_memories("Mara's sister is Ingrid", "Mara bakes bread")
+    await harness.save_memories("Mara's sister is Ingrid", "Mara bakes bread", "Mara moved in May")
     greeted = await harness.build_context("Good morning!")
     assert {*greeted.personalization_hints.personal_touches} == {"Mara has a dog named Rex", "Mara's sister is Ingrid"}
     for said in ("How do I reset my password?", "My grandmother died yesterday.", "The export crashes when I save"):

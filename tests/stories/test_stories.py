@@ -14,7 +14,7 @@ import pytest
 from graphmem.app.bootstrap import Services
 from graphmem.runtime.times import utc_now
 from graphmem.tenants.access import ApiKeyIn, KeyRole
-from tests.ingestion.conftest import candidate, extraction
+from tests.ingestion.conftest import candidate, extraction, turn
 from tests.ingestion.test_tool_extraction import call, calls
 from tests.models.scripted_server import ScriptedServer, fails, replies
 from tests.stories.conftest import answer
@@ -92,11 +92,11 @@ async def test_summarise_this_and_remember_it_reaches_the_whole_session_and_come
 ) -> None:
     await john.post(f"{USER}/sessions", json={"session_id": "support", "metadata": {"ticket_id": "1234"}})
     before = {"session_id": "support", "extract": False}
-    for turn in (
+    for sent in (
         {"role": "user", "content": "My API calls time out."},
         {"role": "assistant", "content": "More memory?"},
     ):
-        await john.post(f"{USER}/messages", json={"messages": [turn], **before})
+        await john.post(f"{USER}/messages", json={"messages": [sent], **before})
     answer(model, extraction(summarize=True), SUMMARY)
     await say(john, "That fixed it. Quinn, summarise this discussion and remember it for later.", session_id="support")
     assert (await summarized(john, "support"))["summary"] == SUMMARY["summary"]
@@ -226,6 +226,33 @@ async def test_what_an_adviser_learns_by_hand_opens_the_next_conversation(
     assert lines[0] == "## Information about this user from past conversations:"
     assert {"- Prefers weekly spending summaries", "- Runs a small bakery business"} <= set(lines)
     assert "512" not in context["preamble"]
+
+
+@pytest.mark.req("CASH-22")
+async def test_a_request_about_the_answer_at_hand_is_gone_with_its_session(
+    john: httpx.AsyncClient, model: ScriptedServer
+) -> None:
+    small_talk = extraction(turns=[turn(1, "small_talk")])
+    answer(model, small_talk)
+    assert (await say(john, "The chart above in blue, please.", session_id="now"))["status"] == "skipped"
+    assert (await john.get(f"{USER}/memories")).json()["items"] == []
+    for _ in range(600):
+        [message] = (await john.get(f"{USER}/sessions/now/messages")).json()["items"]
+        if message["intent"]:
+            break
+        await asyncio.sleep(0.1)
+    assert "blue" not in (await build_context(john, "Which colour has the chart?", session_id="later"))["preamble"]
+
+
+@pytest.mark.req("UMB-05", "UMB-20")
+async def test_an_interest_that_is_stated_twice_is_a_memory(john: httpx.AsyncClient, model: ScriptedServer) -> None:
+    interest = candidate("John is interested in sailing", type="inferred_interest", predicate="INTERESTED_IN")
+    counts = []
+    for said in ("I've been really into sailing lately.", "Sailing is what I do on Sundays now."):
+        answer(model, extraction(interest), {"decisions": [], "same_entities": []})
+        await say(john, said)
+        counts.append(len((await john.get(f"{USER}/memories")).json()["items"]))
+    assert counts == [0, 1]
 
 
 @pytest.mark.req("UMB-02", "UMB-06", "UMB-14", "UMB-15", "UMB-16", "UMB-18", "UMB-19")
