@@ -46,7 +46,7 @@ class QuarantinedStatement(BaseModel):
     memory: QuarantinedMemory = Field(description="The memory that it becomes when released.")
     reason: str = Field(description="Why it is not a memory.")
     quote: str = Field("", description="Words of the text that it was taken from.")
-    source_kind: SourceKind = Field("user", description="Whose word it is.")
+    source_kind: SourceKind = Field("user", description="Kind of source.")
     job_id: str | None = Field(None, description="The latest extraction job that quarantined it.")
     times_seen: int = Field(1, description="How many times extraction found it.")
     first_seen_at: datetime = Field(description="When extraction first found it.")

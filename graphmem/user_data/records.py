@@ -150,7 +150,7 @@ class Record(BaseModel):
 
     id: ElementId | None = None
     user_id: str | None = None
-    domain: NonBlankText | None = Field(None, description="`global` or absent: it applies everywhere.")
+    domain: NonBlankText | None = Field(None, description="`global` or none: it applies everywhere.")
     type: NonBlankText = "fact"
     content: Annotated[NonBlankText, Field(max_length=MAX_CONTENT_LENGTH)] | dict[str, Any]
     tags: list[StorableText] = Field(default_factory=list)
