@@ -31,8 +31,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Message of Anthropic, with memory
-         * @description Pass a request for a message on with the context for the user's last message, and store what both say.
+         * Anthropic message, with memory
+         * @description Forward a message request with the context for the user's last message, and store the turn.
          */
         post: operations["anthropic_messages"];
         delete?: never;
@@ -51,8 +51,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Tokens of a request to Anthropic
-         * @description Count the tokens of a request as it is, without a context.
+         * Count the tokens of an Anthropic request
+         * @description Count the tokens of a request, without a context.
          */
         post: operations["anthropic_count_tokens"];
         delete?: never;
@@ -69,8 +69,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Models of the provider of Anthropic's protocol
-         * @description List the models of the provider, as programs do that let their user choose one.
+         * Models of the Anthropic provider
+         * @description List the provider's models.
          */
         get: operations["anthropic_models"];
         put?: never;
@@ -131,8 +131,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Chat completion of OpenAI, with memory
-         * @description Pass a chat completion on with the context for the user's last message, and store what both say.
+         * OpenAI chat completion, with memory
+         * @description Forward a chat completion with the context for the user's last message, and store the turn.
          */
         post: operations["openai_chat_completions"];
         delete?: never;
@@ -149,8 +149,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Models of the provider of OpenAI's protocol
-         * @description List the models of the provider, as programs do that let their user choose one.
+         * Models of the OpenAI provider
+         * @description List the provider's models.
          */
         get: operations["openai_models"];
         put?: never;
@@ -171,8 +171,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Response of OpenAI, with memory
-         * @description Pass a request for a response on with the context for the user's last message, and store what both say.
+         * OpenAI response, with memory
+         * @description Forward a response request with the context for the user's last message, and store the turn.
          */
         post: operations["openai_responses"];
         delete?: never;
@@ -210,7 +210,7 @@ export interface paths {
         };
         /**
          * List consolidation runs
-         * @description List runs, the latest first, without their changes.
+         * @description List runs, latest first, without their changes.
          */
         get: operations["consolidation_list"];
         put?: never;
@@ -258,7 +258,7 @@ export interface paths {
          * Undo a consolidation run
          * @description Restore what a run changed; 409 with a list of conflicts when later writes touched it, unless `force`.
          *
-         *     With `dry_run` nothing is changed, and the answer says what would go back, come back and stay.
+         *     With `dry_run`, change nothing and return what would go back, come back and stay.
          */
         post: operations["consolidation_rollback"];
         delete?: never;
@@ -276,15 +276,15 @@ export interface paths {
         };
         /**
          * Read the custom instructions
-         * @description Read what the tenant wants remembered, and what not.
+         * @description Read what the tenant wants remembered, and what must not be.
          */
         get: operations["instructions_get"];
         put?: never;
         /**
          * Set the custom instructions
-         * @description Set what the tenant wants remembered, and what not; an empty text removes it.
+         * @description Set what the tenant wants remembered, and what must not be; an empty text removes it.
          *
-         *     Prompts show the text as data of the admin. It never permits what the secrets policy refuses.
+         *     The text cannot permit what the secrets policy refuses.
          */
         post: operations["instructions_set"];
         delete?: never;
@@ -365,14 +365,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List graphs and where the tenant lives
-         * @description List the graphs in which tenants may live, whether they answer, and in which of them the tenant lives.
+         * List graphs and the tenant's graph
+         * @description List the graphs, whether they answer, and which one stores the tenant.
          */
         get: operations["placements_list"];
         put?: never;
         /**
          * Move the tenant to another graph
-         * @description Move everything of the tenant to another graph, while it is read and written; 409 where it is already.
+         * @description Move the tenant to another graph while it is in use; 409 if it is already there.
          */
         post: operations["placements_move"];
         delete?: never;
@@ -409,8 +409,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what is in quarantine
-         * @description List statements that addressed the assistant instead of informing it, with the reason, the latest first.
+         * List quarantined statements
+         * @description List quarantined statements with the reason, latest first.
          */
         get: operations["quarantine_list"];
         put?: never;
@@ -432,8 +432,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Drop a statement
-         * @description Erase a statement from the quarantine; the message that it is from stays.
+         * Drop a quarantined statement
+         * @description Erase a quarantined statement; its message stays.
          */
         delete: operations["quarantine_drop"];
         options?: never;
@@ -451,8 +451,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Release a statement
-         * @description Save a statement as the memory that it would have been; the key is the actor in the memory's history.
+         * Release a quarantined statement
+         * @description Save a quarantined statement as a memory; the key is the actor in its history.
          */
         post: operations["quarantine_release"];
         delete?: never;
@@ -470,13 +470,13 @@ export interface paths {
         };
         /**
          * Read the embedding model and the progress of a re-embedding
-         * @description Read which model all vectors are of, and how far a re-embedding has come.
+         * @description Read the model of all vectors and the progress of a re-embedding.
          */
         get: operations["reembedding_get"];
         put?: never;
         /**
          * Re-embed everything with another model
-         * @description Replace the vectors of all users by those of a model, while searches go on; 409 while another one does so.
+         * @description Replace all vectors by those of another model while searches continue; 409 if a re-embedding is running.
          */
         post: operations["reembedding_start"];
         delete?: never;
@@ -494,14 +494,14 @@ export interface paths {
         };
         /**
          * Read the order of trust
-         * @description Read which sources the tenant trusts more than others, the most trusted first.
+         * @description Read the tenant's sources, most trusted first.
          */
         get: operations["trust_get"];
         /**
          * Set the order of trust
-         * @description Set which sources the tenant trusts more than others; an empty order sets the default one again.
+         * @description Set the tenant's order of sources, most trusted first; an empty order restores the default.
          *
-         *     It applies to every later read and write. What is contested stays so until it is resolved.
+         *     It applies to every later read and write. Contested memories stay contested until they are resolved.
          */
         put: operations["trust_set"];
         post?: never;
@@ -525,9 +525,9 @@ export interface paths {
         get: operations["types_get"];
         /**
          * Declare types
-         * @description Declare types of memories and entities; they replace those declared before, and empty lists remove them.
+         * @description Declare types of memories and entities; replaces the earlier declaration, and empty lists remove it.
          *
-         *     Saves, filters and extraction accept them. Memories of a type that is no longer declared keep it.
+         *     Memories keep a type that is no longer declared.
          */
         put: operations["types_set"];
         post?: never;
@@ -546,7 +546,7 @@ export interface paths {
         };
         /**
          * List webhooks
-         * @description List the tenant's webhooks without their secrets, oldest first, and how their deliveries go.
+         * @description List the tenant's webhooks and the state of their deliveries, oldest first, without secrets.
          */
         get: operations["webhooks_list"];
         put?: never;
@@ -576,7 +576,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a webhook
-         * @description Delete a webhook; what it has not received yet is not delivered.
+         * @description Delete a webhook; pending changes are not delivered.
          */
         delete: operations["webhooks_delete"];
         options?: never;
@@ -593,7 +593,7 @@ export interface paths {
         };
         /**
          * List jobs
-         * @description List the jobs of a user or a space, or all of the tenant (admin), the newest first.
+         * @description List the jobs of a user, a space or (admin) the tenant, latest first.
          */
         get: operations["jobs_list"];
         put?: never;
@@ -613,7 +613,7 @@ export interface paths {
         };
         /**
          * Read a job
-         * @description Read the state of a job; without access to its user the answer is that of an unknown job.
+         * @description Read the state of a job; 404 without access to its user.
          */
         get: operations["jobs_get"];
         put?: never;
@@ -635,7 +635,7 @@ export interface paths {
         put?: never;
         /**
          * Retry a failed job
-         * @description Queue a failed job again, from the step that failed or afresh; 409 when it has not failed.
+         * @description Queue a failed job again, from the failed step or from the start; 409 if it has not failed.
          */
         post: operations["jobs_retry"];
         delete?: never;
@@ -693,7 +693,7 @@ export interface paths {
         };
         /**
          * JSON Schema of records
-         * @description Return the JSON Schema of a document of records, which `view=records` of an export has.
+         * @description Return the JSON Schema of records, as exported with `view=records`.
          */
         get: operations["records_schema"];
         put?: never;
@@ -713,7 +713,7 @@ export interface paths {
         };
         /**
          * List spaces
-         * @description List the spaces of which the key or a user of the key is a member, by id; an admin's are all of the tenant.
+         * @description List the spaces that the key or one of its users is a member of, by id; for an admin, all of the tenant.
          */
         get: operations["spaces_list"];
         put?: never;
@@ -733,12 +733,12 @@ export interface paths {
         };
         /**
          * Read a space
-         * @description Read a space with its members; without a right to it the answer is that of an unknown space.
+         * @description Read a space with its members; 404 without access to it.
          */
         get: operations["spaces_get"];
         /**
          * Create or change a space
-         * @description Create a space (201) or change it (200), with its members; those of an agent are users that its key reaches.
+         * @description Create (201) or change (200) a space with its members; an agent may add users that its key has access to.
          */
         put: operations["spaces_put"];
         post?: never;
@@ -768,7 +768,7 @@ export interface paths {
         post?: never;
         /**
          * Remove a member
-         * @description Remove a user or a key from a space, with effect from the next request on.
+         * @description Remove a user or a key from a space; takes effect with the next request.
          */
         delete: operations["spaces_remove_member"];
         options?: never;
@@ -785,7 +785,7 @@ export interface paths {
         };
         /**
          * List users
-         * @description List the users that the key has access to, by id; `query` finds a part of an id.
+         * @description List the users that the key has access to, by id; `query` matches part of an id.
          */
         get: operations["users_list"];
         put?: never;
@@ -827,7 +827,7 @@ export interface paths {
         put?: never;
         /**
          * Ask memory a question
-         * @description Answer a question from memory with citations, by one or two calls of a language model.
+         * @description Answer a question from memory with citations, using one or two language model calls.
          */
         post: operations["ask"];
         delete?: never;
@@ -845,7 +845,7 @@ export interface paths {
         };
         /**
          * List what changed between two times
-         * @description List what graphmem learned, corrected, merged, deleted and restored, oldest first; with `space` in that space.
+         * @description List what graphmem learned, corrected, merged, deleted and restored, oldest first.
          */
         get: operations["memories_list_changes"];
         put?: never;
@@ -867,7 +867,7 @@ export interface paths {
         put?: never;
         /**
          * Context for the model's prompt
-         * @description Build the context for the model's prompt, within a token budget; without a question, to start a conversation.
+         * @description Build the context for the model's prompt within a token budget, for a question or the start of a conversation.
          */
         post: operations["context_build"];
         delete?: never;
@@ -887,7 +887,7 @@ export interface paths {
         put?: never;
         /**
          * Rate the answer of a context
-         * @description Rate the answer that a context led to: the first positive rating strengthens the memories that it held.
+         * @description Rate the answer that a context led to; the first positive rating strengthens the memories in the context.
          */
         post: operations["context_rate"];
         delete?: never;
@@ -905,13 +905,13 @@ export interface paths {
         };
         /**
          * List context items
-         * @description List the context items that have not expired, of one session or of all, the latest first.
+         * @description List unexpired context items of one session or all, latest first.
          */
         get: operations["context_contexts"];
         put?: never;
         /**
          * State a context item
-         * @description Store a topic, preference or goal that contexts use until it expires, of one session or of all.
+         * @description Store a topic, preference or goal that contexts use until it expires, for one session or all.
          */
         post: operations["context_add_item"];
         delete?: never;
@@ -989,7 +989,7 @@ export interface paths {
         };
         /**
          * Read an entity
-         * @description Read an entity with its aliases, its attributes and its profile: what is known of it in a few sentences.
+         * @description Read an entity with its aliases, attributes and profile.
          */
         get: operations["entities_get"];
         put?: never;
@@ -1009,7 +1009,7 @@ export interface paths {
         };
         /**
          * Read the graph around an entity
-         * @description Read the entities around one and the memories between them, as of both times.
+         * @description Read the entities around an entity and the memories between them, as of both times.
          */
         get: operations["entities_graph"];
         put?: never;
@@ -1029,7 +1029,7 @@ export interface paths {
         };
         /**
          * List the memories about an entity
-         * @description List the memories that are about an entity or mention it, the most important first.
+         * @description List the memories that are about an entity or mention it, most important first.
          */
         get: operations["entities_memories"];
         put?: never;
@@ -1049,7 +1049,7 @@ export interface paths {
         };
         /**
          * Look up the entities named in a text
-         * @description Find the entities that `q` names, by name or alias, with the profile of each and the memories about it.
+         * @description Find the entities that `q` names, by name or alias, with their profiles and memories.
          *
          *     No model, no embedding.
          */
@@ -1071,7 +1071,7 @@ export interface paths {
         };
         /**
          * Export a user
-         * @description Stream all data of a user or a space, without loss, or current memories as records to read and edit.
+         * @description Stream all data of a user or a space without loss, or the current memories as editable records.
          */
         get: operations["export"];
         put?: never;
@@ -1095,7 +1095,7 @@ export interface paths {
          * Import a user
          * @description Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log (JSON, JSONL or YAML).
          *
-         *     Ids that are free are kept; `ids` maps those of the document to those here. `refused` lists what was not imported.
+         *     Free ids are kept; `ids` maps the others. `refused` lists what was not imported.
          */
         post: operations["import"];
         delete?: never;
@@ -1113,7 +1113,7 @@ export interface paths {
         };
         /**
          * List learned intents
-         * @description List the intents learned from feedback, with the database queries that answered each well.
+         * @description List the intents learned from feedback, with the database queries that answered them well.
          */
         get: operations["intents_list"];
         put?: never;
@@ -1139,7 +1139,7 @@ export interface paths {
         put?: never;
         /**
          * Save memories without a language model
-         * @description Save a list of statements: all of them or none; with `infer` a model compares them with what is known.
+         * @description Save a list of statements, all or none; with `infer`, a model compares them with what is known.
          */
         post: operations["memories_save"];
         delete?: never;
@@ -1164,14 +1164,14 @@ export interface paths {
         post?: never;
         /**
          * End or erase a memory
-         * @description End a memory, which stays in history; with `hard=true` an admin erases it.
+         * @description End a memory and keep its history; with `hard=true`, an admin erases it.
          */
         delete: operations["memories_delete"];
         options?: never;
         head?: never;
         /**
          * Correct a memory in a new version
-         * @description Make a new version with the fields given; the earlier version stays in history.
+         * @description Create a new version with the given fields; the earlier version stays in the history.
          *
          *     A key that is trusted less than the source of the memory does not change what it says: the change is stored, and
          *     returned, as a contested memory beside it.
@@ -1188,7 +1188,7 @@ export interface paths {
         };
         /**
          * List the versions of a memory
-         * @description List all versions, oldest first, with why each ended and what replaced it.
+         * @description List all versions, oldest first, with why they ended and what replaced them.
          */
         get: operations["memories_history"];
         put?: never;
@@ -1209,8 +1209,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Say whether a contested memory holds
-         * @description Let a contested memory take the place of what it contests, or retire it; a revert undoes either.
+         * Resolve a contested memory
+         * @description Let a contested memory replace what it contradicts, or retire it; a revert undoes both.
          */
         post: operations["memories_resolve"];
         delete?: never;
@@ -1230,7 +1230,7 @@ export interface paths {
         put?: never;
         /**
          * Undo one supersession, or a resolution
-         * @description Reopen a superseded memory and close the one that replaced it; a resolved memory is contested again.
+         * @description Reopen a superseded memory and retire its replacement; a resolved memory is contested again.
          */
         post: operations["memories_revert"];
         delete?: never;
@@ -1248,7 +1248,7 @@ export interface paths {
         };
         /**
          * List where a memory was used
-         * @description List the contexts that held a memory and how the answers were rated, the latest first.
+         * @description List the contexts that held a memory and how the answers were rated, latest first.
          */
         get: operations["memories_list_uses"];
         put?: never;
@@ -1270,7 +1270,7 @@ export interface paths {
         put?: never;
         /**
          * Store messages and extract memories
-         * @description Store the messages of a session and extract memories in the background; with `wait` answer the finished job.
+         * @description Store the messages of a session and extract memories in the background; with `wait`, return the finished job.
          */
         post: operations["messages_add"];
         delete?: never;
@@ -1310,7 +1310,7 @@ export interface paths {
         put?: never;
         /**
          * Search messages
-         * @description Search the user's messages, and those of spaces, by keywords and meaning.
+         * @description Search the messages of the user and of spaces by keywords and meaning.
          */
         post: operations["messages_search"];
         delete?: never;
@@ -1348,13 +1348,13 @@ export interface paths {
         };
         /**
          * Read the persona
-         * @description Read the weights by memory type or tag that the user's searches use when they give none.
+         * @description Read the user's default search weights by memory type or tag.
          */
         get: operations["persona_get"];
         put?: never;
         /**
          * Set the persona
-         * @description Set the weights by memory type or tag that the user's searches use when they give none; empty ones remove it.
+         * @description Set the user's default search weights by memory type or tag; empty weights remove them.
          */
         post: operations["persona_set"];
         delete?: never;
@@ -1392,7 +1392,7 @@ export interface paths {
         };
         /**
          * Read the profile
-         * @description Read the memories of the profile by type, and its core, without search; every write invalidates its cache.
+         * @description Read the profile by memory type, and its core.
          */
         get: operations["profile_get"];
         put?: never;
@@ -1414,7 +1414,7 @@ export interface paths {
         put?: never;
         /**
          * Search memories by meaning, keywords and graph
-         * @description Search memories; analyst reads do not strengthen them.
+         * @description Search memories; reads by analysts do not strengthen them.
          */
         post: operations["search"];
         delete?: never;
@@ -1432,13 +1432,13 @@ export interface paths {
         };
         /**
          * List sessions
-         * @description List sessions, the latest first.
+         * @description List sessions, latest first.
          */
         get: operations["sessions_list"];
         put?: never;
         /**
          * Open a session
-         * @description Open a session under an id of the caller's or a new one.
+         * @description Open a session with the caller's id or a new one.
          */
         post: operations["sessions_open"];
         delete?: never;
@@ -1476,7 +1476,7 @@ export interface paths {
         };
         /**
          * List the archives of a session
-         * @description List the summaries that replaced old messages of a session, the oldest first.
+         * @description List the summaries that replaced old messages of a session, oldest first.
          */
         get: operations["sessions_list_archives"];
         put?: never;
@@ -1498,7 +1498,7 @@ export interface paths {
         put?: never;
         /**
          * Close a session
-         * @description Close a session; messages that were not extracted yet are extracted in the background.
+         * @description Close a session; remaining messages are extracted in the background.
          */
         post: operations["sessions_close"];
         delete?: never;
@@ -1558,7 +1558,7 @@ export interface paths {
         put?: never;
         /**
          * Summarise a session
-         * @description Summarise a session and save the summary as a memory, in the background; with `wait` answer the finished job.
+         * @description Summarise a session in the background and save the summary as a memory; with `wait`, return the finished job.
          */
         post: operations["sessions_summarize"];
         delete?: never;
@@ -1579,13 +1579,13 @@ export interface components {
         Agreement: "same" | "denied" | "limited" | "time" | "certainty" | "other" | "lost";
         /**
          * ApiKey
-         * @description A key without its secret; `tenant` is the customer that owns it and is not serialised.
+         * @description A key without its secret; `tenant` owns it and is not serialised.
          */
         ApiKey: {
             /**
              * Created At
              * Format: date-time
-             * @description When it was created; of a version, from when on it was believed.
+             * @description When it was created; for a version, when graphmem began to believe it.
              */
             created_at: string;
             /**
@@ -1602,14 +1602,14 @@ export interface components {
             role: components["schemas"]["KeyRole"];
             /**
              * Source Kind
-             * @description Whose word it is what the key saves.
+             * @description Source of what the key saves.
              * @default user
              * @enum {string}
              */
             source_kind?: "user" | "operator" | "import" | "document" | "assistant" | "tool" | "web";
             /**
              * Spaces
-             * @description The spaces that it reaches, of those of its users; absent: all of them.
+             * @description Spaces of its users that the key may access; defaults to all of them.
              */
             spaces?: string[] | null;
             /**
@@ -1620,7 +1620,7 @@ export interface components {
         };
         /**
          * ApiKeyIn
-         * @description A key to create; without `users` it gives access to every user of its tenant.
+         * @description A key to create; without `users`, it has access to every user of its tenant.
          *
          *     With `spaces`, of the spaces of the users it reads and writes those alone. What it saves counts as the word of
          *     `source_kind`, and nothing that it sends as that of a source that is trusted more.
@@ -1635,14 +1635,14 @@ export interface components {
             role: components["schemas"]["KeyRole"];
             /**
              * Source Kind
-             * @description Whose word it is what the key saves.
+             * @description Source of what the key saves.
              * @default user
              * @enum {string}
              */
             source_kind?: "user" | "operator" | "import" | "document" | "assistant" | "tool" | "web";
             /**
              * Spaces
-             * @description The spaces that it reaches, of those of its users; absent: all of them.
+             * @description Spaces of its users that the key may access; defaults to all of them.
              */
             spaces?: string[] | null;
             /**
@@ -1653,7 +1653,7 @@ export interface components {
         };
         /**
          * AskRequest
-         * @description A question to the memory of a user.
+         * @description A question to a user's memory.
          *
          *     `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
          *     session its latest messages are shown too. With `valid_as_of` or `known_as_of` memory answers as of that time.
@@ -1663,12 +1663,12 @@ export interface components {
         AskRequest: {
             /**
              * Known As Of
-             * @description What was believed at this time, RFC 3339 with an offset; absent: now.
+             * @description What graphmem knew at this time, RFC 3339 with an offset; defaults to now.
              */
             known_as_of?: string | null;
             /**
              * Min Trust
-             * @description Only memories and messages of sources that are trusted as much as this one.
+             * @description Only memories and messages from sources that are trusted at least as much as this one.
              */
             min_trust?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web") | null;
             /**
@@ -1678,7 +1678,7 @@ export interface components {
             question: string;
             /**
              * Reinforce
-             * @description Whether the retrieval strengthens the memories it returns.
+             * @description Whether the retrieval strengthens the returned memories.
              * @default true
              */
             reinforce?: boolean;
@@ -1689,30 +1689,30 @@ export interface components {
             session_id?: string | null;
             /**
              * Space
-             * @description The space that shares the session; absent: it is the user's own.
+             * @description The space that shares the session; defaults to the user's own memory.
              */
             space?: string | null;
             /**
              * Spaces
-             * @description The spaces to read beside the user's own memory: ids, `all` or `none`.
+             * @description Spaces to read in addition to the user's own memory: ids, `all` or `none`.
              * @default all
              */
             spaces?: ("all" | "none") | string[];
             /**
              * Token Budget
-             * @description Most tokens of preamble and question together.
+             * @description Maximum tokens of preamble and question together.
              * @default 2000
              */
             token_budget?: number;
             /**
              * Valid As Of
-             * @description What held in the world at this time, RFC 3339 with an offset; absent: now.
+             * @description What was true at this time, RFC 3339 with an offset; defaults to now.
              */
             valid_as_of?: string | null;
         };
         /**
          * AskResponse
-         * @description An answer from memory and its citations; not `answered`, with neither, where nothing in memory answers.
+         * @description An answer from memory and its citations; without either if memory has no answer (`answered` is false).
          *
          *     `context_id` names what the answer was made from, by which it can be rated. `receipt` is what the calls cost.
          */
@@ -1810,7 +1810,7 @@ export interface components {
             occurrence_count: number;
             /**
              * Pattern Data
-             * @description The figures of the pattern.
+             * @description The values of the pattern.
              */
             pattern_data: {
                 [key: string]: unknown;
@@ -1885,23 +1885,58 @@ export interface components {
             message_id: string | null;
             /**
              * Quote
-             * @description Words of it, as they stand there.
+             * @description The quoted words.
              */
             quote: string;
             /**
              * Space
-             * @description The space that it is from; absent: it is the user's.
+             * @description The space that it is from; left out for the user's own memory.
              */
             space?: string | null;
             /**
              * Valid At
-             * @description Since when the memory holds, null: unknown; of a message, when it was said.
+             * @description When the memory became true (null: unknown), or when the message was said.
              */
             valid_at: string | null;
         };
         /**
+         * Close
+         * @description End a plan that was carried out, given up or replaced, as other memories say; they stay as they are.
+         *
+         *     `evidence` names the memories that say so. `verified` says of a proposal by hand that a person knows it. Without it
+         *     a model verifies the proposal; where none is configured, it is refused.
+         */
+        Close: {
+            /**
+             * @description What is to be done. (enum property replaced by openapi-typescript)
+             * @enum {string}
+             */
+            action: "CLOSE";
+            /**
+             * Evidence
+             * @description What supports it.
+             */
+            evidence: string[];
+            /**
+             * Memory Id
+             * @description Id of the memory.
+             */
+            memory_id: string;
+            /**
+             * Reason
+             * @description Why; null or empty: no reason was given.
+             * @default
+             */
+            reason?: string;
+            /**
+             * Verified
+             * @default false
+             */
+            verified?: boolean;
+        };
+        /**
          * ConfigurationErrorProblem
-         * @description The installation cannot run as it is configured; the detail says what to change.
+         * @description The configuration is not valid; the detail says what to change.
          */
         ConfigurationErrorProblem: {
             /**
@@ -1940,7 +1975,7 @@ export interface components {
         };
         /**
          * ConflictProblem
-         * @description The stored state forbids the change.
+         * @description The change conflicts with the stored state.
          */
         ConflictProblem: {
             /**
@@ -1984,7 +2019,7 @@ export interface components {
         ConsolidationIn: {
             /**
              * Dry Run
-             * @description Whether the run only plans and changes nothing.
+             * @description Whether to plan only and change nothing.
              * @default false
              */
             dry_run?: boolean;
@@ -1992,7 +2027,7 @@ export interface components {
              * Proposals
              * @description Proposals curated by hand for one user, which replace discovery and analysis.
              */
-            proposals?: (components["schemas"]["Merge"] | components["schemas"]["Associate"] | components["schemas"]["UpdateEntity"] | components["schemas"]["LinkEntities"] | components["schemas"]["CreateEntity"])[] | null;
+            proposals?: (components["schemas"]["Merge"] | components["schemas"]["Close"] | components["schemas"]["Associate"] | components["schemas"]["UpdateEntity"] | components["schemas"]["LinkEntities"] | components["schemas"]["CreateEntity"])[] | null;
             /**
              * Space
              * @description The space to consolidate, instead of a user.
@@ -2000,12 +2035,12 @@ export interface components {
             space?: string | null;
             /**
              * User Id
-             * @description Id of the user; absent: all users of the tenant.
+             * @description Id of the user; defaults to all users of the tenant.
              */
             user_id?: string | null;
             /**
              * Wait
-             * @description Whether to answer when the work is finished, instead of at once.
+             * @description Whether to wait until the work is finished.
              * @default false
              */
             wait?: boolean;
@@ -2051,18 +2086,18 @@ export interface components {
             changes: components["schemas"]["ElementChange"][];
             /**
              * Contradictions
-             * @description Memories that cannot all be true and that the run left alone.
+             * @description Memories that cannot all be true, which the run left unchanged.
              */
             contradictions: components["schemas"]["ReportedContradiction"][];
             /**
              * Created At
              * Format: date-time
-             * @description When it was created; of a version, from when on it was believed.
+             * @description When it was created; for a version, when graphmem began to believe it.
              */
             created_at: string;
             /**
              * Dry Run
-             * @description Whether the run only plans and changes nothing.
+             * @description Whether to plan only and change nothing.
              * @default false
              */
             dry_run: boolean;
@@ -2203,13 +2238,13 @@ export interface components {
             /**
              * Created At
              * Format: date-time
-             * @description When it was created; of a version, from when on it was believed.
+             * @description When it was created; for a version, when graphmem began to believe it.
              */
             created_at: string;
             /**
              * Expires At
              * Format: date-time
-             * @description From when on it is not recalled, RFC 3339 with an offset; null: never.
+             * @description When reads stop returning it, RFC 3339 with an offset; null: never.
              */
             expires_at: string;
             /**
@@ -2243,7 +2278,7 @@ export interface components {
         ContextItemIn: {
             /**
              * Key
-             * @description The secret of the key; shown only here.
+             * @description What the item is about, such as `budget`.
              */
             key: string;
             /**
@@ -2291,7 +2326,7 @@ export interface components {
             domain?: string | null;
             /**
              * Domains
-             * @description Further domains of the question, beside `domain`.
+             * @description Further domains of the question, in addition to `domain`.
              */
             domains?: string[];
             /**
@@ -2301,12 +2336,12 @@ export interface components {
             intent?: string | null;
             /**
              * Known As Of
-             * @description What was believed at this time, RFC 3339 with an offset; absent: now.
+             * @description What graphmem knew at this time, RFC 3339 with an offset; defaults to now.
              */
             known_as_of?: string | null;
             /**
              * Min Trust
-             * @description Only memories and messages of sources that are trusted as much as this one.
+             * @description Only memories and messages from sources that are trusted at least as much as this one.
              */
             min_trust?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web") | null;
             /**
@@ -2329,7 +2364,7 @@ export interface components {
             question?: string | null;
             /**
              * Recent Messages
-             * @description The last messages of the session; in a request, whether they are added: false for a caller that sends them anyway.
+             * @description The last messages of the session; in a request, whether to include them (false if you send them yourself).
              * @default true
              */
             recent_messages?: boolean;
@@ -2340,38 +2375,38 @@ export interface components {
             session_id?: string | null;
             /**
              * Sources
-             * @description Whether every bullet says when and in which session it was said.
+             * @description Whether every bullet says when and in which session it was stated.
              * @default false
              */
             sources?: boolean;
             /**
              * Space
-             * @description The space that shares the session; absent: it is the user's own.
+             * @description The space that shares the session; defaults to the user's own memory.
              */
             space?: string | null;
             /**
              * Spaces
-             * @description The spaces to read beside the user's own memory: ids, `all` or `none`.
+             * @description Spaces to read in addition to the user's own memory: ids, `all` or `none`.
              * @default all
              */
             spaces?: ("all" | "none") | string[];
-            /** @description Only memories with these tags, and without those in `none`. */
+            /** @description Only memories with these tags, and without those in `none`; so for messages, by their memories. */
             tags?: components["schemas"]["TagFilter"] | null;
             /**
              * Token Budget
-             * @description Most tokens of preamble and question together.
+             * @description Maximum tokens of preamble and question together.
              * @default 2000
              */
             token_budget?: number;
             /**
              * Top
-             * @description Most memories chosen by relevance, beside those of the profile.
+             * @description Maximum number of memories chosen by relevance, in addition to the profile.
              * @default 10
              */
             top?: number;
             /**
              * Valid As Of
-             * @description What held in the world at this time, RFC 3339 with an offset; absent: now.
+             * @description What was true at this time, RFC 3339 with an offset; defaults to now.
              */
             valid_as_of?: string | null;
         };
@@ -2398,7 +2433,7 @@ export interface components {
              * @description Id of this context, for feedback on the answer that it led to.
              */
             context_id: string;
-            /** @description Figures of the session. */
+            /** @description Statistics of the session. */
             conversation_summary: components["schemas"]["ConversationSummary"];
             /**
              * Memories
@@ -2414,12 +2449,12 @@ export interface components {
             preamble: string;
             /**
              * Profiles
-             * @description Profiles of entities that the question names, as the preamble has them; absent: none.
+             * @description Profiles of entities that the question names, as in the preamble.
              */
             profiles?: components["schemas"]["EntityProfile"][];
             /**
              * Recent Messages
-             * @description The last messages of the session; in a request, whether they are added: false for a caller that sends them anyway.
+             * @description The last messages of the session; in a request, whether to include them (false if you send them yourself).
              */
             recent_messages: components["schemas"]["RecentMessage"][];
             /**
@@ -2492,7 +2527,7 @@ export interface components {
             /**
              * Created At
              * Format: date-time
-             * @description When it was created; of a version, from when on it was believed.
+             * @description When it was created; for a version, when graphmem began to believe it.
              */
             created_at: string;
             /**
@@ -2514,14 +2549,14 @@ export interface components {
             role: components["schemas"]["KeyRole"];
             /**
              * Source Kind
-             * @description Whose word it is what the key saves.
+             * @description Source of what the key saves.
              * @default user
              * @enum {string}
              */
             source_kind?: "user" | "operator" | "import" | "document" | "assistant" | "tool" | "web";
             /**
              * Spaces
-             * @description The spaces that it reaches, of those of its users; absent: all of them.
+             * @description Spaces of its users that the key may access; defaults to all of them.
              */
             spaces?: string[] | null;
             /**
@@ -2538,7 +2573,7 @@ export interface components {
             /**
              * Created At
              * Format: date-time
-             * @description When it was created; of a version, from when on it was believed.
+             * @description When it was created; for a version, when graphmem began to believe it.
              */
             created_at: string;
             /**
@@ -2553,12 +2588,12 @@ export interface components {
             disabled_reason: string | null;
             /**
              * Failing Since
-             * @description Since when deliveries fail; null: the last one succeeded.
+             * @description When deliveries started to fail; null: the last one succeeded.
              */
             failing_since: string | null;
             /**
              * Failures
-             * @description How often a delivery has failed since the last time that everything was delivered.
+             * @description Number of failed deliveries since everything was last delivered.
              */
             failures: number;
             /**
@@ -2578,12 +2613,12 @@ export interface components {
             last_delivered_at: string | null;
             /**
              * Last Error
-             * @description Why the last failed delivery failed; null: everything is delivered.
+             * @description Reason for the last failed delivery; null: everything was delivered.
              */
             last_error: string | null;
             /**
              * Last Skipped
-             * @description The id of the last change that was left out, and why.
+             * @description Id of the last skipped change, and why it was skipped.
              */
             last_skipped: string | null;
             /**
@@ -2604,7 +2639,7 @@ export interface components {
             since: string;
             /**
              * Skipped
-             * @description Number of changes that could not be sent and were left out.
+             * @description Number of changes that could not be sent and were skipped.
              * @default 0
              */
             skipped: number;
@@ -2715,12 +2750,12 @@ export interface components {
         DeclaredTypes: {
             /**
              * Entity Types
-             * @description Types of entities beside the built-in ones.
+             * @description Types of entities in addition to the built-in ones.
              */
             entity_types: components["schemas"]["DeclaredEntityType"][];
             /**
              * Memory Types
-             * @description Types of memories beside the built-in ones.
+             * @description Types of memories in addition to the built-in ones.
              */
             memory_types: components["schemas"]["DeclaredMemoryType"][];
             /**
@@ -2741,18 +2776,18 @@ export interface components {
         DeclaredTypesIn: {
             /**
              * Entity Types
-             * @description Types of entities beside the built-in ones.
+             * @description Types of entities in addition to the built-in ones.
              */
             entity_types?: components["schemas"]["DeclaredEntityType"][];
             /**
              * Memory Types
-             * @description Types of memories beside the built-in ones.
+             * @description Types of memories in addition to the built-in ones.
              */
             memory_types?: components["schemas"]["DeclaredMemoryType"][];
         };
         /**
          * DrainIn
-         * @description Where all tenants of a graph are to live.
+         * @description The graph to move all tenants to.
          */
         DrainIn: {
             /**
@@ -2890,7 +2925,7 @@ export interface components {
         EnhanceIn: {
             /**
              * Question
-             * @description The question that is about to be sent to the model.
+             * @description The question that the reply answers.
              */
             question?: string | null;
             /**
@@ -2900,7 +2935,7 @@ export interface components {
             reply: string;
             /**
              * Sources
-             * @description Whether every bullet says when and in which session it was said.
+             * @description What the reply rests on: ids of memories or messages, or names of something outside of memory.
              */
             sources?: string[];
         };
@@ -2916,7 +2951,7 @@ export interface components {
             aliases: string[];
             /**
              * Attributes
-             * @description What the entity is known by beside its name.
+             * @description Attributes of the entity.
              */
             attributes: {
                 [key: string]: unknown;
@@ -2924,7 +2959,7 @@ export interface components {
             /**
              * Created At
              * Format: date-time
-             * @description When it was created; of a version, from when on it was believed.
+             * @description When it was created; for a version, when graphmem began to believe it.
              */
             created_at: string;
             /**
@@ -3024,7 +3059,7 @@ export interface components {
              * @description Memories.
              */
             memories: components["schemas"]["Memory"][];
-            /** @description What is known of it in a few sentences; null: there is no profile that holds. */
+            /** @description What is known about it in a few sentences; null: no current profile. */
             profile: components["schemas"]["EntityProfile"] | null;
         };
         /**
@@ -3527,7 +3562,7 @@ export interface components {
         };
         /**
          * GraphStatus
-         * @description One of the graphs in which tenants may live.
+         * @description One of the graphs that tenants can be stored in.
          */
         GraphStatus: {
             /**
@@ -3689,7 +3724,7 @@ export interface components {
             };
             /**
              * Vectors Remade
-             * @description Number of texts that were embedded anew.
+             * @description Number of texts that were embedded again.
              * @default false
              */
             vectors_remade: boolean;
@@ -3701,7 +3736,7 @@ export interface components {
         Instructions: {
             /**
              * Text
-             * @description What the tenant wants remembered, and what not; empty: no instructions.
+             * @description What the tenant wants remembered, and what must not be; empty: no instructions.
              * @default
              */
             text: string;
@@ -3723,13 +3758,13 @@ export interface components {
         InstructionsIn: {
             /**
              * Text
-             * @description What the tenant wants remembered, and what not; empty removes it.
+             * @description What the tenant wants remembered, and what must not be; empty removes it.
              */
             text: string;
         };
         /**
          * InternalErrorProblem
-         * @description The base of all errors; `status` is the HTTP status, `title` the short name in answers.
+         * @description The base of all errors; `status` is the HTTP status, `title` the short name in responses.
          */
         InternalErrorProblem: {
             /**
@@ -3830,7 +3865,7 @@ export interface components {
             /**
              * Created At
              * Format: date-time
-             * @description When it was created; of a version, from when on it was believed.
+             * @description When it was created; for a version, when graphmem began to believe it.
              */
             created_at: string;
             /**
@@ -3937,7 +3972,7 @@ export interface components {
             /**
              * Created At
              * Format: date-time
-             * @description When it was created; of a version, from when on it was believed.
+             * @description When it was created; for a version, when graphmem began to believe it.
              */
             created_at: string;
             /**
@@ -3982,7 +4017,7 @@ export interface components {
             /**
              * Created At
              * Format: date-time
-             * @description When it was created; of a version, from when on it was believed.
+             * @description When it was created; for a version, when graphmem began to believe it.
              */
             created_at: string;
             /**
@@ -4093,7 +4128,7 @@ export interface components {
         };
         /**
          * MaintenanceIn
-         * @description The maintenance tasks to run; absent: all of them.
+         * @description The maintenance tasks to run; defaults to all.
          */
         MaintenanceIn: {
             /**
@@ -4143,7 +4178,7 @@ export interface components {
             access_count: number;
             /**
              * Associations
-             * @description Ids of memories that belong together with it but state other facts.
+             * @description Ids of related memories that state other facts.
              */
             associations: string[];
             /**
@@ -4170,13 +4205,13 @@ export interface components {
             content_hash: string;
             /**
              * Contests
-             * @description The more trusted memories that it contradicts; it says so while its status is contested.
+             * @description The more trusted memories that it contradicts, while its status is contested.
              */
             contests: string[];
             /**
              * Created At
              * Format: date-time
-             * @description When it was created; of a version, from when on it was believed.
+             * @description When it was created; for a version, when graphmem began to believe it.
              */
             created_at: string;
             /**
@@ -4186,7 +4221,7 @@ export interface components {
             decay_rate: number;
             /**
              * Derived From
-             * @description Of a profile, the memories that it was written from.
+             * @description For a profile, the memories that it was written from.
              */
             derived_from?: string[] | null;
             /**
@@ -4201,12 +4236,12 @@ export interface components {
             entities: components["schemas"]["EntityRef"][];
             /**
              * Expired At
-             * @description From when on the version was no longer believed; null: it still is.
+             * @description When graphmem stopped believing the version; null: it still does.
              */
             expired_at: string | null;
             /**
              * Expires At
-             * @description From when on it is not recalled, RFC 3339 with an offset; null: never.
+             * @description When reads stop returning it, RFC 3339 with an offset; null: never.
              */
             expires_at: string | null;
             /**
@@ -4216,7 +4251,7 @@ export interface components {
             id: string;
             /**
              * Immutable
-             * @description Whether nothing but an erasure may change it.
+             * @description Whether only erasure may change it.
              */
             immutable: boolean;
             /**
@@ -4226,7 +4261,7 @@ export interface components {
             importance: number;
             /**
              * Invalid At
-             * @description When it stopped being true in the world; null: it still is, or unknown.
+             * @description When it stopped being true; null: it still is, or unknown.
              */
             invalid_at: string | null;
             /**
@@ -4236,7 +4271,7 @@ export interface components {
             last_accessed_at: string | null;
             /**
              * Metadata
-             * @description JSON object of the caller's, stored as it is, up to 8 levels deep.
+             * @description The caller's JSON object, stored unchanged, up to 8 levels deep.
              */
             metadata: {
                 [key: string]: unknown;
@@ -4313,7 +4348,7 @@ export interface components {
             user_id: string | null;
             /**
              * Valid At
-             * @description When it became true in the world, RFC 3339 with an offset; null: unknown.
+             * @description When it became true, RFC 3339 with an offset; null: unknown.
              */
             valid_at: string | null;
             /**
@@ -4368,12 +4403,12 @@ export interface components {
         MemoryDefaults: {
             /**
              * Expires At
-             * @description From when on they are not recalled; an earlier end stays.
+             * @description When reads stop returning them; an earlier end stays.
              */
             expires_at?: string | null;
             /**
              * Metadata
-             * @description JSON object of the caller's, stored as it is, up to 8 levels deep.
+             * @description The caller's JSON object, stored unchanged, up to 8 levels deep.
              */
             metadata?: {
                 [key: string]: unknown;
@@ -4381,7 +4416,7 @@ export interface components {
         };
         /**
          * MemoryDeletedProblem
-         * @description The memory was deleted or archived before, so that it cannot be changed.
+         * @description The memory was deleted or archived and cannot be changed.
          */
         MemoryDeletedProblem: {
             /**
@@ -4425,7 +4460,7 @@ export interface components {
         MemoryIn: {
             /**
              * Associations
-             * @description Ids of memories that belong together with it but state other facts.
+             * @description Ids of related memories that state other facts.
              */
             associations?: string[];
             /**
@@ -4458,12 +4493,12 @@ export interface components {
             entities?: components["schemas"]["EntityIn"][];
             /**
              * Expires At
-             * @description From when on it is not recalled, RFC 3339 with an offset; null: never.
+             * @description When reads stop returning it, RFC 3339 with an offset; null: never.
              */
             expires_at?: string | null;
             /**
              * Immutable
-             * @description Whether nothing but an erasure may change it.
+             * @description Whether only erasure may change it.
              * @default false
              */
             immutable?: boolean;
@@ -4475,12 +4510,12 @@ export interface components {
             importance?: number;
             /**
              * Invalid At
-             * @description When it stopped being true in the world; null: it still is, or unknown.
+             * @description When it stopped being true; null: it still is, or unknown.
              */
             invalid_at?: string | null;
             /**
              * Metadata
-             * @description JSON object of the caller's, stored as it is, up to 8 levels deep.
+             * @description The caller's JSON object, stored unchanged, up to 8 levels deep.
              */
             metadata?: {
                 [key: string]: unknown;
@@ -4504,14 +4539,14 @@ export interface components {
             source?: components["schemas"]["MemorySourceIn"] | null;
             /**
              * Space
-             * @description The space to save it in; absent: the user's own memory.
+             * @description The space to save it in; defaults to the user's own memory.
              */
             space?: string | null;
-            /** @description The entity it is about; absent: the user. */
+            /** @description The entity that it is about; defaults to the user. */
             subject?: components["schemas"]["EntityIn"] | null;
             /**
              * Subtype
-             * @description The type as it was given; absent: as in `type`.
+             * @description The type as it was given; defaults to `type`.
              */
             subtype?: string | null;
             /**
@@ -4531,7 +4566,7 @@ export interface components {
             type?: components["schemas"]["MemoryType"];
             /**
              * Valid At
-             * @description When it became true in the world, RFC 3339 with an offset; null: unknown.
+             * @description When it became true, RFC 3339 with an offset; null: unknown.
              */
             valid_at?: string | null;
         };
@@ -4542,7 +4577,7 @@ export interface components {
         MemoryPatch: {
             /**
              * Associations
-             * @description Ids of memories that belong together with it but state other facts.
+             * @description Ids of related memories that state other facts.
              */
             associations?: string[] | null;
             /**
@@ -4564,12 +4599,12 @@ export interface components {
             } | null;
             /**
              * Domain
-             * @description Moves the memory to this domain; null: to the profile.
+             * @description Move the memory to this domain; null: to the profile.
              */
             domain?: string | null;
             /**
              * Expires At
-             * @description From when on it is not recalled, RFC 3339 with an offset; null: never.
+             * @description When reads stop returning it, RFC 3339 with an offset; null: never.
              */
             expires_at?: string | null;
             /**
@@ -4579,21 +4614,21 @@ export interface components {
             importance?: number | null;
             /**
              * Invalid At
-             * @description When it stopped being true in the world; null: it still is, or unknown.
+             * @description When it stopped being true; null: it still is, or unknown.
              */
             invalid_at?: string | null;
             /**
              * Metadata
-             * @description JSON object of the caller's, stored as it is, up to 8 levels deep.
+             * @description The caller's JSON object, stored unchanged, up to 8 levels deep.
              */
             metadata?: {
                 [key: string]: unknown;
             } | null;
-            /** @description A global memory stays global, and no other one becomes global. */
+            /** @description The new scope; a memory cannot become global, nor a global one anything else. */
             scope?: components["schemas"]["Scope"] | null;
             /**
              * Subtype
-             * @description The type as it was given; absent: as in `type`.
+             * @description The type as it was given; defaults to `type`.
              */
             subtype?: string | null;
             /**
@@ -4605,13 +4640,13 @@ export interface components {
             type?: components["schemas"]["MemoryType"] | null;
             /**
              * Valid At
-             * @description When it became true in the world, RFC 3339 with an offset; null: unknown.
+             * @description When it became true, RFC 3339 with an offset; null: unknown.
              */
             valid_at?: string | null;
         };
         /**
          * MemorySource
-         * @description The source of a memory: whose word it is, the session and the messages that state it.
+         * @description The source of a memory: its kind, and the session and messages that state it.
          *
          *     `quote` is what the first of them said, without secrets; it stays when the messages are archived.
          */
@@ -4645,18 +4680,18 @@ export interface components {
             speaker?: string | null;
             /**
              * Trusted As
-             * @description The kind whose trust it has, where that is not its own: that of what it was merged from or ended.
+             * @description The kind whose trust it has, if not its own: that of what it was merged from or replaced.
              */
             trusted_as?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web" | "consolidation") | null;
         };
         /**
          * MemorySourceIn
-         * @description Whose word a memory is, and the session and the messages that state it; `quote` is what was said there.
+         * @description The source of a memory: its kind, and the session and messages that state it; `quote` is what was said.
          */
         MemorySourceIn: {
             /**
              * Kind
-             * @description Whose word it is; absent: that of the key, which is the user unless the key was bound.
+             * @description Kind of source; defaults to the key's, which is the user unless the key sets another.
              */
             kind?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web") | null;
             /**
@@ -4682,7 +4717,7 @@ export interface components {
         };
         /**
          * MemoryStatus
-         * @description Whether a memory is in force, and if not, why.
+         * @description Whether a memory is active, and if not, why.
          *
          *     Maintenance has `archived` what is over; `contested` is what a less trusted source said against another memory.
          * @enum {string}
@@ -4745,7 +4780,7 @@ export interface components {
             actor: string | null;
             /**
              * Associations
-             * @description Ids of memories that belong together with it but state other facts.
+             * @description Ids of related memories that state other facts.
              */
             associations: string[];
             /**
@@ -4772,13 +4807,13 @@ export interface components {
             content_hash: string;
             /**
              * Contests
-             * @description The more trusted memories that it contradicts; it says so while its status is contested.
+             * @description The more trusted memories that it contradicts, while its status is contested.
              */
             contests: string[];
             /**
              * Created At
              * Format: date-time
-             * @description When it was created; of a version, from when on it was believed.
+             * @description When it was created; for a version, when graphmem began to believe it.
              */
             created_at: string;
             /**
@@ -4788,7 +4823,7 @@ export interface components {
             decay_rate: number;
             /**
              * Derived From
-             * @description Of a profile, the memories that it was written from.
+             * @description For a profile, the memories that it was written from.
              */
             derived_from?: string[] | null;
             /**
@@ -4813,12 +4848,12 @@ export interface components {
             entities: components["schemas"]["EntityRef"][];
             /**
              * Expired At
-             * @description From when on the version was no longer believed; null: it still is.
+             * @description When graphmem stopped believing the version; null: it still does.
              */
             expired_at: string | null;
             /**
              * Expires At
-             * @description From when on it is not recalled, RFC 3339 with an offset; null: never.
+             * @description When reads stop returning it, RFC 3339 with an offset; null: never.
              */
             expires_at: string | null;
             /**
@@ -4828,7 +4863,7 @@ export interface components {
             id: string;
             /**
              * Immutable
-             * @description Whether nothing but an erasure may change it.
+             * @description Whether only erasure may change it.
              */
             immutable: boolean;
             /**
@@ -4838,7 +4873,7 @@ export interface components {
             importance: number;
             /**
              * Invalid At
-             * @description When it stopped being true in the world; null: it still is, or unknown.
+             * @description When it stopped being true; null: it still is, or unknown.
              */
             invalid_at: string | null;
             /**
@@ -4848,7 +4883,7 @@ export interface components {
             last_accessed_at: string | null;
             /**
              * Metadata
-             * @description JSON object of the caller's, stored as it is, up to 8 levels deep.
+             * @description The caller's JSON object, stored unchanged, up to 8 levels deep.
              */
             metadata: {
                 [key: string]: unknown;
@@ -4925,7 +4960,7 @@ export interface components {
             user_id: string | null;
             /**
              * Valid At
-             * @description When it became true in the world, RFC 3339 with an offset; null: unknown.
+             * @description When it became true, RFC 3339 with an offset; null: unknown.
              */
             valid_at: string | null;
             /**
@@ -5001,7 +5036,7 @@ export interface components {
             /**
              * Created At
              * Format: date-time
-             * @description When it was created; of a version, from when on it was believed.
+             * @description When it was created; for a version, when graphmem began to believe it.
              */
             created_at: string;
             /**
@@ -5053,7 +5088,7 @@ export interface components {
             intent: string | null;
             /**
              * Metadata
-             * @description JSON object of the caller's, stored as it is, up to 8 levels deep.
+             * @description The caller's JSON object, stored unchanged, up to 8 levels deep.
              */
             metadata: {
                 [key: string]: unknown;
@@ -5086,7 +5121,7 @@ export interface components {
             role: components["schemas"]["MessageRole"];
             /**
              * Sent As
-             * @description The source that the key which sent it speaks as, where that is not the user.
+             * @description Source of the key that sent it, if not the user.
              */
             sent_as?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web") | null;
             /**
@@ -5107,7 +5142,7 @@ export interface components {
             /**
              * Timestamp
              * Format: date-time
-             * @description When it was said, RFC 3339 with an offset; absent: now.
+             * @description When it was said, RFC 3339 with an offset; defaults to now.
              */
             timestamp: string;
             /**
@@ -5179,7 +5214,7 @@ export interface components {
             memories?: components["schemas"]["MemoryDefaults"] | null;
             /**
              * Metadata
-             * @description JSON object of the caller's, stored as it is, up to 8 levels deep.
+             * @description The caller's JSON object, stored unchanged, up to 8 levels deep.
              */
             metadata?: {
                 [key: string]: unknown;
@@ -5255,12 +5290,12 @@ export interface components {
         MessageSearchQuery: {
             /**
              * Known As Of
-             * @description What was believed at this time, RFC 3339 with an offset; absent: now.
+             * @description What graphmem knew at this time, RFC 3339 with an offset; defaults to now.
              */
             known_as_of?: string | null;
             /**
              * Limit
-             * @description Most entries of the answer.
+             * @description Maximum number of results.
              * @default 5
              */
             limit?: number;
@@ -5271,13 +5306,13 @@ export interface components {
             query: string;
             /**
              * Spaces
-             * @description The spaces to read beside the user's own memory: ids, `all` or `none`.
+             * @description Spaces to read in addition to the user's own memory: ids, `all` or `none`.
              * @default all
              */
             spaces?: ("all" | "none") | string[];
             /**
              * Valid As Of
-             * @description What held in the world at this time, RFC 3339 with an offset; absent: now.
+             * @description What was true at this time, RFC 3339 with an offset; defaults to now.
              */
             valid_as_of?: string | null;
         };
@@ -5299,7 +5334,7 @@ export interface components {
         MessagesIn: {
             /**
              * Domain
-             * @description The field these messages are about; absent, that of the session.
+             * @description The domain of these messages; defaults to the session's.
              */
             domain?: string | null;
             /**
@@ -5320,17 +5355,17 @@ export interface components {
             session_id?: string | null;
             /**
              * Space
-             * @description The space of the session; absent: the user's own memory.
+             * @description The space of the session; defaults to the user's own memory.
              */
             space?: string | null;
             /**
              * Timezone
-             * @description The user's time zone as an IANA name, such as Europe/Berlin; absent: the offset of each message.
+             * @description The user's IANA time zone, such as Europe/Berlin; defaults to the offset of each message.
              */
             timezone?: string | null;
             /**
              * Wait
-             * @description Whether to answer when the work is finished, instead of at once.
+             * @description Whether to wait until the work is finished.
              * @default false
              */
             wait?: boolean;
@@ -5342,7 +5377,7 @@ export interface components {
         MessagesWithUserIn: {
             /**
              * Domain
-             * @description The field these messages are about; absent, that of the session.
+             * @description The domain of these messages; defaults to the session's.
              */
             domain?: string | null;
             /**
@@ -5363,12 +5398,12 @@ export interface components {
             session_id?: string | null;
             /**
              * Space
-             * @description The space of the session; absent: the user's own memory.
+             * @description The space of the session; defaults to the user's own memory.
              */
             space?: string | null;
             /**
              * Timezone
-             * @description The user's time zone as an IANA name, such as Europe/Berlin; absent: the offset of each message.
+             * @description The user's IANA time zone, such as Europe/Berlin; defaults to the offset of each message.
              */
             timezone?: string | null;
             /**
@@ -5378,14 +5413,14 @@ export interface components {
             userId: string;
             /**
              * Wait
-             * @description Whether to answer when the work is finished, instead of at once.
+             * @description Whether to wait until the work is finished.
              * @default false
              */
             wait?: boolean;
         };
         /**
          * NotConfiguredProblem
-         * @description The installation lacks what the call needs, such as a language model; the detail says what to configure.
+         * @description The call needs something that is not configured, such as a language model; the detail says what to configure.
          */
         NotConfiguredProblem: {
             /**
@@ -5424,7 +5459,7 @@ export interface components {
         };
         /**
          * NotFoundProblem
-         * @description The user has nothing of this id.
+         * @description The user has nothing with this id.
          */
         NotFoundProblem: {
             /**
@@ -5463,7 +5498,7 @@ export interface components {
         };
         /**
          * Outcome
-         * @description What came of something that was recommended; `suggested` when it is not known to have been tried.
+         * @description Outcome of a recommendation; `suggested` if it is not known whether it was tried.
          * @enum {string}
          */
         Outcome: "worked" | "failed" | "suggested";
@@ -5755,7 +5790,7 @@ export interface components {
         PersonalizationHints: {
             /**
              * Communication Style
-             * @description How the user wants to be spoken to; null: unknown.
+             * @description Preferred communication style; null: unknown.
              */
             communication_style: string | null;
             /**
@@ -5775,7 +5810,7 @@ export interface components {
             goals: string[];
             /**
              * Greeting
-             * @description A greeting for the reply; null: none fits.
+             * @description A greeting for the reply; null: none.
              */
             greeting: string | null;
             /**
@@ -5822,7 +5857,7 @@ export interface components {
             past_solutions: components["schemas"]["PastSolution"][];
             /**
              * Personal Touches
-             * @description Personal details that fit the reply.
+             * @description Personal details for the reply.
              */
             personal_touches: string[];
             /**
@@ -5843,7 +5878,7 @@ export interface components {
         };
         /**
          * PlacementIn
-         * @description Where the caller's tenant is to live.
+         * @description The graph to move the caller's tenant to.
          */
         PlacementIn: {
             /**
@@ -5859,12 +5894,12 @@ export interface components {
         PlacementList: {
             /**
              * Graphs
-             * @description The graphs in which tenants may live, the home first.
+             * @description The graphs that tenants can be stored in, home first.
              */
             graphs: components["schemas"]["GraphStatus"][];
             /**
              * Tenants
-             * @description Where tenants live.
+             * @description Which graph stores which tenant.
              */
             tenants: components["schemas"]["TenantPlacement"][];
         };
@@ -5907,7 +5942,7 @@ export interface components {
             aliases: string[];
             /**
              * Attributes
-             * @description What the entity is known by beside its name.
+             * @description Attributes of the entity.
              */
             attributes: {
                 [key: string]: unknown;
@@ -5915,7 +5950,7 @@ export interface components {
             /**
              * Created At
              * Format: date-time
-             * @description When it was created; of a version, from when on it was believed.
+             * @description When it was created; for a version, when graphmem began to believe it.
              */
             created_at: string;
             /**
@@ -5939,7 +5974,7 @@ export interface components {
              * @description The name.
              */
             name: string;
-            /** @description What is known of it in a few sentences; null: there is no profile that holds. */
+            /** @description What is known about it in a few sentences; null: no current profile. */
             profile: components["schemas"]["EntityProfile"] | null;
             /**
              * Summary
@@ -5983,7 +6018,7 @@ export interface components {
         ProposalVerdict: "waiting" | "planned" | "executed" | "refused" | "stale";
         /**
          * QuarantinedMemory
-         * @description The memory that a statement in quarantine would be.
+         * @description The memory that a quarantined statement becomes when released.
          */
         QuarantinedMemory: {
             /**
@@ -6008,7 +6043,7 @@ export interface components {
             entities: components["schemas"]["EntityIn"][];
             /**
              * Expires At
-             * @description From when on it is not recalled, RFC 3339 with an offset; null: never.
+             * @description When reads stop returning it, RFC 3339 with an offset; null: never.
              */
             expires_at: string | null;
             /**
@@ -6018,12 +6053,12 @@ export interface components {
             importance: number;
             /**
              * Invalid At
-             * @description When it stopped being true in the world; null: it still is, or unknown.
+             * @description When it stopped being true; null: it still is, or unknown.
              */
             invalid_at: string | null;
             /**
              * Metadata
-             * @description JSON object of the caller's, stored as it is, up to 8 levels deep.
+             * @description The caller's JSON object, stored unchanged, up to 8 levels deep.
              */
             metadata: {
                 [key: string]: unknown;
@@ -6059,19 +6094,19 @@ export interface components {
             type: components["schemas"]["MemoryType"];
             /**
              * Valid At
-             * @description When it became true in the world, RFC 3339 with an offset; null: unknown.
+             * @description When it became true, RFC 3339 with an offset; null: unknown.
              */
             valid_at: string | null;
         };
         /**
          * QuarantinedStatement
-         * @description A statement that is no memory, with the reason, and the memory that it would be once it is released.
+         * @description A quarantined statement, the reason, and the memory that it becomes when released.
          */
         QuarantinedStatement: {
             /**
              * First Seen At
              * Format: date-time
-             * @description When an extraction came upon it first.
+             * @description When extraction first found it.
              */
             first_seen_at: string;
             /**
@@ -6081,31 +6116,31 @@ export interface components {
             id: string;
             /**
              * Job Id
-             * @description The extraction that put it here last.
+             * @description The latest extraction job that quarantined it.
              */
             job_id: string | null;
             /**
              * Last Seen At
              * Format: date-time
-             * @description When an extraction came upon it last.
+             * @description When extraction last found it.
              */
             last_seen_at: string;
-            /** @description The memory that it is once it is released. */
+            /** @description The memory that it becomes when released. */
             memory: components["schemas"]["QuarantinedMemory"];
             /**
              * Quote
-             * @description Words of the text that it is taken from.
+             * @description Words of the text that it was taken from.
              * @default
              */
             quote: string;
             /**
              * Reason
-             * @description Why it is no memory.
+             * @description Why it is not a memory.
              */
             reason: string;
             /**
              * Source Kind
-             * @description Whose word it is.
+             * @description Kind of source.
              * @default user
              * @enum {string}
              */
@@ -6117,7 +6152,7 @@ export interface components {
             space: string | null;
             /**
              * Times Seen
-             * @description How many times an extraction came upon it.
+             * @description How many times extraction found it.
              * @default 1
              */
             times_seen: number;
@@ -6256,18 +6291,18 @@ export interface components {
             /**
              * Timestamp
              * Format: date-time
-             * @description When it was said, RFC 3339 with an offset; absent: now.
+             * @description When it was said, RFC 3339 with an offset; defaults to now.
              */
             timestamp: string;
         };
         /**
          * ReembeddingIn
-         * @description The model that all vectors shall be of; absent: the model of the settings.
+         * @description The new model of all vectors; defaults to the configured model.
          */
         ReembeddingIn: {
             /**
              * Model
-             * @description A model of the configured embedder; absent: that of the settings.
+             * @description A model of the configured embedder; defaults to the configured one.
              */
             model?: string | null;
         };
@@ -6404,12 +6439,12 @@ export interface components {
         };
         /**
          * ResolutionIn
-         * @description Whether a contested memory holds: then it takes the place of what it contests, else it is retired.
+         * @description Whether a contested memory replaces the one that it contradicts, or is retired.
          */
         ResolutionIn: {
             /**
              * Holds
-             * @description Whether it takes the place of what it contests; false: it is retired.
+             * @description true: it replaces the memory that it contradicts; false: it is retired.
              */
             holds: boolean;
         };
@@ -6426,7 +6461,7 @@ export interface components {
              * Proposal
              * @description The proposal.
              */
-            proposal: components["schemas"]["Merge"] | components["schemas"]["Associate"] | components["schemas"]["UpdateEntity"] | components["schemas"]["LinkEntities"] | components["schemas"]["CreateEntity"];
+            proposal: components["schemas"]["Merge"] | components["schemas"]["Close"] | components["schemas"]["Associate"] | components["schemas"]["UpdateEntity"] | components["schemas"]["LinkEntities"] | components["schemas"]["CreateEntity"];
             /**
              * Reason
              * @description Why; null or empty: no reason was given.
@@ -6515,7 +6550,7 @@ export interface components {
         RollbackIn: {
             /**
              * Dry Run
-             * @description Whether the run only plans and changes nothing.
+             * @description Whether to change nothing and only return what would change.
              * @default false
              */
             dry_run?: boolean;
@@ -6664,14 +6699,14 @@ export interface components {
             action: components["schemas"]["SaveAction"];
             /**
              * Ignored
-             * @description What a repetition gave and the memory has otherwise: change the memory to correct it.
+             * @description Fields of a repetition that the memory did not take over; update the memory to change them.
              */
             ignored: string[];
             /** @description The memory after the request; null: nothing was stored. */
             memory: components["schemas"]["Memory"] | null;
             /**
              * Quarantine Id
-             * @description Id in the quarantine, where an admin releases or drops it.
+             * @description Id of the quarantined statement, which an admin can release or drop.
              */
             quarantine_id: string | null;
             /**
@@ -6723,7 +6758,7 @@ export interface components {
         SearchQuery: {
             /**
              * Agent
-             * @description Only versions that this key, or part of graphmem, wrote.
+             * @description Only versions written by this key or part of graphmem.
              */
             agent?: string | null;
             /**
@@ -6738,7 +6773,7 @@ export interface components {
             created_before?: string | null;
             /**
              * Cut
-             * @description `auto`: only results that fit the query, possibly none; `none`: up to `limit`, fitting or not.
+             * @description `auto`: only relevant results, possibly none; `none`: up to `limit` results, relevant or not.
              * @default none
              * @enum {string}
              */
@@ -6750,7 +6785,7 @@ export interface components {
             domain?: string | null;
             /**
              * Entity
-             * @description Name, alias or id of an entity that the memory is about.
+             * @description Only memories about this entity (name, alias or id).
              */
             entity?: string | null;
             /**
@@ -6767,7 +6802,7 @@ export interface components {
             graph?: boolean;
             /**
              * Include Contested
-             * @description Also what a more trusted source contradicts.
+             * @description Include contested memories.
              * @default false
              */
             include_contested?: boolean;
@@ -6779,7 +6814,7 @@ export interface components {
             include_messages?: boolean;
             /**
              * Include Superseded
-             * @description Also what no longer holds.
+             * @description Include superseded memories.
              * @default false
              */
             include_superseded?: boolean;
@@ -6791,12 +6826,12 @@ export interface components {
             keyword?: boolean;
             /**
              * Known As Of
-             * @description What was known at this time; absent: now.
+             * @description What graphmem knew at this time; defaults to now.
              */
             known_as_of?: string | null;
             /**
              * Limit
-             * @description Most entries of the answer.
+             * @description Maximum number of results.
              * @default 10
              */
             limit?: number;
@@ -6809,22 +6844,22 @@ export interface components {
             };
             /**
              * Min Confidence
-             * @description Least confidence, from 0 to 1.
+             * @description Minimum confidence, from 0 to 1.
              */
             min_confidence?: number | null;
             /**
              * Min Importance
-             * @description Least importance, from 0 to 1.
+             * @description Minimum importance, from 0 to 1.
              */
             min_importance?: number | null;
             /**
              * Min Score
-             * @description Least score of a hit.
+             * @description Minimum score of a hit.
              */
             min_score?: number | null;
             /**
              * Min Trust
-             * @description Only of sources that are trusted as much as this one.
+             * @description Only sources that are trusted at least as much as this one.
              */
             min_trust?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web") | null;
             /**
@@ -6841,13 +6876,13 @@ export interface components {
             query: string;
             /**
              * Reinforce
-             * @description Whether the retrieval strengthens the memories it returns.
+             * @description Whether the retrieval strengthens the returned memories.
              * @default true
              */
             reinforce?: boolean;
             /**
              * Rerank
-             * @description Whether a cross-encoder orders the best hits again.
+             * @description Whether a cross-encoder reorders the best hits.
              * @default false
              */
             rerank?: boolean;
@@ -6861,28 +6896,28 @@ export interface components {
             semantic?: boolean;
             /**
              * Session Id
-             * @description Only what was said in this session.
+             * @description Only statements from this session.
              */
             session_id?: string | null;
             /**
              * Source Kind
-             * @description Whose word it is: user, operator, import, document ….
+             * @description Only this kind of source: user, operator, import, document ….
              */
             source_kind?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web" | "consolidation") | null;
             /**
              * Spaces
-             * @description The spaces to read beside the user's own memory: ids, `all` or `none`.
+             * @description Spaces to read in addition to the user's own memory: ids, `all` or `none`.
              * @default all
              */
             spaces?: ("all" | "none") | string[];
             /**
              * Speaker
-             * @description Only what this person or agent said.
+             * @description Only statements by this person or agent.
              */
             speaker?: string | null;
             /**
              * Subtype
-             * @description The type as it was given, such as persona.
+             * @description Only this subtype, such as persona.
              */
             subtype?: string | null;
             /** @description Tags, in lower case with `-` or `_`. */
@@ -6894,7 +6929,7 @@ export interface components {
             types?: string[] | null;
             /**
              * Valid As Of
-             * @description What held in the world at this time; absent: now.
+             * @description What was true at this time; defaults to now.
              */
             valid_as_of?: string | null;
         };
@@ -6950,7 +6985,7 @@ export interface components {
             /**
              * Created At
              * Format: date-time
-             * @description When it was created; of a version, from when on it was believed.
+             * @description When it was created; for a version, when graphmem began to believe it.
              */
             created_at: string;
             /**
@@ -6994,7 +7029,7 @@ export interface components {
             message_count: number;
             /**
              * Metadata
-             * @description JSON object of the caller's, stored as it is, up to 8 levels deep.
+             * @description The caller's JSON object, stored unchanged, up to 8 levels deep.
              */
             metadata: {
                 [key: string]: unknown;
@@ -7102,12 +7137,12 @@ export interface components {
         SessionIn: {
             /**
              * Domain
-             * @description The field the session is about, such as cooking.
+             * @description The domain of the session, such as cooking.
              */
             domain?: string | null;
             /**
              * Metadata
-             * @description JSON object of the caller's, stored as it is, up to 8 levels deep.
+             * @description The caller's JSON object, stored unchanged, up to 8 levels deep.
              */
             metadata?: {
                 [key: string]: unknown;
@@ -7119,7 +7154,7 @@ export interface components {
             session_id?: string | null;
             /**
              * Space
-             * @description The space that shares it; absent: it is the user's own.
+             * @description The space that shares it; defaults to the user's own memory.
              */
             space?: string | null;
             /**
@@ -7212,7 +7247,7 @@ export interface components {
             about?: string;
             /**
              * Members
-             * @description Its members from now on; absent: as they are.
+             * @description The new members; by default they stay unchanged.
              */
             members?: components["schemas"]["SpaceMember"][] | null;
             /**
@@ -7294,7 +7329,7 @@ export interface components {
         SummarizeIn: {
             /**
              * Wait
-             * @description Whether to answer when the work is finished, instead of at once.
+             * @description Whether to wait until the work is finished.
              * @default false
              */
             wait?: boolean;
@@ -7322,7 +7357,7 @@ export interface components {
         };
         /**
          * TenantPlacement
-         * @description Where a tenant lives.
+         * @description The graph that stores a tenant.
          */
         TenantPlacement: {
             /**
@@ -7337,13 +7372,13 @@ export interface components {
             job_id: string | null;
             /**
              * State
-             * @description How far a move is; settled: none is.
+             * @description State of the move; settled: no move.
              * @enum {string}
              */
             state: "settled" | "copying" | "switching";
             /**
              * Target
-             * @description The graph that it moves to, or is about to; null: none.
+             * @description The graph that it moves to; null: none.
              */
             target: string | null;
             /**
@@ -7414,7 +7449,7 @@ export interface components {
         Trust: {
             /**
              * Order
-             * @description Sources in groups of equal trust, the most trusted first.
+             * @description Sources in groups of equal trust, most trusted first.
              */
             order: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web")[][];
             /**
@@ -7430,12 +7465,12 @@ export interface components {
         };
         /**
          * TrustIn
-         * @description The order of trust to set, the most trusted source first; an empty one sets the default order again.
+         * @description The order of trust to set, most trusted first; an empty order restores the default.
          */
         TrustIn: {
             /**
              * Order
-             * @description Sources, or lists of sources that are trusted alike; those left out follow in the default order.
+             * @description Sources, or lists of equally trusted ones, most trusted first; others keep the default order.
              * @example [
              *       "user",
              *       [
@@ -7491,7 +7526,7 @@ export interface components {
         };
         /**
          * UnavailableProblem
-         * @description A dependency is unavailable; the same call may succeed later, and never where `retry_after` is None.
+         * @description A dependency is unavailable; the same call may succeed later, unless `retry_after` is null.
          */
         UnavailableProblem: {
             /**
@@ -7571,7 +7606,7 @@ export interface components {
         };
         /**
          * UserBeingForgottenProblem
-         * @description The erasure of the user has begun and not ended; until then nothing is stored for them.
+         * @description The user is being erased; until that has ended, nothing is stored.
          */
         UserBeingForgottenProblem: {
             /**
@@ -7735,7 +7770,9 @@ export interface components {
          * @description What a second model call quotes for and against a proposal; its quotes are checked when it is executed.
          *
          *     - `differences`: what it found different, in words
-         *     - `statements`, `added`: of a merge, what carries each source, and quotes of what no source says
+         *     - `one_fact`, `statements`, `added`: of a merge, whether its sources tell one fact, what carries each of them, and
+         *       quotes of what no source says
+         *     - `closing`: quotes that say that a plan was carried out, given up or replaced
          *     - `identity`, `apart`: of a link, quotes that say that the two names are one, and that they are two
          *     - `values`: of an entity's update, quotes for each value
          */
@@ -7750,6 +7787,8 @@ export interface components {
              * @description Of a link: quotes that tell the two apart.
              */
             apart: components["schemas"]["StatementQuote"][];
+            /** Closing */
+            closing: components["schemas"]["StatementQuote"][];
             /**
              * Differences
              * @description What differs, in words.
@@ -7761,6 +7800,8 @@ export interface components {
              * @description Of a link: quotes that say that the two names are one.
              */
             identity: components["schemas"]["StatementQuote"][];
+            /** One Fact */
+            one_fact: boolean | null;
             /**
              * Statements
              * @description Of a merge: how the sentence carries each memory.
@@ -7813,13 +7854,13 @@ export interface components {
         };
         /**
          * Webhook
-         * @description A webhook without its secret, and how its deliveries go.
+         * @description A webhook without its secret, and the state of its deliveries.
          */
         Webhook: {
             /**
              * Created At
              * Format: date-time
-             * @description When it was created; of a version, from when on it was believed.
+             * @description When it was created; for a version, when graphmem began to believe it.
              */
             created_at: string;
             /**
@@ -7834,12 +7875,12 @@ export interface components {
             disabled_reason: string | null;
             /**
              * Failing Since
-             * @description Since when deliveries fail; null: the last one succeeded.
+             * @description When deliveries started to fail; null: the last one succeeded.
              */
             failing_since: string | null;
             /**
              * Failures
-             * @description How often a delivery has failed since the last time that everything was delivered.
+             * @description Number of failed deliveries since everything was last delivered.
              */
             failures: number;
             /**
@@ -7859,12 +7900,12 @@ export interface components {
             last_delivered_at: string | null;
             /**
              * Last Error
-             * @description Why the last failed delivery failed; null: everything is delivered.
+             * @description Reason for the last failed delivery; null: everything was delivered.
              */
             last_error: string | null;
             /**
              * Last Skipped
-             * @description The id of the last change that was left out, and why.
+             * @description Id of the last skipped change, and why it was skipped.
              */
             last_skipped: string | null;
             /**
@@ -7880,7 +7921,7 @@ export interface components {
             since: string;
             /**
              * Skipped
-             * @description Number of changes that could not be sent and were left out.
+             * @description Number of changes that could not be sent and were skipped.
              * @default 0
              */
             skipped: number;
@@ -7904,17 +7945,17 @@ export interface components {
         WebhookIn: {
             /**
              * Kinds
-             * @description Kinds of changes to deliver; absent: all.
+             * @description Kinds of changes to deliver; defaults to all.
              */
             kinds?: components["schemas"]["ChangeKind"][] | null;
             /**
              * Secret
-             * @description Secret that signs the deliveries: `whsec_` and 24 to 64 bytes in base64; absent: one is generated.
+             * @description Secret that signs the deliveries: `whsec_` and 24 to 64 bytes in base64; generated by default.
              */
             secret?: string | null;
             /**
              * Since
-             * @description Deliver changes from this known time on; absent: from now on.
+             * @description Deliver changes from this known time on; defaults to now.
              */
             since?: string | null;
             /**
@@ -7924,7 +7965,7 @@ export interface components {
             url: string;
             /**
              * Users
-             * @description Ids of the users whose changes are delivered; absent: all of the tenant.
+             * @description Ids of the users whose changes are delivered; defaults to all users of the tenant.
              */
             users?: string[] | null;
         };
@@ -7958,9 +7999,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -8000,25 +8041,25 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Tokens that the context in the system prompt may have. */
+                /** @description Maximum tokens of the context in the system prompt. */
                 "x-graphmem-budget"?: number;
-                /** @description The fields that the call is about, with commas between them. */
+                /** @description Comma-separated domains of the call. */
                 "x-graphmem-domains"?: string | null;
-                /** @description Whether no turn is stored and no retrieval counted. */
+                /** @description Whether to store nothing and count no retrieval. */
                 "x-graphmem-read-only"?: boolean;
                 /**
-                 * @description The session in which the turns are stored; absent: one for each conversation.
+                 * @description The session that stores the turns; defaults to one per conversation.
                  * @example monday
                  */
                 "x-graphmem-session"?: string | null;
-                /** @description The space whose members share the turns; absent: they are the user's own. */
+                /** @description The space that shares the turns; defaults to the user's own memory. */
                 "x-graphmem-space"?: string | null;
                 /**
-                 * @description Whose memory it is, as UTF-8; absent: the user that the body names, or that of the key.
+                 * @description The user, as UTF-8; defaults to the user in the body, then the key's user.
                  * @example ada
                  */
                 "x-graphmem-user"?: string | null;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -8082,7 +8123,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -8129,7 +8170,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -8194,7 +8235,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -8218,25 +8259,25 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Tokens that the context in the system prompt may have. */
+                /** @description Maximum tokens of the context in the system prompt. */
                 "x-graphmem-budget"?: number;
-                /** @description The fields that the call is about, with commas between them. */
+                /** @description Comma-separated domains of the call. */
                 "x-graphmem-domains"?: string | null;
-                /** @description Whether no turn is stored and no retrieval counted. */
+                /** @description Whether to store nothing and count no retrieval. */
                 "x-graphmem-read-only"?: boolean;
                 /**
-                 * @description The session in which the turns are stored; absent: one for each conversation.
+                 * @description The session that stores the turns; defaults to one per conversation.
                  * @example monday
                  */
                 "x-graphmem-session"?: string | null;
-                /** @description The space whose members share the turns; absent: they are the user's own. */
+                /** @description The space that shares the turns; defaults to the user's own memory. */
                 "x-graphmem-space"?: string | null;
                 /**
-                 * @description Whose memory it is, as UTF-8; absent: the user that the body names, or that of the key.
+                 * @description The user, as UTF-8; defaults to the user in the body, then the key's user.
                  * @example ada
                  */
                 "x-graphmem-user"?: string | null;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -8302,7 +8343,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -8340,25 +8381,25 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Tokens that the context in the system prompt may have. */
+                /** @description Maximum tokens of the context in the system prompt. */
                 "x-graphmem-budget"?: number;
-                /** @description The fields that the call is about, with commas between them. */
+                /** @description Comma-separated domains of the call. */
                 "x-graphmem-domains"?: string | null;
-                /** @description Whether no turn is stored and no retrieval counted. */
+                /** @description Whether to store nothing and count no retrieval. */
                 "x-graphmem-read-only"?: boolean;
                 /**
-                 * @description The session in which the turns are stored; absent: one for each conversation.
+                 * @description The session that stores the turns; defaults to one per conversation.
                  * @example monday
                  */
                 "x-graphmem-session"?: string | null;
-                /** @description The space whose members share the turns; absent: they are the user's own. */
+                /** @description The space that shares the turns; defaults to the user's own memory. */
                 "x-graphmem-space"?: string | null;
                 /**
-                 * @description Whose memory it is, as UTF-8; absent: the user that the body names, or that of the key.
+                 * @description The user, as UTF-8; defaults to the user in the body, then the key's user.
                  * @example ada
                  */
                 "x-graphmem-user"?: string | null;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -8454,10 +8495,10 @@ export interface operations {
     consolidation_list: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the previous page; absent: the first page. */
+                /** @description `next_cursor` of the previous page; defaults to the first page. */
                 cursor?: string | null;
                 /**
-                 * @description Most entries of the answer.
+                 * @description Maximum number of results.
                  * @example 10
                  */
                 limit?: number;
@@ -8470,7 +8511,7 @@ export interface operations {
                 user_id?: string | null;
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -8531,9 +8572,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -8830,7 +8871,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -9103,9 +9144,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -9152,7 +9193,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -9182,9 +9223,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -9223,7 +9264,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -9268,9 +9309,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -9318,9 +9359,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -9347,9 +9388,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -9400,7 +9441,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -9448,9 +9489,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -9505,9 +9546,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -9569,20 +9610,20 @@ export interface operations {
     quarantine_list: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the previous page; absent: the first page. */
+                /** @description `next_cursor` of the previous page; defaults to the first page. */
                 cursor?: string | null;
-                /** @description Most entries of the answer. */
+                /** @description Maximum number of results. */
                 limit?: number;
-                /** @description Those of one space. */
+                /** @description Only statements of this space. */
                 space?: string | null;
                 /**
-                 * @description Those of one user; absent: of all users and spaces.
+                 * @description Only statements of this user; defaults to all users and spaces.
                  * @example ada
                  */
                 user_id?: string | null;
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -9646,9 +9687,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -9675,9 +9716,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -9783,7 +9824,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -9817,9 +9858,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -9874,7 +9915,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -9924,9 +9965,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -9992,7 +10033,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -10030,9 +10071,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -10086,7 +10127,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -10133,9 +10174,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -10191,9 +10232,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -10219,10 +10260,10 @@ export interface operations {
     jobs_list: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the previous page; absent: the first page. */
+                /** @description `next_cursor` of the previous page; defaults to the first page. */
                 cursor?: string | null;
                 /**
-                 * @description Most entries of the answer.
+                 * @description Maximum number of results.
                  * @example 10
                  */
                 limit?: number;
@@ -10237,7 +10278,7 @@ export interface operations {
                 user_id?: string | null;
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -10288,7 +10329,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -10339,13 +10380,13 @@ export interface operations {
     jobs_retry: {
         parameters: {
             query?: {
-                /** @description true: from its messages; false: from the step that failed. */
+                /** @description true: start from the messages; false: from the failed step. */
                 fresh?: boolean;
             };
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -10397,9 +10438,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -10457,7 +10498,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -10489,7 +10530,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -10521,7 +10562,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -10568,7 +10609,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -10616,9 +10657,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -10695,9 +10736,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -10753,13 +10794,13 @@ export interface operations {
     spaces_set_member: {
         parameters: {
             query?: {
-                /** @description Whether the member is a user or a key; absent: a key if there is one of this id, else a user. */
+                /** @description Whether the member is a user or a key; defaults to a key if one has this id. */
                 kind?: components["schemas"]["MemberKind"] | null;
             };
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -10824,13 +10865,13 @@ export interface operations {
     spaces_remove_member: {
         parameters: {
             query?: {
-                /** @description Whether the member is a user or a key; absent: a key if there is one of this id, else a user. */
+                /** @description Whether the member is a user or a key; defaults to a key if one has this id. */
                 kind?: components["schemas"]["MemberKind"] | null;
             };
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -10861,10 +10902,10 @@ export interface operations {
     users_list: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the previous page; absent: the first page. */
+                /** @description `next_cursor` of the previous page; defaults to the first page. */
                 cursor?: string | null;
                 /**
-                 * @description Most entries of the answer.
+                 * @description Maximum number of results.
                  * @example 10
                  */
                 limit?: number;
@@ -10875,7 +10916,7 @@ export interface operations {
                 query?: string | null;
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path?: never;
@@ -10912,14 +10953,14 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -10979,12 +11020,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -11040,30 +11081,30 @@ export interface operations {
     memories_list_changes: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the previous page; absent: the first page. */
+                /** @description `next_cursor` of the previous page; defaults to the first page. */
                 cursor?: string | null;
                 /**
-                 * @description Most entries of the answer.
+                 * @description Maximum number of results.
                  * @example 10
                  */
                 limit?: number;
                 /**
-                 * @description From this time on; absent: from the first memory on.
+                 * @description Start time; defaults to the first memory.
                  * @example 2026-01-01T00:00:00Z
                  */
                 since?: string | null;
-                /** @description The space that it is about; absent: the user's own memory. */
+                /** @description The space; defaults to the user's own memory. */
                 space?: string | null;
-                /** @description Up to before this time; absent: up to now. */
+                /** @description End time, exclusive; defaults to now. */
                 until?: string | null;
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -11244,12 +11285,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -11459,16 +11500,16 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /** @description Id of this context, for feedback on the answer that it led to. */
                 context_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -11517,12 +11558,12 @@ export interface operations {
                 session_id?: string | null;
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -11552,14 +11593,14 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -11609,9 +11650,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -11621,7 +11662,7 @@ export interface operations {
                  */
                 item_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -11642,16 +11683,16 @@ export interface operations {
     contradictions_list: {
         parameters: {
             query?: {
-                /** @description The space that it is about; absent: the user's own memory. */
+                /** @description The space; defaults to the user's own memory. */
                 space?: string | null;
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -11680,10 +11721,10 @@ export interface operations {
     entities_list: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the previous page; absent: the first page. */
+                /** @description `next_cursor` of the previous page; defaults to the first page. */
                 cursor?: string | null;
                 /**
-                 * @description Most entries of the answer.
+                 * @description Maximum number of results.
                  * @example 10
                  */
                 limit?: number;
@@ -11692,18 +11733,18 @@ export interface operations {
                  * @example Porto
                  */
                 query?: string | null;
-                /** @description A space to read beside the user's own memory, repeatable; or `all`, or `none`. */
+                /** @description A space to read in addition to the user's own memory (repeatable), `all` or `none`. */
                 spaces?: string[];
                 /** @description Kind of the entities. */
                 type?: string | null;
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -11746,7 +11787,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -11756,7 +11797,7 @@ export interface operations {
                  */
                 entity_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -11798,15 +11839,15 @@ export interface operations {
                  * @example 1
                  */
                 depth?: number;
-                /** @description What was believed at this time, RFC 3339 with an offset; absent: now. */
+                /** @description What graphmem knew at this time, RFC 3339 with an offset; defaults to now. */
                 known_as_of?: string | null;
-                /** @description A space to read beside the user's own memory, repeatable; or `all`, or `none`. */
+                /** @description A space to read in addition to the user's own memory (repeatable), `all` or `none`. */
                 spaces?: string[];
-                /** @description What held in the world at this time, RFC 3339 with an offset; absent: now. */
+                /** @description What was true at this time, RFC 3339 with an offset; defaults to now. */
                 valid_as_of?: string | null;
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -11816,7 +11857,7 @@ export interface operations {
                  */
                 entity_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -11943,20 +11984,20 @@ export interface operations {
             query?: {
                 /** @description Whether ended and replaced memories are included. */
                 include_superseded?: boolean;
-                /** @description What was believed at this time, RFC 3339 with an offset; absent: now. */
+                /** @description What graphmem knew at this time, RFC 3339 with an offset; defaults to now. */
                 known_as_of?: string | null;
                 /**
-                 * @description Most entries of the answer.
+                 * @description Maximum number of results.
                  * @example 10
                  */
                 limit?: number;
-                /** @description A space to read beside the user's own memory, repeatable; or `all`, or `none`. */
+                /** @description A space to read in addition to the user's own memory (repeatable), `all` or `none`. */
                 spaces?: string[];
-                /** @description What held in the world at this time, RFC 3339 with an offset; absent: now. */
+                /** @description What was true at this time, RFC 3339 with an offset; defaults to now. */
                 valid_as_of?: string | null;
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -11966,7 +12007,7 @@ export interface operations {
                  */
                 entity_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -12066,7 +12107,7 @@ export interface operations {
     entities_lookup: {
         parameters: {
             query: {
-                /** @description Only versions that this key, or part of graphmem, wrote. */
+                /** @description Only versions written by this key or part of graphmem. */
                 agent?: string | null;
                 /** @description Learned after this time, RFC 3339 with offset. */
                 created_after?: string | null;
@@ -12074,16 +12115,16 @@ export interface operations {
                 created_before?: string | null;
                 /** @description Only memories of this domain. */
                 domain?: string | null;
-                /** @description Name, alias or id of an entity that the memory is about. */
+                /** @description Only memories about this entity (name, alias or id). */
                 entity?: string | null;
-                /** @description Also what a more trusted source contradicts. */
+                /** @description Include contested memories. */
                 include_contested?: boolean;
-                /** @description Also what no longer holds. */
+                /** @description Include superseded memories. */
                 include_superseded?: boolean;
-                /** @description What was known at this time; absent: now. */
+                /** @description What graphmem knew at this time; defaults to now. */
                 known_as_of?: string | null;
                 /**
-                 * @description Most memories of each entity.
+                 * @description Maximum number of memories per entity.
                  * @example 5
                  */
                 limit?: number;
@@ -12091,11 +12132,11 @@ export interface operations {
                 metadata?: {
                     [key: string]: boolean | number | string | (boolean | number | string | null)[] | null;
                 };
-                /** @description Least confidence, from 0 to 1. */
+                /** @description Minimum confidence, from 0 to 1. */
                 min_confidence?: number | null;
-                /** @description Least importance, from 0 to 1. */
+                /** @description Minimum importance, from 0 to 1. */
                 min_importance?: number | null;
-                /** @description Only of sources that are trusted as much as this one. */
+                /** @description Only sources that are trusted at least as much as this one. */
                 min_trust?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web") | null;
                 /** @description Only memories without this tag; repeatable. */
                 not_tag?: string[];
@@ -12108,30 +12149,30 @@ export interface operations {
                 reinforce?: boolean;
                 /** @description Only memories of this scope: profile, domain, episodic or global. */
                 scope?: components["schemas"]["Scope"] | null;
-                /** @description Only what was said in this session. */
+                /** @description Only statements from this session. */
                 session_id?: string | null;
-                /** @description Whose word it is: user, operator, import, document …. */
+                /** @description Only this kind of source: user, operator, import, document …. */
                 source_kind?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web" | "consolidation") | null;
-                /** @description A space to read beside the user's own memory, repeatable; or `all`, or `none`. */
+                /** @description A space to read in addition to the user's own memory (repeatable), `all` or `none`. */
                 spaces?: string[];
-                /** @description Only what this person or agent said. */
+                /** @description Only statements by this person or agent. */
                 speaker?: string | null;
-                /** @description The type as it was given, such as persona. */
+                /** @description Only this subtype, such as persona. */
                 subtype?: string | null;
                 /** @description Only memories with this tag; repeatable. */
                 tag?: string[];
                 /** @description Only memories of this type; repeatable. */
                 type?: string[];
-                /** @description What held in the world at this time; absent: now. */
+                /** @description What was true at this time; defaults to now. */
                 valid_as_of?: string | null;
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -12253,18 +12294,18 @@ export interface operations {
                  * @example json
                  */
                 format?: "json" | "yaml";
-                /** @description The space that it is about; absent: the user's own memory. */
+                /** @description The space; defaults to the user's own memory. */
                 space?: string | null;
-                /** @description records: the current memories in a lean form to read and edit. */
+                /** @description records: the current memories in an editable form. */
                 view?: "full" | "records";
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -12297,20 +12338,20 @@ export interface operations {
     import: {
         parameters: {
             query?: {
-                /** @description Absent: detected from the document. */
+                /** @description Detected from the document by default. */
                 format?: components["schemas"]["ImportFormat"];
-                /** @description The space that it is about; absent: the user's own memory. */
+                /** @description The space; defaults to the user's own memory. */
                 space?: string | null;
             };
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example eve
                  */
                 user_id: string;
@@ -12373,12 +12414,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -12407,28 +12448,28 @@ export interface operations {
     memories_list: {
         parameters: {
             query?: {
-                /** @description Only versions that this key, or part of graphmem, wrote. */
+                /** @description Only versions written by this key or part of graphmem. */
                 agent?: string | null;
                 /** @description Learned after this time, RFC 3339 with offset. */
                 created_after?: string | null;
                 /** @description Learned before this time. */
                 created_before?: string | null;
-                /** @description `next_cursor` of the previous page; absent: the first page. */
+                /** @description `next_cursor` of the previous page; defaults to the first page. */
                 cursor?: string | null;
                 /** @description Only memories of this domain. */
                 domain?: string | null;
-                /** @description Name, alias or id of an entity that the memory is about. */
+                /** @description Only memories about this entity (name, alias or id). */
                 entity?: string | null;
-                /** @description Also what a more trusted source contradicts. */
+                /** @description Include contested memories. */
                 include_contested?: boolean;
-                /** @description Also what no longer holds. */
+                /** @description Include superseded memories. */
                 include_superseded?: boolean;
                 /** @description Only statements that contain this text. */
                 keyword?: string | null;
-                /** @description What was known at this time; absent: now. */
+                /** @description What graphmem knew at this time; defaults to now. */
                 known_as_of?: string | null;
                 /**
-                 * @description Most entries of the answer.
+                 * @description Maximum number of results.
                  * @example 10
                  */
                 limit?: number;
@@ -12436,29 +12477,29 @@ export interface operations {
                 metadata?: {
                     [key: string]: boolean | number | string | (boolean | number | string | null)[] | null;
                 };
-                /** @description Least confidence, from 0 to 1. */
+                /** @description Minimum confidence, from 0 to 1. */
                 min_confidence?: number | null;
-                /** @description Least importance, from 0 to 1. */
+                /** @description Minimum importance, from 0 to 1. */
                 min_importance?: number | null;
-                /** @description Only of sources that are trusted as much as this one. */
+                /** @description Only sources that are trusted at least as much as this one. */
                 min_trust?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web") | null;
                 /** @description Only memories without this tag; repeatable. */
                 not_tag?: string[];
                 /** @description Only memories of this scope: profile, domain, episodic or global. */
                 scope?: components["schemas"]["Scope"] | null;
-                /** @description Only what was said in this session. */
+                /** @description Only statements from this session. */
                 session_id?: string | null;
                 /** @description Order of the list; `-` reverses it. */
                 sort?: components["schemas"]["SortOrder"];
-                /** @description Whose word it is: user, operator, import, document …. */
+                /** @description Only this kind of source: user, operator, import, document …. */
                 source_kind?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web" | "consolidation") | null;
-                /** @description Only memories of this space, whatever `spaces` says. */
+                /** @description Only memories of this space, regardless of `spaces`. */
                 space?: string | null;
-                /** @description A space to read beside the user's own memory, repeatable; or `all`, or `none`. */
+                /** @description A space to read in addition to the user's own memory (repeatable), `all` or `none`. */
                 spaces?: string[];
-                /** @description Only what this person or agent said. */
+                /** @description Only statements by this person or agent. */
                 speaker?: string | null;
-                /** @description The type as it was given, such as persona. */
+                /** @description Only this subtype, such as persona. */
                 subtype?: string | null;
                 /**
                  * @description Only memories with this tag; repeatable.
@@ -12467,16 +12508,16 @@ export interface operations {
                 tag?: string[];
                 /** @description Only memories of this type; repeatable. */
                 type?: string[];
-                /** @description What held in the world at this time; absent: now. */
+                /** @description What was true at this time; defaults to now. */
                 valid_as_of?: string | null;
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -12577,14 +12618,14 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -12720,7 +12761,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -12730,7 +12771,7 @@ export interface operations {
                  */
                 memory_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -12829,9 +12870,9 @@ export interface operations {
                 hard?: boolean;
             };
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -12841,7 +12882,7 @@ export interface operations {
                  */
                 memory_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -12922,11 +12963,11 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description The version to change: 409 when it is not the latest. */
+                /** @description The version to change; 409 if it is not the latest. */
                 "if-match"?: string | null;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -12936,7 +12977,7 @@ export interface operations {
                  */
                 memory_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -13027,7 +13068,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -13037,7 +13078,7 @@ export interface operations {
                  */
                 memory_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -13184,16 +13225,16 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /** @description Id of the memory. */
                 memory_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -13293,9 +13334,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -13305,7 +13346,7 @@ export interface operations {
                  */
                 memory_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -13395,20 +13436,20 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Most entries of the answer.
+                 * @description Maximum number of results.
                  * @example 10
                  */
                 limit?: number;
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /** @description Id of the memory. */
                 memory_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -13447,14 +13488,14 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -13520,9 +13561,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -13532,7 +13573,7 @@ export interface operations {
                  */
                 message_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -13578,12 +13619,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -13681,12 +13722,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -13716,12 +13757,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -13752,14 +13793,14 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -13801,12 +13842,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -13835,18 +13876,18 @@ export interface operations {
     profile_get: {
         parameters: {
             query?: {
-                /** @description Also the memories of this domain. */
+                /** @description Include memories of this domain. */
                 domain?: string | null;
-                /** @description A space to read beside the user's own memory, repeatable; or `all`, or `none`. */
+                /** @description A space to read in addition to the user's own memory (repeatable), `all` or `none`. */
                 spaces?: string[];
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -13992,12 +14033,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -14232,23 +14273,23 @@ export interface operations {
             query?: {
                 /** @description true: open sessions only; false: closed sessions only. */
                 active?: boolean | null;
-                /** @description `next_cursor` of the previous page; absent: the first page. */
+                /** @description `next_cursor` of the previous page; defaults to the first page. */
                 cursor?: string | null;
                 /**
-                 * @description Most entries of the answer.
+                 * @description Maximum number of results.
                  * @example 10
                  */
                 limit?: number;
-                /** @description The space that it is about; absent: the user's own memory. */
+                /** @description The space; defaults to the user's own memory. */
                 space?: string | null;
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -14325,14 +14366,14 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -14390,11 +14431,11 @@ export interface operations {
     sessions_get: {
         parameters: {
             query?: {
-                /** @description The space that it is about; absent: the user's own memory. */
+                /** @description The space; defaults to the user's own memory. */
                 space?: string | null;
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -14404,7 +14445,7 @@ export interface operations {
                  */
                 session_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -14452,11 +14493,11 @@ export interface operations {
     sessions_list_archives: {
         parameters: {
             query?: {
-                /** @description The space that it is about; absent: the user's own memory. */
+                /** @description The space; defaults to the user's own memory. */
                 space?: string | null;
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -14466,7 +14507,7 @@ export interface operations {
                  */
                 session_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -14495,13 +14536,13 @@ export interface operations {
     sessions_close: {
         parameters: {
             query?: {
-                /** @description The space that it is about; absent: the user's own memory. */
+                /** @description The space; defaults to the user's own memory. */
                 space?: string | null;
             };
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -14511,7 +14552,7 @@ export interface operations {
                  */
                 session_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -14560,7 +14601,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -14570,7 +14611,7 @@ export interface operations {
                  */
                 session_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -14609,18 +14650,18 @@ export interface operations {
     sessions_messages: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the previous page; absent: the first page. */
+                /** @description `next_cursor` of the previous page; defaults to the first page. */
                 cursor?: string | null;
                 /**
-                 * @description Most entries of the answer.
+                 * @description Maximum number of results.
                  * @example 10
                  */
                 limit?: number;
-                /** @description The space that it is about; absent: the user's own memory. */
+                /** @description The space; defaults to the user's own memory. */
                 space?: string | null;
             };
             header?: {
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -14630,7 +14671,7 @@ export interface operations {
                  */
                 session_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
@@ -14710,13 +14751,13 @@ export interface operations {
     sessions_summarize: {
         parameters: {
             query?: {
-                /** @description The space that it is about; absent: the user's own memory. */
+                /** @description The space; defaults to the user's own memory. */
                 space?: string | null;
             };
             header?: {
-                /** @description The same key and request again returns the first response. */
+                /** @description A repeated request with the same key returns the first response. */
                 "Idempotency-Key"?: string;
-                /** @description Returned in the response and written to every log line; generated when absent. */
+                /** @description Returned in the response and written to every log line; generated by default. */
                 "X-Request-ID"?: string;
             };
             path: {
@@ -14726,7 +14767,7 @@ export interface operations {
                  */
                 session_id: string;
                 /**
-                 * @description Whose memory it is: an id of the caller's own.
+                 * @description Id of the user, chosen by the caller.
                  * @example ada
                  */
                 user_id: string;
