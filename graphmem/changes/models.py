@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Collection
 from datetime import datetime
 from enum import StrEnum
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -85,6 +85,9 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 """The only IPv6 addresses that are assigned to hosts of the public internet."""
+
+_PROTOCOL_ASSIGNMENTS = IPv4Network("192.0.0.0/24")
+"""IPv4 addresses of protocols, of which older versions of Python take most for public."""
 
 
 def _check_url(url: str) -> str:
@@ -217,4 +220,6 @@ def is_public_address(address: str) -> bool:
             return is_public_address(str(inner))
         if ip not in _GLOBAL_UNICAST:
             return False
+    elif ip in _PROTOCOL_ASSIGNMENTS:
+        return False
     return ip.is_global and not ip.is_multicast

@@ -269,7 +269,8 @@ async def test_a_webhook_resumes_from_a_time_and_needs_an_admin(
 @pytest.mark.parametrize(
     "address",
     ["127.0.0.1", "10.1.2.3", "169.254.169.254", "0.0.0.0", "::1", "fe80::1", "::ffff:10.0.0.1", "64:ff9b::a00:1",
-     "2002:a00:1::", "224.0.0.1", "100.64.0.1", "64:ff9b:1::a00:1", "fec0::1", "::10.0.0.1", "ff0e::1", "4000::1"],
+     "2002:a00:1::", "224.0.0.1", "100.64.0.1", "64:ff9b:1::a00:1", "fec0::1", "::10.0.0.1", "ff0e::1", "4000::1",
+     "192.0.0.8"],
 )  # fmt: skip
 def test_internal_addresses_are_not_public(address: str) -> None:
     assert not is_public_address(address)
