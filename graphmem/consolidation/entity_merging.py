@@ -21,6 +21,7 @@ from graphmem.runtime.field_types import deduplicate, name_key, to_json
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.tenant_settings import find_trust_order
+from graphmem.tenants.trust import Effect
 
 
 async def retire_duplicates(
@@ -128,7 +129,8 @@ class EntityMerger:
         for duplicate in duplicates:
             kept = kept_by_key[moved[duplicate.memory_id]]
             if not kept.immutable:
-                trusted = duplicate if order.is_less(kept.trust_kind, than=duplicate.trust_kind) else kept
+                speaks_alike = order.permits(Effect.QUOTE_AS, kept.trust_kind, duplicate.trust_kind)
+                trusted = kept if speaks_alike else duplicate
                 ledger.annotate(
                     kept.memory_id,
                     message_ids=join_sources(kept.message_ids, duplicate.message_ids),

@@ -709,8 +709,8 @@ class Ledger:
         Returns that memory, and why it is contested.
         """
         ids = [fact.memory_id for fact in rivals]
-        is_less = self._order.is_less(draft.trust_kind, than=rivals[0].trust_kind)
-        why = "is of a more trusted source" if is_less else "says otherwise"
+        is_trusted = self._order.permits(Effect.END, draft.trust_kind, rivals[0].trust_kind)
+        why = "says otherwise" if is_trusted else "is of a more trusted source"
         reason = f"{ids[0]} {why}: resolve the contested memory to say which holds"
         same = next(
             (fact for fact in self._log.latest.that_say(draft) if draft.repeats(fact) and fact.is_contested), None

@@ -77,7 +77,7 @@ class TrustOrder:
         """Return how much a source is trusted: 0 for the most, also for what graphmem derived, and more for less."""
         return next((level for level, group in enumerate(self.groups) if kind in group), 0)
 
-    def is_less(self, kind: SourceKind, than: SourceKind) -> bool:
+    def _is_less(self, kind: SourceKind, than: SourceKind) -> bool:
         """Return whether a source is trusted less than another one."""
         return self.level(kind) > self.level(than)
 
@@ -86,7 +86,7 @@ class TrustOrder:
 
         `by` is None for an admin, who may change anything. Every effect across sources is decided here.
         """
-        if by is None or not self.is_less(by, than=on):
+        if by is None or not self._is_less(by, than=on):
             return Verdict.APPLY
         return Verdict.CONTEST if effect in _CONTESTED_EFFECTS else Verdict.REFUSE
 
@@ -111,7 +111,7 @@ class TrustOrder:
 
     def passes(self, kind: SourceKind, least: SourceKind | None) -> bool:
         """Return whether a source is trusted as much as the least one asked for, None for any."""
-        return least is None or not self.is_less(kind, than=least)
+        return least is None or not self._is_less(kind, than=least)
 
     def trusted_as_much_as(self, kind: SourceKind) -> list[str]:
         """Return the kinds that are trusted as much as one or more."""

@@ -201,7 +201,7 @@ def test_a_less_trusted_key_labels_no_memory() -> None:
 @pytest.mark.parametrize("by", STATED_KINDS)
 @pytest.mark.parametrize("on", STATED_KINDS)
 def test_one_decision_says_what_a_source_does_to_another(by: StatedKind, on: StatedKind) -> None:
-    is_less = DEFAULT_ORDER.is_less(by, than=on)
+    is_less = DEFAULT_ORDER.level(by) > DEFAULT_ORDER.level(on)
     for effect in Effect:
         decision = DEFAULT_ORDER.decide(effect, by, on)
         if not is_less:
@@ -290,7 +290,7 @@ def save_all(home: Home, statements: Sequence[Said], kind: StatedKind | None = N
             continue
         done.append((outcome.action, outcome.fact.memory_id, outcome.superseded, outcome.fact.valid_at))
         for fact in before.values():
-            if home._order.is_less(draft.trust_kind, than=fact.trust_kind):
+            if home._order.level(draft.trust_kind) > home._order.level(fact.trust_kind):
                 ensure_kept(fact, home[fact.memory_id])
     return done
 
