@@ -10,6 +10,15 @@ from graphmem.consolidation.merging import EntityDetails, combine_details, reatt
 from graphmem.consolidation.models import UpdateEntity
 from graphmem.consolidation.run_store import fetch_facts_of_entity
 from graphmem.memories.entity import Entity
+from graphmem.memories.entity_details import (
+    SUMMARY,
+    TYPE,
+    alias_detail,
+    attribute_detail,
+    join_detail_sources,
+    read_detail_sources,
+    write_detail_sources,
+)
 from graphmem.memories.fact import Fact, fact_from_row, fact_to_properties, join_sources, profile_of
 from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import MemoryStatus
@@ -17,11 +26,12 @@ from graphmem.memories.saving import FactWrite
 from graphmem.memories.snapshot import ElementKind
 from graphmem.memories.snapshot_store import ChangeRecorder
 from graphmem.neo4j.driver import Transaction
+from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.field_types import deduplicate, name_key, to_json
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.tenant_settings import find_trust_order
-from graphmem.tenants.trust import Effect
+from graphmem.tenants.trust import Effect, SourceKind
 
 
 async def retire_duplicates(
@@ -60,13 +70,17 @@ class EntityMerger:
     owner: Owner
     actor: str | None
 
-    async def update(self, proposal: UpdateEntity, entity: Entity, now: datetime) -> None:
-        """Set attributes of an entity and add its new aliases; write nothing if it has all of them."""
+    async def update(self, proposal: UpdateEntity, entity: Entity, kind: SourceKind, now: datetime) -> None:
+        """Set attributes of an entity and add its new aliases as a source does; write nothing if it has all of them."""
         details = update_details(entity, proposal.set, proposal.add_aliases)
         if details == update_details(entity, {}, ()):
             return
         await self.recorder.record_before(ElementKind.ENTITY, [entity.id])
-        await self._write_entity(entity, details, now)
+        stored = (await self._fetch_nodes([entity.id]))[entity.id]
+        given = {name if name in (SUMMARY, TYPE) else attribute_detail(name) for name in proposal.set}
+        given |= {alias_detail(name_key(name)) for name in proposal.add_aliases if name not in entity.aliases}
+        sources = {**read_detail_sources(stored), **dict.fromkeys(given, kind)}
+        await self._write_entity(entity, details, sources, now)
 
     async def merge(self, keep: Entity, merge: Entity, now: datetime) -> tuple[list[Fact], datetime]:
         """Move the facts, mentions and names of `merge` to `keep`, and delete `merge`.
@@ -84,9 +98,11 @@ class EntityMerger:
         await self.recorder.record_before(ElementKind.ENTITY, [keep.id, merge.id])
         await self.recorder.record_before(ElementKind.MENTION, mention_ids)
         reattached = [reattach_fact(fact, merge.id, keep.id) for fact in versions]
+        nodes = await self._fetch_nodes([keep.id, merge.id])
         await self._write_reattached(reattached, keep, merge)
         await self.transaction.run("snapshots.remove_entities", group_id=self.owner.group_id, ids=[merge.id])
-        await self._write_entity(keep, combine_details(keep, merge), now)
+        sources = join_detail_sources(nodes[keep.id], nodes[merge.id])
+        await self._write_entity(keep, combine_details(keep, merge), sources, now)
         await self.transaction.run(
             "facts.rebuild_references",
             group_id=self.owner.group_id,
@@ -165,8 +181,15 @@ class EntityMerger:
             "consolidation.reattach_mentions", group_id=group_id, keep_id=keep.id, merge_id=merge.id
         )
 
-    async def _write_entity(self, entity: Entity, details: EntityDetails, now: datetime) -> None:
+    async def _fetch_nodes(self, ids: list[str]) -> dict[str, Row]:
+        rows = await self.transaction.run("consolidation.fetch_entities", group_id=self.owner.group_id, ids=ids)
+        return {row["entity"]["uuid"]: row["entity"] for row in rows}
+
+    async def _write_entity(
+        self, entity: Entity, details: EntityDetails, sources: Mapping[str, SourceKind], now: datetime
+    ) -> None:
         properties = {
+            "detail_sources": write_detail_sources(sources),
             "aliases": details.aliases or None,
             "alias_keys": [name_key(name) for name in details.aliases] or None,
             "alias_text": " ".join(details.aliases),

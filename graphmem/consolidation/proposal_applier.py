@@ -43,6 +43,7 @@ from graphmem.runtime.times import MICROSECOND
 from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.tenant_settings import find_trust_order
+from graphmem.tenants.trust import SourceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +258,8 @@ class ProposalApplier:
                 context = await self._contexts.load_for_entity_update(proposal, self._now)
                 reviewed = review(reviewed, proposal, context)
                 if reviewed.verdict is ProposalVerdict.EXECUTED:
-                    await self._entity_merger.update(proposal, context.entities[proposal.entity_id], self._now)
+                    entity, kind = context.entities[proposal.entity_id], _source_of(proposal, context)
+                    await self._entity_merger.update(proposal, entity, kind, self._now)
                     return reviewed.model_copy(update={"result_id": proposal.entity_id})
             case LinkEntities() as proposal:
                 ids = self._follow_links(proposal.keep_id), self._follow_links(proposal.merge_id)
@@ -313,6 +315,12 @@ class ProposalApplier:
             text_after=sum(map(len, self._remaining_texts)),
         )
         return check_loss(estimate, self._limits)
+
+
+def _source_of(proposal: UpdateEntity, context: GuardContext) -> SourceKind:
+    """Return whose word a change of an entity is: that of its most trusted memory; without one, the user's."""
+    told = [fact.trust_kind for key in proposal.evidence if (fact := context.facts.get(key))]
+    return context.order.most_trusted(told) if told else "user"
 
 
 def _waiting_indexes(reviewed: Sequence[ReviewedProposal]) -> list[int]:

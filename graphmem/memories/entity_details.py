@@ -59,6 +59,21 @@ def follow_aliases(stored: Mapping[str, Any], kind: SourceKind, order: TrustOrde
     ]
 
 
+def join_detail_sources(keep: Mapping[str, Any], merge: Mapping[str, Any]) -> dict[str, SourceKind]:
+    """Return the sources of the details of an entity node once another one is a part of it.
+
+    What both have stays that of the source of the first, whose details are kept; the name of the other is an alias now,
+    and of a summary of both each half may be of a source that is not the user's.
+    """
+    kept, other = read_detail_sources(keep), read_detail_sources(merge)
+    known = {alias_detail(key) for key in (*(keep.get("alias_keys") or ()), keep["name_key"])}
+    known |= {attribute_detail(name) for name in json.loads(keep.get("attributes") or "{}")}
+    known |= set() if keep["type"] == DEFAULT_ENTITY_TYPE else {TYPE}
+    if NAME in other:
+        other[alias_detail(merge["name_key"])] = other.pop(NAME)
+    return {**{detail: kind for detail, kind in other.items() if detail not in known}, **kept}
+
+
 class SourcedDetails:
     """The details of an entity node, and the changes that sources make of them."""
 
