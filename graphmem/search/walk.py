@@ -36,7 +36,7 @@ MAX_FOLLOWED_ENTITIES = 30
 """Most entities that are followed at one step; those whose way is most similar to the question are chosen."""
 
 
-class Edge(Protocol):
+class GraphFact(Protocol):
     """A fact as an edge; `rank` sorts facts by importance and by when they became known, highest and latest first."""
 
     @property
@@ -52,7 +52,7 @@ class Edges(Protocol):
     """Facts as edges between entities, a fact a row."""
 
     @property
-    def facts(self) -> Sequence[Edge]:
+    def facts(self) -> Sequence[GraphFact]:
         """The facts by row."""
 
     def outgoing(self, entity_id: str) -> Collection[int]:
@@ -62,7 +62,7 @@ class Edges(Protocol):
         """Return the rows of the facts whose object an entity is."""
 
 
-class _Step(NamedTuple):
+class _Reached(NamedTuple):
     """A fact that was reached: its row, its score, the entity beyond it, and the similarity of the way to it."""
 
     row: int
@@ -98,17 +98,17 @@ class Walk:
         best = sorted(found)[:limit]
         return Ranking(np.array([row for *_, row in best], np.int64), -np.array([score for score, *_ in best]))
 
-    def _first_steps(self, named: Set[str], rows: Collection[int], limit: int) -> list[_Step]:
+    def _first_steps(self, named: Set[str], rows: Collection[int], limit: int) -> list[_Reached]:
         """Return the facts of the named entities: those that match the filters and the most important ones first."""
         held = self._held_of(rows)
         matching = dict(zip(held, self._matching[held].tolist() if held else (), strict=True))
         best = sorted(held, key=lambda row: (not matching[row], self._facts[row].rank))[:limit]
         return [
-            _Step(row, similarity, self._beyond(self._facts[row].ends, named))
+            _Reached(row, similarity, self._beyond(self._facts[row].ends, named))
             for row, similarity in self._with_similarities(best, 0.0)
         ]
 
-    def _second_steps(self, named: Set[str], first: Sequence[_Step]) -> list[_Step]:
+    def _second_steps(self, named: Set[str], first: Sequence[_Reached]) -> list[_Reached]:
         """Return the facts of the entities that few facts of the named ones lead to."""
         if len(first) > MAX_START_FACTS:
             return []
@@ -120,7 +120,7 @@ class Walk:
                     ways[row] = max(ways.get(row, way), way)
                     origins.setdefault(row, []).append(entity_id)
         return [
-            _Step(
+            _Reached(
                 row,
                 similarity + 0.3 * ways[row],
                 self._beyond(self._facts[row].ends[::-1], origins[row]),
@@ -129,7 +129,7 @@ class Walk:
             for row, similarity in self._with_similarities(_nearest(ways), -0.1)
         ]
 
-    def _third_steps(self, first: Sequence[_Step], second: Sequence[_Step]) -> list[_Step]:
+    def _third_steps(self, first: Sequence[_Reached], second: Sequence[_Reached]) -> list[_Reached]:
         """Return the outgoing facts of the entities that the second steps lead to."""
         seen = {step.row for step in (*first, *second)}
         before = {step.beyond for step in first}
@@ -146,7 +146,7 @@ class Walk:
                 if row not in seen:
                     ways[row] = max(ways.get(row, way), way)
         reached = self._with_similarities(_nearest(ways), -0.2)
-        return [_Step(row, similarity + 0.6 * ways[row], None) for row, similarity in reached]
+        return [_Reached(row, similarity + 0.6 * ways[row], None) for row, similarity in reached]
 
     # The graph
 

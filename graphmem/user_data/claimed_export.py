@@ -49,9 +49,10 @@ KNOWN_TIMES = ("created_at", "first_created_at", "updated_at", "expired_at")
 
 @dataclass(slots=True)
 class ClaimedExport:
-    """The entries of an export with the importer as who wrote them, known since the import; what they say stays.
+    """The entries of an export with the importer as who wrote them; what they say stays.
 
-    Their known times become the last microseconds before the import, in the order in which they were.
+    What a member imports into a space is known since the import: its known times become the last microseconds before
+    that, in the order in which they were.
     """
 
     source: ExportSource
@@ -59,6 +60,9 @@ class ClaimedExport:
     _known_at: dict[datetime, datetime] = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.importer.member is None:
+            self._known_at = {}
+            return
         times = {time for _, entry in self.source.entries() for time in _known_times(entry).values()}
         first = self.importer.now - len(times) * MICROSECOND
         self._known_at = {time: first + place * MICROSECOND for place, time in enumerate(sorted(times))}
@@ -83,7 +87,7 @@ class ClaimedExport:
                 changes = self._claim_record(entry)
             case _:
                 return entry
-        known = {name: self._known_at[time] for name, time in _known_times(entry).items()}
+        known = {name: self._known_at.get(time, time) for name, time in _known_times(entry).items()}
         return entry.model_copy(update={"properties": {**entry.properties, **known, **changes}})
 
     def _claim_version(self, stored: Mapping[str, Any]) -> dict[str, Any]:

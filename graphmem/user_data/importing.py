@@ -303,9 +303,13 @@ def _find_doubt(entity: NodeDetails, kind: SourceKind, owner: Owner) -> str | No
 
 
 def _known_by(task: _Import, statement: ImportedStatement) -> ImportProvenance:
-    """Return the history of a statement: that of the document for an admin, else it is known from now on."""
+    """Return the history of a statement: that of the document for an admin and for the user, else it begins now.
+
+    In a space the history belongs to all members, so that none of them dates it back.
+    """
     history = statement.provenance
-    return history if task.kind is None else replace(history, created_at=None, updated_at=None)
+    is_own = task.kind is None or task.kind in ("user", "operator") and task.member is None
+    return history if is_own else replace(history, created_at=None, updated_at=None)
 
 
 def _is_in_future(statement: ImportedStatement, now: datetime) -> bool:

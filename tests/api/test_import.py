@@ -39,15 +39,15 @@ GRAPHITI: dict[str, Any] = {
 
 @pytest.mark.parametrize(("form", "document"), [("mem0", MEM0), ("graphiti", GRAPHITI)])
 @pytest.mark.parametrize("is_format_given", [True, False])
-async def test_foreign_export_is_imported_by_an_admin_with_its_times(
-    admin: httpx.AsyncClient, form: str, document: dict[str, object], is_format_given: bool
+async def test_foreign_export_is_imported_with_its_times(
+    agent: httpx.AsyncClient, form: str, document: dict[str, object], is_format_given: bool
 ) -> None:
     query = {"format": form} if is_format_given else {}
-    answer = await admin.post("/v1/users/mara/import", json=document, params=query)
+    answer = await agent.post("/v1/users/mara/import", json=document, params=query)
     assert answer.status_code == 200, answer.text
     done = answer.json()
     assert (done["format"], done["imported"], done["refused"]) == (form, {"memories": 1}, [])
-    [memory] = (await admin.get(MEMORIES)).json()["items"]
+    [memory] = (await agent.get(MEMORIES)).json()["items"]
     assert memory["id"] in done["ids"].values()
     assert (memory["content"], memory["created_at"]) == ("Mara lives in Lisbon", "2025-01-01T00:00:00Z")
     assert memory["source"]["kind"] == "import"

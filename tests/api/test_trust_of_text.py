@@ -144,32 +144,41 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("source_format", FOREIGN)
-async def test_an_import_is_known_since_it_was_imported(
-    source_format: str, admin: httpx.AsyncClient, user: httpx.AsyncClient
+async def test_only_the_user_and_an_admin_date_back_what_they_import(
+    source_format: str, user: httpx.AsyncClient, speaking: Speaker
 ) -> None:
-    await import_as(user, FOREIGN[source_format], format=source_format)
+    await import_as(await speaking("assistant"), FOREIGN[source_format], format=source_format)
     assert "Ada likes chess" in str(await current(user))
     assert await current(user, known_as_of="2021-01-01T00:00:00Z") == []
-    await import_as(admin, FOREIGN[source_format], user="restored", format=source_format)
+    await import_as(user, FOREIGN[source_format], user="restored", format=source_format)
     assert len(await current(user, user="restored", known_as_of="2021-01-01T00:00:00Z")) == 1
 
 
-async def test_an_export_is_known_since_it_was_imported(admin: httpx.AsyncClient, user: httpx.AsyncClient) -> None:
-    old = {"records": [{"id": "r1", "content": "Ada likes chess", "created_at": "2020-01-01T00:00:00Z"}]}
-    await import_as(admin, old, format="records")
-    kept = (await current(user))[0]
-    memory = (await user.get(MEMORIES)).json()["items"][0]["id"]
-    assert (await user.patch(f"{MEMORIES}/{memory}", json={"content": "Ada likes Go"})).status_code == 200
-    export = (await admin.get(f"{ADA}/export")).json()
-    await import_as(user, export, user="copy")
-    assert kept == "Ada likes chess"
-    assert await current(user, user="copy", known_as_of="2021-01-01T00:00:00Z") == []
-    assert await current(user, user="copy") == ["Ada likes Go"]
-    history = (await user.get("/v1/users/copy/memories")).json()["items"][0]
-    versions = (await user.get(f"/v1/users/copy/memories/{history['id']}/history")).json()["items"]
-    assert [version["content"] for version in versions] == ["Ada likes chess", "Ada likes Go"]
-    await import_as(admin, export, user="restored")
-    assert await current(user, user="restored", known_as_of="2021-01-01T00:00:00Z") == ["Ada likes chess"]
+async def test_what_a_member_imports_into_a_space_is_known_since_the_import(
+    admin: httpx.AsyncClient, user: httpx.AsyncClient
+) -> None:
+    past, in_space = {"known_as_of": "2021-01-01T00:00:00Z"}, {"space": "atlas"}
+    old = {"records": [{"id": "r1", "content": "The hut is red", "created_at": "2020-01-01T00:00:00Z"}]}
+    await user.put("/v1/spaces/atlas", json={"title": "Atlas", "members": [{"user": "ada", "role": "owner"}]})
+    await import_as(user, old, format="records", **in_space)
+    assert await current(user, **in_space) == ["The hut is red"]
+    assert await current(user, **in_space, **past) == []
+
+    await import_as(user, old, user="copied", format="records")
+    memory = (await user.get("/v1/users/copied/memories")).json()["items"][0]["id"]
+    await user.patch(f"/v1/users/copied/memories/{memory}", json={"content": "The hut is blue"})
+    export = (await admin.get("/v1/users/copied/export")).json()
+    await import_as(user, export, user="restored")
+    assert await current(user, user="restored", **past) == ["The hut is red"]
+    await user.put("/v1/spaces/other", json={"title": "Other", "members": [{"user": "ada", "role": "owner"}]})
+    await import_as(user, export, space="other")
+    assert await current(user, space="other", **past) == []
+    assert await current(user, space="other") == ["The hut is blue"]
+    versions = (await user.get(f"{MEMORIES}/{memory}/history", params={"space": "other"})).json()
+    assert [version["content"] for version in versions.get("items", [])] in (
+        [],
+        ["The hut is red", "The hut is blue"],
+    )
 
 
 # Quoting as somebody
