@@ -308,7 +308,7 @@ def _known_by(task: _Import, statement: ImportedStatement) -> ImportProvenance:
     In a space the history belongs to all members, so that none of them dates it back.
     """
     history = statement.provenance
-    is_own = task.kind is None or task.kind in ("user", "operator") and task.member is None
+    is_own = task.kind is None or (task.kind in ("user", "operator") and task.member is None)
     return history if is_own else replace(history, created_at=None, updated_at=None)
 
 
