@@ -435,7 +435,7 @@ async def test_a_small_context_does_not_repeat_what_a_profile_tells(mara: Subjec
 async def test_a_profile_is_no_statement_of_its_own(mara: Subject) -> None:
     await mara.consolidate()
     profile = await mara.sure_profile()
-    with pytest.raises(InvalidInput, match="what other memories state"):
+    with pytest.raises(InvalidInput, match="derived from other memories"):
         await mara.services.memories.patch(mara.owner, profile.id, MemoryPatch(content="Anna Berger is 7 feet tall."))
     with pytest.raises(ValueError, match="consolidation writes"):
         MemoryIn.model_validate({"content": "Anna is tall.", "type": "profile"})

@@ -74,7 +74,7 @@ async def test_a_night_is_scored_and_rolled_back(
         {"statement": 1, "agreement": "same", "parts": [{"words": "Ida rows a skiff", "result": "Ida rows a skiff"}]},
         {"statement": 2, "agreement": "same", "parts": [{"words": "Ida rows", "result": "Ida rows"}, *ELBE]},
     ]
-    verified = [{"proposal": 1, "differences": "", "statements": statements}]
+    verified = [{"proposal": 1, "differences": "", "one_fact": True, "statements": statements}]
     analysis = {"steps": ["both are about rowing"], "actions": [merge]}
     models.completion = json.dumps({**analysis, "proposals": verified})  # answers the verification as well
     example = rowing(

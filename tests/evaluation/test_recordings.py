@@ -12,7 +12,8 @@ from graphmem.models.replay import load_recordings
 from graphmem.models.structured_output import read_answer
 from quality.extraction import RECORDINGS
 
-FIRST_PERSON = re.compile(r"\b(I|I'm|my|me|we|our|ich|mein|meine|wir|jag|min|vi|yo|mi|je|mon|ma|nous)\b")
+# "I" is an article in Italian, before a word that ends in "i".
+FIRST_PERSON = re.compile(r"\b(I(?! \w{4,}i\b)|I'm|my|me|we|our|ich|mein|meine|wir|jag|min|vi|yo|mi|je|mon|ma|nous)\b")
 DANGLING_SUBJECT = re.compile(
     r"(He|She|It(?! (?:is|was)\b.*\bthat\b)|They|This|That|There"
     r"|Er|Sie|Es|Hon|Han|Ella|Elle|Il(?= (?:a|est|s|ne|n|y)\b))\b"
