@@ -38,7 +38,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     if schema == "Reconciliation":
         numbers = re.findall(r"^\[(\d+)\]", _section(prompt, "new_statements"), re.MULTILINE)
         decisions: list[dict[str, Any]] = [
-            {"new": int(number), "action": "insert", "known": [], "ended_at": None, "remaining": None, "reason": "new"}
+            {"new": int(number), "action": "insert", "known": [], "ended_at": None, "remaining": [], "reason": "new"}
             for number in numbers
         ]
         return {"decisions": decisions, "same_entities": []}
@@ -73,7 +73,7 @@ def _verify(number: str, sources: str, sentence: str, statements: dict[str, str]
         }
         for source in re.findall(r"\[M(\d+)\]", sources)
     ]
-    return {"proposal": int(number), "differences": "none", "statements": carried}
+    return {"proposal": int(number), "differences": "none", "one_fact": True, "statements": carried}
 
 
 def _section(prompt: str, name: str) -> str:

@@ -95,7 +95,9 @@ def answer_reconciliation(prompt: str, chance: random.Random) -> Json:
                 "action": chance.choice(ACTIONS),
                 "known": [_number(chance, memories) for _ in range(chance.randint(0, 4))],
                 "ended_at": chance.choice(DATES),
-                "remaining": _text(chance, contents) if chance.random() < 0.3 else None,
+                "remaining": [{"known": _number(chance, memories), "content": _text(chance, contents)}]
+                if chance.random() < 0.3
+                else chance.choice([None, []]),
                 "reason": _text(chance, ["moved"]),
             }
             for number in (

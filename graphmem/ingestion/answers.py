@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, tzinfo
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from graphmem.memories.declared_types import DeclaredMemoryType, DeclaredTypes
 from graphmem.memories.memory import StatedType
@@ -293,7 +293,7 @@ class Decision(BaseModel):
     action: ActionKind
     known: list[int]
     ended_at: str | None = Field(description="supersede: the first day the known ones no longer hold, if that is told")
-    remaining: list[Remainder] = Field(
+    remaining: Annotated[list[Remainder], BeforeValidator(lambda value: [] if value is None else value)] = Field(
         default_factory=list, description="supersede: what still holds of known ones and no new statement says"
     )
     reason: str = Field(description="a few words")

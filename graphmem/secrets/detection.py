@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import groupby
+from itertools import groupby, product
 from operator import itemgetter
 from typing import Literal, get_args
 
@@ -169,9 +169,9 @@ def assemble_pieces(text: str) -> Iterator[tuple[str, Span]]:
         if len(by_place) < 2:
             continue
         whole = "".join(re.sub(r"[ \-]", "", by_place[place]) for place in _ORDER if place in by_place)
-        label = _LABEL_BEFORE.search(text, 0, pieces[0].start("piece"))
         span = (pieces[0].start("piece"), pieces[-1].end("piece"))
-        for joint in (" ", " is "):
+        for end, joint in product((pieces[0].start(), span[0]), (" ", " is ")):
+            label = _LABEL_BEFORE.search(text, 0, end)
             yield f"{label.group().rstrip() if label else ''}{joint}{whole}", span
 
 

@@ -102,7 +102,7 @@ def _can_be_stored(content: str) -> bool:
 def _with_usable_rests(answer: dict[str, Any]) -> Reconciliation:
     """Return an answer whose decisions leave only what can be a memory, as the step before the plan sees to."""
     for decision in answer["decisions"]:
-        decision["remaining"] = [rest for rest in decision.get("remaining", ()) if _can_be_stored(rest["content"])]
+        decision["remaining"] = [rest for rest in decision.get("remaining") or () if _can_be_stored(rest["content"])]
     return Reconciliation.model_validate(answer)
 
 

@@ -233,7 +233,7 @@ async def test_an_export_of_a_space_in_a_folder_is_imported_into_the_space(
 
 
 async def test_a_folder_without_exports_is_refused(owner: Owner, importer: ExportImporter, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="no file"):
+    with pytest.raises(InvalidInput, match="contains no"):
         await importer.import_folder(owner.tenant, tmp_path)
 
 
