@@ -57,8 +57,8 @@ READ = 'graphmem quickstart | grep -A 3 "sister Elin live"'
 """What is typed first: it reads the sample conversation, before a server runs."""
 
 COMMANDS = (
-    'graphmem search -u demo "Where does Mara live?" --valid-as-of 2025-06-01 --limit 1',
-    'graphmem search -u demo "Where does Mara live?" --limit 1',
+    'graphmem search -u demo "Where do I live?" --valid-as-of 2025-06-01 --limit 1',
+    'graphmem search -u demo "Where do I live?" --limit 1',
     'graphmem ask -u demo "Does she eat hazelnut cake?" --valid-as-of 2026-06-01',
     "cat chat.py",
     "python chat.py",

@@ -1930,6 +1930,7 @@ export interface components {
             reason?: string;
             /**
              * Verified
+             * @description Whether a person knows that the plan is over; a model then does not check it.
              * @default false
              */
             verified?: boolean;
@@ -7787,7 +7788,10 @@ export interface components {
              * @description Of a link: quotes that tell the two apart.
              */
             apart: components["schemas"]["StatementQuote"][];
-            /** Closing */
+            /**
+             * Closing
+             * @description Of a closing: quotes that say that the plan was carried out, given up or replaced.
+             */
             closing: components["schemas"]["StatementQuote"][];
             /**
              * Differences
@@ -7800,7 +7804,10 @@ export interface components {
              * @description Of a link: quotes that say that the two names are one.
              */
             identity: components["schemas"]["StatementQuote"][];
-            /** One Fact */
+            /**
+             * One Fact
+             * @description Of a merge: whether its memories tell one fact; null for other proposals.
+             */
             one_fact: boolean | null;
             /**
              * Statements
