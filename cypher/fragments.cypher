@@ -222,7 +222,7 @@ r.expired_at IS NULL AND r.valid_from <= $now AND r.valid_to > $now AND r.expire
   AND NOT r.type IN ['profile', 'conversation_topic', 'conversation_summary']
 
 // fragment: due_profile
-// Keep the entities `e` with enough facts, some of them about it and not about others, whose profile is missing, is derived from what has changed or lacks newer facts, but for one that could not be written from these facts.
+// Keep the entities `e` with enough facts, some of them about it and not about others, whose profile is missing, is derived from what has changed or lacks newer facts, except those that could not be written from these facts.
 WHERE COUNT { (e)-[:RELATES_TO]-() } + COUNT { (e)<-[:REFERS_TO]-() } >= $min_facts
 CALL (e) {
   {{facts_of_entity}}

@@ -87,7 +87,7 @@ _GLOBAL_UNICAST = IPv6Network("2000::/3")
 """The only IPv6 addresses that are assigned to hosts of the public internet."""
 
 _PROTOCOL_ASSIGNMENTS = IPv4Network("192.0.0.0/24")
-"""IPv4 addresses of protocols, of which older versions of Python take most for public."""
+"""IPv4 addresses that are reserved for protocols; older versions of Python call most of them public."""
 
 
 def _check_url(url: str) -> str:

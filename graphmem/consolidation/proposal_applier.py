@@ -318,9 +318,9 @@ class ProposalApplier:
 
 
 def _source_of(proposal: UpdateEntity, context: GuardContext) -> SourceKind:
-    """Return whose word a change of an entity is: that of its most trusted memory; without one, the user's."""
-    told = [fact.trust_kind for key in proposal.evidence if (fact := context.facts.get(key))]
-    return context.order.most_trusted(told) if told else "user"
+    """Return the source of a change of an entity: that of its most trusted memory; without one, the user."""
+    kinds = [fact.trust_kind for key in proposal.evidence if (fact := context.facts.get(key))]
+    return context.order.most_trusted(kinds) if kinds else "user"
 
 
 def _waiting_indexes(reviewed: Sequence[ReviewedProposal]) -> list[int]:

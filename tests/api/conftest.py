@@ -97,8 +97,11 @@ async def caller(address: str, services: Services, tenant: str) -> AsyncIterator
     """Make a client with a fresh key: `await caller("agent", users=["mara"])`."""
     async with AsyncExitStack() as stack:
 
-        async def make(role: str = "agent", users: list[str] | None = None, of: str = tenant) -> httpx.AsyncClient:
-            key = await services.keys.create(of, ApiKeyIn(name=role, role=KeyRole(role), users=users))
+        async def make(
+            role: str = "agent", users: list[str] | None = None, of: str = tenant, speaks_as: StatedKind | None = None
+        ) -> httpx.AsyncClient:
+            request = ApiKeyIn(name=role, role=KeyRole(role), users=users, source_kind=speaks_as)
+            key = await services.keys.create(of, request)
             return await stack.enter_async_context(
                 httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {key.key}"}, timeout=60)
             )
@@ -119,17 +122,13 @@ async def admin(caller: Caller) -> httpx.AsyncClient:
 
 
 @pytest.fixture
-async def speaking(address: str, services: Services, tenant: str) -> AsyncIterator[Speaker]:
+def speaking(caller: Caller) -> Speaker:
     """Make a client whose key speaks as a source: `await speaking("tool", users=["ada"])`."""
-    async with AsyncExitStack() as stack:
 
-        async def make(kind: StatedKind, users: list[str] | None = None) -> httpx.AsyncClient:
-            request = ApiKeyIn(name=kind, role=KeyRole.AGENT, source_kind=kind, users=users)
-            key = await services.keys.create(tenant, request)
-            headers = {"Authorization": f"Bearer {key.key}"}
-            return await stack.enter_async_context(httpx.AsyncClient(base_url=address, headers=headers, timeout=60))
+    def make(kind: StatedKind, users: list[str] | None = None) -> Awaitable[httpx.AsyncClient]:
+        return caller(users=users, speaks_as=kind)
 
-        yield make
+    return make
 
 
 @pytest.fixture
