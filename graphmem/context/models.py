@@ -95,6 +95,7 @@ class UserTurn:
     entities: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     plans: Sequence[str] = ()
     answered_badly: bool = False
+    source_kind: StatedKind = "user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ class DetectedPattern:
     data: PatternData
     confidence: float
     evidence: Sequence[str]
+    source_kind: StatedKind = "user"
 
 
 class BehaviorPattern(BaseModel):
@@ -125,6 +127,9 @@ class BehaviorPattern(BaseModel):
     first_detected: datetime
     last_detected: datetime
     is_active: bool
+    source_kind: StatedKind = Field(
+        "user", exclude_if=lambda kind: kind == "user", description="Least trusted source of the messages that show it."
+    )
 
 
 class PreferenceType(StrEnum):
@@ -167,6 +172,9 @@ class LearnedPreference(BaseModel):
     last_observed: datetime
     created_at: datetime
     updated_at: datetime
+    source_kind: StatedKind = Field(
+        "user", exclude_if=lambda kind: kind == "user", description="Source that stated it."
+    )
 
     @property
     def type_and_key(self) -> PreferenceKey:
@@ -246,6 +254,8 @@ class RatedInteraction:
     intent_confidence: float | None
     preferences: Sequence[LearnedPreference]
     lessons: Sequence[Lesson]
+    rated_as: StatedKind = "user"
+    """Source of the present rating."""
 
     @property
     def verdict(self) -> FeedbackVerdict | None:
@@ -379,6 +389,9 @@ class ContextItem(BaseModel):
     relevance_score: float
     expires_at: datetime
     created_at: datetime
+    source_kind: StatedKind = Field(
+        "user", exclude_if=lambda kind: kind == "user", description="Source that mentioned or stated it."
+    )
 
 
 class TimeMention(BaseModel):
@@ -417,6 +430,7 @@ class Mention:
     value: TimeMention | AmountMention | EntityValue
     relevance: float
     expires_at: datetime
+    stated_by: tuple[StatedKind, ...] = ("user",)
 
 
 class SentimentTrend(StrEnum):
@@ -611,6 +625,9 @@ class ContextSnapshot:
             statistics=replace(self.statistics, intents=()),
             sessions=[],
             profile=[memory for memory in self.profile if order.passes(memory.source.trust_kind, kind)],
+            items=[item for item in self.items if order.passes(item.source_kind, kind)],
+            preferences=[wish for wish in self.preferences if order.passes(wish.source_kind, kind)],
+            patterns=[pattern for pattern in self.patterns if order.passes(pattern.source_kind, kind)],
             messages=[one for one in self.messages if order.passes(order.least_trusted(one.stated_by), kind)],
         )
 

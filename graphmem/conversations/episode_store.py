@@ -229,8 +229,8 @@ class EpisodeStore:
 
         A message whose id is known stays unchanged, and so does one of a batch that `recognise_batch` knows. With a
         `job`, the messages that no job has read or will read are assigned to it. `timezone` becomes the user's time
-        zone. With `request`, they are stored once for it. Raises Conflict for an id that a message of a less trusted
-        source has.
+        zone, unless a more trusted source has given one. With `request`, they are stored once for it. Raises Conflict
+        for an id that a message of a less trusted source has.
         """
         # Ids are given before the transaction, which runs again when it is unknown whether it was committed.
         received = [prepared.message for prepared in messages]
@@ -240,7 +240,7 @@ class EpisodeStore:
         async def append(transaction: Transaction) -> AppendResult:
             now = await lock_or_create_user(transaction, owner, self._clock())
             if timezone:
-                await transaction.run("episodes.set_timezone", group_id=owner.group_id, timezone=timezone)
+                await self._set_timezone(transaction, owner, timezone, messages[0].sent_as or "user")
             target, message_ids = session_id, ids
             if may_be_repeated:
                 target, message_ids = await recognise_batch(
@@ -253,6 +253,16 @@ class EpisodeStore:
             return await write_once(transaction, request, _APPEND_RESULT, lambda: append(transaction))
 
         return await self._graph.write(work)
+
+    async def _set_timezone(self, transaction: Transaction, owner: Owner, timezone: str, kind: StatedKind) -> None:
+        order = await find_trust_order(transaction, owner.tenant)
+        await transaction.run(
+            "episodes.set_timezone",
+            group_id=owner.group_id,
+            timezone=timezone,
+            timezone_as=kind,
+            permitted=order.permitted_on(Effect.END, kind),
+        )
 
     async def _append_messages(
         self,

@@ -23,7 +23,7 @@ from graphmem.memories.fact import (
 )
 from graphmem.memories.memory import MemoryPatch, MemoryStatus, MemoryType, SaveAction, Scope
 from graphmem.memories.version_log import LatestVersions, VersionLog, ensure_mutable, without_end
-from graphmem.runtime.errors import Conflict, Forbidden, InvalidInput, VersionConflict
+from graphmem.runtime.errors import Conflict, InvalidInput, VersionConflict
 from graphmem.runtime.field_types import deduplicate
 from graphmem.runtime.times import MICROSECOND, MIN_TIME
 from graphmem.tenants.trust import CONSOLIDATION, DEFAULT_ORDER, Effect, SourceKind, TrustOrder, Verdict
@@ -862,11 +862,7 @@ class Ledger:
     def _ensure_trusted(self, facts: Iterable[Fact]) -> None:
         """Raise Forbidden for a fact of a source that is trusted more than whoever makes the change."""
         for fact in facts:
-            if not self._order.permits(Effect.HIDE, self._kind, fact.trust_kind):
-                raise Forbidden(
-                    f"{fact.memory_id} is from a more trusted source ({fact.trust_kind}) than this key ({self._kind}): "
-                    "ask an admin, or use a key that is trusted as much."
-                )
+            self._order.require(Effect.HIDE, self._kind, fact.trust_kind, fact.memory_id)
 
 
 def _refuse_other_owner(fact: Fact, scope: Scope) -> None:

@@ -13,6 +13,7 @@ from graphmem.runtime.errors import Forbidden
 from graphmem.runtime.field_types import Id, NonBlankText, StorableText
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner, make_owner
+from graphmem.tenants.trust import StatedKind
 
 
 class SpaceRole(StrEnum):
@@ -192,3 +193,6 @@ class Space(BaseModel):
     members: list[SpaceMember]
     created_at: datetime
     updated_at: datetime
+    source_kind: StatedKind = Field(
+        "user", exclude_if=lambda kind: kind == "user", description="Source that states its title and its members."
+    )

@@ -97,7 +97,9 @@ async def feedback(
     """Record the user's rating of a message and learn from it."""
     require_own_word(caller, "A rating")
     scope = await services.rights.read_scope(owner, caller)
-    return await services.learner.learn_from_feedback(scope, message_id, body.score, body.text, body.context_id)
+    return await services.learner.learn_from_feedback(
+        scope, message_id, body.score, body.text, body.context_id, kind=caller.changes_as
+    )
 
 
 @read_router.get(SESSIONS_PATH, summary="List sessions", operation_id="sessions_list")
