@@ -18,6 +18,7 @@ from graphmem.context.models import (
     TimeOfDayData,
     UserTurn,
 )
+from graphmem.runtime.field_types import deduplicate
 from graphmem.tenants.profiles import ConcernRule, PatternType, ProductProfile
 from graphmem.tenants.trust import TrustOrder
 from graphmem.text.normalising import normalise
@@ -69,9 +70,11 @@ def find_patterns_by_source(
     A pattern that the messages of more trusted sources show alone is counted over those: others do not change it.
     """
     found: dict[tuple[PatternType, str], DetectedPattern] = {}
-    for level in sorted({order.level(turn.source_kind) for turn in turns}):
-        trusted = [turn for turn in turns if order.level(turn.source_kind) <= level]
-        kind = order.least_trusted(turn.source_kind for turn in trusted)
+    kinds = deduplicate(turn.source_kind for turn in turns)
+    while kinds:
+        kind = order.most_trusted(kinds)
+        kinds = [other for other in kinds if not order.passes(other, kind)]
+        trusted = [turn for turn in turns if order.passes(turn.source_kind, kind)]
         for pattern in find_patterns(trusted, now, profile):
             found.setdefault((pattern.type, pattern.key), replace(pattern, source_kind=kind))
     return list(found.values())

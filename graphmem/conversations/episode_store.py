@@ -38,6 +38,7 @@ from graphmem.tenants.owners import Owner
 from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import Effect, StatedKind
 from graphmem.tenants.users import lock_or_create_user, lock_user
+from graphmem.text.normalising import fold
 
 _SESSION_FIELDS = (
     "session_id", "source_session_id", "title", "summary", "sentiment_score", "created_at", "updated_at", "ended_at",
@@ -89,6 +90,7 @@ def session_from_node(stored: Mapping[str, Any]) -> Session:
         topic_tags=list(stored.get("topic_tags") or ()),
         message_count=stored["message_count"],
         is_active=stored["is_active"],
+        sent_as=stored.get("sent_as"),
         metadata=json.loads(stored["metadata"]),
     )
 
@@ -299,7 +301,8 @@ class EpisodeStore:
 
     async def refuse_names_of_members(self, space: Owner, author: str, names: Sequence[str]) -> None:
         """Raise Forbidden for a name that is the id of a member of a space other than the author."""
-        keys = {name_key(name): name for name in names if name_key(name) != name_key(author)}
+        given = {name_key(fold(name).text): name for name in names}
+        keys = {key: name for key, name in given.items() if key != name_key(author)}
         if not keys:
             return
         rows = await self._graph.fetch("spaces.list_spaces", group_ids=[space.group_id])

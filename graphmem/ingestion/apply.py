@@ -251,7 +251,10 @@ class BatchTransaction:
         own = next((row["entity"] for row in rows if row["entity"]["is_user"]), None)
         if own is None or len(rows) > 1:
             return
-        await self._rename(own["uuid"], name, SourcedDetails(own, self._order).rename("user"))
+        kind, details = self._source_of_name(name), SourcedDetails(own, self._order)
+        if name_key(current) != name_key(user_id) and not details.may_rename(kind):
+            return
+        await self._rename(own["uuid"], name, details.rename(kind))
         await self._entities.add_aliases(self._transaction, self._owner, own["uuid"], [current], self._now)
 
     async def _add_aliases(self, resolution: NameResolution) -> None:

@@ -83,6 +83,17 @@ class SourcedDetails:
         self._sources = read_detail_sources(stored)
         self._changes: Row = {}
 
+    def is_of_another(self, kind: SourceKind, members: Set[str]) -> bool:
+        """Return whether the entity is a person whose names and description a source does not give.
+
+        That is the user for a less trusted source, and each of some members of a space, by name key.
+        """
+        if self._stored["name_key"] in members:
+            return True
+        # Only the user and admins import as an import.
+        by: SourceKind = "user" if kind == "import" else kind
+        return bool(self._stored["is_user"]) and not self._order.permits(Effect.RENAME, by, "user")
+
     def give_name(self, name: str, kind: SourceKind) -> None:
         """Write the name as a source does, whose key it has; a more trusted one decides."""
         if self._is_more_trusted(kind, NAME):

@@ -67,11 +67,12 @@ class EntityStore:
         nodes = [row["entity"] for row in rows]
         kinds = {key: kinds.get(key, "user") for key in requested}
         order = await find_trust_order(transaction, owner.tenant, _sources_of(nodes, kinds.values()))
-        kinds |= {own_key: order.most_trusted(STATED_KINDS)}
-        stored = _match_names(nodes, kinds, order)
+        # Every source means the user's own entity by its name; what it says of the user is still its own word.
+        using = kinds | {own_key: order.most_trusted(STATED_KINDS)}
+        stored = _match_names(nodes, using, order)
         new = {
             key: new_entity_properties(
-                owner, entity, vectors.get(key), now, is_user=key == own_key, source_kind=kinds[key]
+                owner, entity, vectors.get(key), now, is_user=key == own_key, source_kind=using[key]
             )
             for key, entity in requested.items()
             if key not in stored
@@ -82,7 +83,7 @@ class EntityStore:
         for key, node in stored.items():
             entity, given = requested[key], details[node["uuid"]]
             if node["name_key"] == key:
-                given.give_name(entity.name, kinds[key])
+                given.give_name(entity.name, using[key])
             given.give_type(entity.type or DEFAULT_ENTITY_TYPE, kinds[key])
             given.give_attributes(entity.attributes, kinds[key])
         await self._write_details(transaction, owner, details.values(), now)
@@ -119,22 +120,21 @@ class EntityStore:
         """Add names that a source gives to an entity given by id or name key; the caller has locked the user.
 
         A name that an entity has already is left out: with `shared`, only one that this entity has, unless the source
-        is trusted less than the user. In a space the name of a member is given by that member, the `speaker`, alone.
+        is trusted less than the user. The user's own names are given by no source that is trusted less, and those of a
+        member of a space by that member alone, the `speaker`: a member has no other names, and nobody has the member's.
         Returns `[{entity_id, aliases}]` with the names added, or [].
         """
         names_by_key = {name_key(name): name for name in names}
-        if owner.is_space and names_by_key:
-            for member in await self._find_members(transaction, owner):
-                if name_key(member) != name_key(speaker or ""):
-                    names_by_key.pop(name_key(member), None)
+        others = await self._find_other_members(transaction, owner, speaker) if names_by_key else set()
+        names_by_key = {key: name for key, name in names_by_key.items() if key not in others}
         details = await self.find_details(transaction, owner, entity, kind)
-        if details is None or not names_by_key:
+        if details is None or not names_by_key or details.is_of_another(kind, others):
             return []
         node = details.node
         if not (shared and kind == "user"):
             taken = await transaction.run("entities.find_by_keys", group_ids=[owner.group_id], keys=list(names_by_key))
-            others = [row["entity"] for row in taken if row["entity"]["uuid"] != node["uuid"]]
-            for key in (key for other in others for key in (other["name_key"], *(other["alias_keys"] or ()))):
+            named = [row["entity"] for row in taken if row["entity"]["uuid"] != node["uuid"]]
+            for key in (key for other in named for key in (other["name_key"], *(other["alias_keys"] or ()))):
                 names_by_key.pop(key, None)
         added = details.add_aliases(names_by_key, kind)
         await self._write_details(transaction, owner, [details], now)
@@ -156,16 +156,20 @@ class EntityStore:
         described: Sequence[tuple[str, str, Mapping[str, Any]]],
         kind: SourceKind,
         now: datetime,
+        speaker: str | None = None,
     ) -> list[bool]:
         """Give entities, by name key, the summaries and attributes of a source; the caller has locked the user.
 
-        Returns for each whether the entity is stored and has all of them now.
+        A less trusted source does not describe the user, nor anybody a member of a space but that member, the
+        `speaker`. Returns for each whether the entity is stored and has all of them now.
         """
         keys = [key for key, _, _ in described]
         rows = await transaction.run("entities.find_by_keys", group_ids=[owner.group_id], keys=keys)
         nodes = {row["entity"]["name_key"]: row["entity"] for row in rows}
         order = await find_trust_order(transaction, owner.tenant, _sources_of(nodes.values(), [kind]))
+        others = await self._find_other_members(transaction, owner, speaker)
         details = {key: SourcedDetails(node, order) for key, node in nodes.items()}
+        details = {key: given for key, given in details.items() if not given.is_of_another(kind, others)}
         done = []
         for key, summary, attributes in described:
             given = details.get(key)
@@ -230,9 +234,12 @@ class EntityStore:
         if rows := [row for given in details if (row := given.to_row(now))]:
             await transaction.run("snapshots.set_entities", group_id=owner.group_id, rows=rows)
 
-    async def _find_members(self, transaction: Transaction, space: Owner) -> list[str]:
-        rows = await transaction.run("spaces.list_spaces", group_ids=[space.group_id])
-        return [user for row in rows for user, _, _ in row["members"] if user]
+    async def _find_other_members(self, transaction: Transaction, owner: Owner, speaker: str | None) -> set[str]:
+        """Return the name keys of the members of a space other than a speaker; none of a user."""
+        if not owner.is_space:
+            return set()
+        rows = await transaction.run("spaces.list_spaces", group_ids=[owner.group_id])
+        return {name_key(user) for row in rows for user, _, _ in row["members"] if user} - {name_key(speaker or "")}
 
 
 def _sources_of(nodes: Iterable[Row], kinds: Iterable[SourceKind]) -> set[SourceKind]:

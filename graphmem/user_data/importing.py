@@ -168,13 +168,12 @@ class ImportService:
             new, _ = await self._add_messages(task, graph.batches, counter)
             result.imported["messages"], result.unchanged["messages"] = new, messages - new
         await self._save_statements(task, ready, result, counter)
-        await self._describe_entities(task.owner, graph.details, result, _kind_of(task))
+        await self._describe_entities(task, graph.details, result)
         return _sorted(result)
 
-    async def _describe_entities(
-        self, owner: Owner, details: Sequence[NodeDetails], result: ImportResult, kind: SourceKind
-    ) -> None:
+    async def _describe_entities(self, task: _Import, details: Sequence[NodeDetails], result: ImportResult) -> None:
         """Give entities summaries and attributes; list those that have others of a more trusted source."""
+        owner, kind = task.owner, _kind_of(task)
         allowed: dict[str, NodeDetails] = {}
         for entity in details:
             if refused := self._memory_writer.refused_classes(owner, [entity.summary, entity.attributes]):
@@ -189,13 +188,17 @@ class ImportService:
             now = await self._facts.lock_user(transaction, owner)
             parts = [given[start : start + DESCRIBED_AT_ONCE] for start in range(0, len(given), DESCRIBED_AT_ONCE)]
             return [
-                done for part in parts for done in await self._entities.describe(transaction, owner, part, kind, now)
+                done
+                for part in parts
+                for done in await self._entities.describe(transaction, owner, part, kind, now, task.member)
             ]
 
         done = await self._graph.write(work) if given else []
         described = {entity_id for entity_id, is_done in zip(allowed, done, strict=True) if is_done}
         result.refused += [
-            _rejected_details(entity, "the entity is not stored, or has another summary or other attributes")
+            _rejected_details(
+                entity, "the entity is not stored, has another summary or other attributes, or is the user or a member"
+            )
             for entity in allowed.values()
             if entity.id not in described
         ]
