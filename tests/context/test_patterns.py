@@ -207,8 +207,9 @@ def test_a_bad_rating_weakens_a_pattern_of_any_number_of_messages() -> None:
 def test_a_pattern_has_the_least_trusted_source_that_it_needs_and_others_do_not_change_it() -> None:
     own = daily_turns(7)
     relayed = [replace(turn, message_id=f"r{turn.message_id}", source_kind="assistant") for turn in daily_turns(9)]
-    (alone,) = find_patterns_by_source(own, NOW, GENERAL, DEFAULT_ORDER)
-    (mixed,) = find_patterns_by_source([*own, *relayed], NOW, GENERAL, DEFAULT_ORDER)
-    (foreign,) = find_patterns_by_source([*own[:3], *relayed], NOW, GENERAL, DEFAULT_ORDER)
-    assert mixed == alone
-    assert (alone.source_kind, foreign.source_kind) == ("user", "assistant")
+    alone = find_patterns_by_source(own, NOW, GENERAL, DEFAULT_ORDER)
+    mixed = find_patterns_by_source([*own, *relayed], NOW, GENERAL, DEFAULT_ORDER)
+    foreign = find_patterns_by_source([*own[:3], *relayed], NOW, GENERAL, DEFAULT_ORDER)
+    assert {pattern.source_kind for pattern in alone} == {"user"}
+    assert {pattern.source_kind for pattern in foreign} == {"assistant"}
+    assert [pattern for pattern in mixed if pattern.source_kind == "user"] == alone
