@@ -46,7 +46,8 @@ class EntityStore:
     ) -> ResolvedEntities:
         """Return the entities that are named, and the owner's own entity under the key "".
 
-        `kinds` are the most trusted sources that use the names, by name key. An alias leads nobody who is trusted more
+        A member of a space is a person of that name, whoever names the member first. `kinds` are the most trusted
+        sources that use the names, by name key. An alias leads nobody who is trusted more
         than whoever gave it: the name is that of an entity of its own, and the alias ends. What they give known
         entities is decided by `SourcedDetails`.
 
@@ -70,6 +71,10 @@ class EntityStore:
         # Every source means the user's own entity by its name; what it says of the user is still its own word.
         using = kinds | {own_key: order.most_trusted(STATED_KINDS)}
         stored = _match_names(nodes, using, order)
+        if owner.is_space and requested.keys() - stored.keys():
+            for key, member in (await self._find_members(transaction, owner)).items():
+                if key in requested:
+                    requested[key] = requested[key].model_copy(update={"name": member, "type": PERSON_TYPE})
         new = {
             key: new_entity_properties(
                 owner, entity, vectors.get(key), now, is_user=key == own_key, source_kind=using[key]
@@ -236,10 +241,13 @@ class EntityStore:
 
     async def _find_other_members(self, transaction: Transaction, owner: Owner, speaker: str | None) -> set[str]:
         """Return the name keys of the members of a space other than a speaker; none of a user."""
-        if not owner.is_space:
-            return set()
-        rows = await transaction.run("spaces.list_spaces", group_ids=[owner.group_id])
-        return {name_key(user) for row in rows for user, _, _ in row["members"] if user} - {name_key(speaker or "")}
+        members = await self._find_members(transaction, owner) if owner.is_space else {}
+        return members.keys() - {name_key(speaker or "")}
+
+    async def _find_members(self, transaction: Transaction, space: Owner) -> dict[str, str]:
+        """Return the ids of the users who are members of a space, by name key."""
+        rows = await transaction.run("spaces.list_spaces", group_ids=[space.group_id])
+        return {name_key(user): user for row in rows for user, _, _ in row["members"] if user}
 
 
 def _sources_of(nodes: Iterable[Row], kinds: Iterable[SourceKind]) -> set[SourceKind]:

@@ -110,6 +110,25 @@ async def test_nobody_says_who_another_member_is(members: dict[str, httpx.AsyncC
     assert (await find(ann, "ann", "ann", spaces="atlas"))["aliases"] == ["Annie"]
 
 
+async def test_a_member_whom_another_one_names_first_is_a_person_of_that_name(
+    admin: httpx.AsyncClient, members: dict[str, httpx.AsyncClient]
+) -> None:
+    ann, bob = members["ann"], members["bob"]
+    thief = {"name": "ANN", "type": "Company", "aliases": ["Eve"]}
+    await save_one(bob, {"content": "ANN sells maps", "subject": thief, "space": "atlas"}, user="bob")
+    person = {"name": "ann", "type": "Person", "aliases": [], "summary": "", "attributes": {}}
+    assert await find(ann, "ann", "ann", spaces="atlas") == person
+    await bob.post("/v1/users/bob/import", params=GRAPHITI, json=graph("Ann", "Ann is a thief."))
+    await save_one(bob, {"content": "Ann sells tea", "subject": {"name": "Ann", "aliases": ["Eve"]}}, user="bob")
+    export = (await admin.get("/v1/users/bob/export")).json()
+    body = {"title": "Copy", "about": "", "members": [{"user": one, "role": "writer"} for one in ("ann", "bob")]}
+    await admin.put("/v1/spaces/copy", json=body)
+    imported = await bob.post("/v1/users/bob/import", params={"space": "copy"}, json=export)
+    assert imported.status_code == 200, imported.text
+    found = await find(ann, "ann", "ann", spaces="copy")
+    assert (found["aliases"], found["summary"]) == ([], "")
+
+
 @pytest.mark.parametrize("role", ["user", "assistant", "system"])
 @pytest.mark.parametrize("name", ["Ann", "ＡＮＮ", "an\u200bn"])
 async def test_no_message_has_the_name_of_another_member(
