@@ -10,7 +10,7 @@ from tests.conftest import examples
 from torture.findings import differences
 from torture.trust import TrustWorld
 
-STEPS = 24
+STEPS = 16
 
 
 async def test_no_less_trusted_source_changes_what_a_more_trusted_one_reads(memory: Services, owner: Owner) -> None:
