@@ -163,8 +163,7 @@ class PersonaStore:
                 order = await find_trust_order(transaction, owner.tenant, {kind, known["persona_as"]})
                 order.require(Effect.OUTRANK, kind, known["persona_as"], "The persona")
             persona = to_json(weights) if weights else None
-            await transaction.run(
-                "users.set_persona", group_id=owner.group_id, persona=persona, persona_as=kind or "user"
-            )
+            persona_as = (kind or "user") if persona else None
+            await transaction.run("users.set_persona", group_id=owner.group_id, persona=persona, persona_as=persona_as)
 
         await self._graph.write(work)
