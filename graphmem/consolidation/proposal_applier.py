@@ -259,7 +259,7 @@ class ProposalApplier:
                 reviewed = review(reviewed, proposal, context)
                 if reviewed.verdict is ProposalVerdict.EXECUTED:
                     entity, kind = context.entities[proposal.entity_id], _source_of(proposal, context)
-                    await self._entity_merger.update(proposal, entity, kind, self._now)
+                    await self._entity_merger.update(proposal, entity, kind, context.order, self._now)
                     return reviewed.model_copy(update={"result_id": proposal.entity_id})
             case LinkEntities() as proposal:
                 ids = self._follow_links(proposal.keep_id), self._follow_links(proposal.merge_id)

@@ -103,25 +103,10 @@ ADVERSARIAL = {
         fact("a", "The rent is 900 euros"),
         fact("b", "The rent is 950 euros"),
     ),
-    "a lost name": (
-        "User works in the Engineering department",
-        fact("a", "User works at Acme"),
-        fact("b", "User works in the Engineering department"),
-    ),
     "a lost number": (
         "User has dogs named Rex and Max",
         fact("a", "User has 2 dogs"),
         fact("b", "User has dogs named Rex and Max"),
-    ),
-    "two prices exchanged": (
-        "User sold the car for 300 euros and bought the bike for 5000 euros",
-        fact("a", "User sold the car for 5000 euros"),
-        fact("b", "User bought the bike for 300 euros"),
-    ),
-    "an invented name": (
-        "User works at Acme in Berlin as an engineer",
-        fact("a", "User works at Acme"),
-        fact("b", "User works as an engineer"),
     ),
     "across scopes": (
         "User likes tea and jazz",
@@ -180,14 +165,6 @@ def test_a_bad_merge_is_refused_though_a_person_has_verified_it() -> None:
 def test_a_model_cannot_verify_its_own_merge() -> None:
     context = make_context(fact("a", "User rows"), fact("b", "User sings"))
     assert check("MERGE", context, memory_ids=["a", "b"], content="User rows and sings", verified=True)
-
-
-def test_names_of_known_entities_count_even_in_lower_case() -> None:
-    facts = fact("a", "rex likes long walks", entity_ids=("user", "rex")), fact("b", "rex likes cheese")
-    context = replace(make_context(*facts, entities=(entity("rex", "Animal"),)), curated=True)
-    given = {"memory_ids": ["a", "b"], "verified": True}
-    assert check("MERGE", context, content="The dog likes long walks and cheese", **given)
-    assert check("MERGE", context, content="rex likes long walks and cheese", **given) is None
 
 
 def refuses_link(keep: str, merge: str, *, curated: bool = False) -> bool:

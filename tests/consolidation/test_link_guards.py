@@ -53,8 +53,10 @@ def refusal(
     keep: str, merge: str, content: str, predicate: str = "STATES", quote: str | None = None, **fields: Any
 ) -> str | None:
     one, other = entity(keep), entity(merge)
-    joined = {"object_id": other.id, "entity_ids": (one.id, other.id)} if predicate != "STATES" else {}
-    stated = fact("m", content, one.id, predicate=predicate, **({"entity_ids": (one.id,)} | joined))
+    # A save links a statement to the entities that its text names.
+    named = tuple(found.id for found in (one, other) if found.name in content and quote is None)
+    joined = {"object_id": other.id} if predicate != "STATES" else {}
+    stated = fact("m", content, one.id, predicate=predicate, entity_ids=named or (one.id,), **joined)
     context = make_context(stated, entities=(one, other), facts_by_entity={one.id: [stated]}, curated=quote is None)
     given = {"keep_id": one.id, "merge_id": other.id, "evidence": ["m"], **fields}
     [proposal] = parse_proposals([{"action": "LINK_ENTITIES", **given}])
