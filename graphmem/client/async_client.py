@@ -36,12 +36,13 @@ from graphmem.client.inputs import (
 )
 from graphmem.client.job_results import read_refusals, read_saves, skipped
 from graphmem.client.transport import AsyncTransport, CallRetryPolicy
-from graphmem.consolidation.maintenance_tasks import MaintenanceResults, MaintenanceTask
 from graphmem.consolidation.models import (
     ConsolidationIn,
     ConsolidationRun,
     MaintenanceIn,
     MaintenanceOut,
+    MaintenanceResults,
+    MaintenanceTask,
     Proposal,
     RollbackIn,
     RollbackPreview,

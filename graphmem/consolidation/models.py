@@ -18,7 +18,6 @@ from pydantic import (
     model_validator,
 )
 
-from graphmem.consolidation.maintenance_tasks import MaintenanceResults, MaintenanceTask
 from graphmem.memories.entity import EntityType
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import MAX_CONTENT_LENGTH
@@ -466,6 +465,19 @@ class RollbackIn(RequestBody):
 
     force: bool = False
     dry_run: bool = Field(False, description="Whether to change nothing and only return what would change.")
+
+
+class MaintenanceTask(StrEnum):
+    """The tasks of maintenance, in the order in which they run."""
+
+    DECAY = "decay"
+    COMPRESS = "compress"
+    PRUNE = "prune"
+    EXPIRE = "expire"
+
+
+MaintenanceResults = dict[MaintenanceTask, dict[str, int | str]]
+"""What each task did: counts by name, and a `reason` when a task skipped work."""
 
 
 class MaintenanceIn(RequestBody):

@@ -14,9 +14,10 @@ from croniter import CroniterBadCronError, croniter
 
 from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.maintenance import MAINTENANCE_JOB, MAINTENANCE_SCHEDULE, MaintenancePayload
-from graphmem.consolidation.maintenance_tasks import MaintenanceResults, MaintenanceTask
 from graphmem.consolidation.models import (
     ConsolidationRun,
+    MaintenanceResults,
+    MaintenanceTask,
     Proposal,
     ReviewedProposal,
     RollbackPreview,
