@@ -26,7 +26,7 @@ from graphmem.consolidation.models import (
     parse_proposals,
 )
 from graphmem.consolidation.run_store import fetch_entities, list_rolled_back_proposals
-from graphmem.consolidation.verification import ProposalVerifier, VerificationResult
+from graphmem.consolidation.verification import ProposalVerifier
 from graphmem.memories.entity import Entity
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import Scope
@@ -207,7 +207,10 @@ class AnalysisResult:
 
 
 class ProposalAnalyser:
-    """Turns batches of memories into proposals; `zone` is that of users without their own."""
+    """Turns batches of memories into proposals, which the `verifier` checks, if there is a model.
+
+    `zone` is that of users without their own.
+    """
 
     def __init__(
         self,
@@ -220,16 +223,11 @@ class ProposalAnalyser:
     ) -> None:
         self._graph = graph
         self._model = model
-        self._verifier = ProposalVerifier(graph, model, prompts) if model else None
+        self.verifier = ProposalVerifier(graph, model, prompts) if model else None
         self._prompts = prompts
         self._instructions = instructions
         self._clock = clock
         self._zone = zone
-
-    @property
-    def has_model(self) -> bool:
-        """Whether a model analyses the batches."""
-        return self._model is not None
 
     async def analyse(self, owner: Owner, batch: MemoryBatch) -> AnalysisResult:
         """Return the proposals for one batch; raise ModelUnavailable when the model does not answer."""
@@ -244,14 +242,6 @@ class ProposalAnalyser:
         proposals, invalid_count = shown.to_proposals(answer.value.actions)
         contradictions = shown.to_contradictions(answer.value.contradictions)
         return AnalysisResult(proposals, invalid_count + len(answer.value.refused), contradictions, answer.receipt)
-
-    async def verify(
-        self, owner: Owner, proposals: Sequence[ReviewedProposal], *, curated: bool = False
-    ) -> VerificationResult:
-        """Return the proposals of one batch with what a second call quotes for them; without a model, as they are."""
-        if self._verifier is None:
-            return VerificationResult(list(proposals))
-        return await self._verifier.verify(owner, proposals, curated=curated)
 
     async def _load_batch(self, owner: Owner, memory_ids: Sequence[str]) -> PromptBatch:
         async def work(transaction: Transaction) -> PromptBatch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from graphmem.consolidation.guards import GuardContext, review
@@ -46,22 +46,12 @@ an association follows a merge to its result.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class FactChangeResult:
-    """The outcome of the changes: the reviewed proposals, the facts ended, and the texts that remain of them.
-
-    `images` are the versions written, by uuid; `now` is the time reached.
-    """
-
-    proposals: list[ReviewedProposal]
-    ended: list[Fact]
-    remaining_texts: list[str]
-    images: dict[str, ElementImage]
-    now: datetime
-
-
 class FactChanges:
-    """Applies the proposals of one run about one user's facts, and writes the result once."""
+    """Applies the proposals of one run about one user's facts, and writes the result once.
+
+    Afterwards `ended` are the facts ended, `remaining_texts` what remains of them, `images` the versions written, by
+    uuid, and `now` is the time reached.
+    """
 
     def __init__(
         self,
@@ -87,12 +77,14 @@ class FactChanges:
         self._context = replace(context, facts=self._facts)
         self._ledger = Ledger(context.facts.values(), context.now, actor, context.order)
         self._merged_into: dict[str, str] = {}
-        self._ended: list[Fact] = []
         self._merged: list[Fact] = []
-        self._closing_texts: list[str] = []
+        self.ended: list[Fact] = []
+        self.remaining_texts: list[str] = []
+        self.images: dict[str, ElementImage] = {}
+        self.now = context.now
         self._changed: list[Fact] = []
 
-    async def apply(self, proposals: Sequence[ReviewedProposal]) -> FactChangeResult:
+    async def apply(self, proposals: Sequence[ReviewedProposal]) -> list[ReviewedProposal]:
         """Review proposals, apply those that pass the guards, and write all of it; return them in the order given."""
         reviewed = list(proposals)
         order = sorted(range(len(reviewed)), key=lambda index: FACT_ACTIONS.index(type(reviewed[index].proposal)))
@@ -102,9 +94,9 @@ class FactChanges:
             if reviewed[index].verdict is ProposalVerdict.EXECUTED:
                 result_id = await self._apply(proposal, reviewed[index].verification)
                 reviewed[index] = reviewed[index].model_copy(update={"result_id": result_id})
-        images = await self._write()
-        remaining_texts = [*(fact.content for fact in self._merged), *self._closing_texts]
-        return FactChangeResult(reviewed, self._ended, remaining_texts, images, self._ledger.now + MICROSECOND)
+        await self._write()
+        self.now = self._ledger.now + MICROSECOND
+        return reviewed
 
     def _follow_merges(self, proposal: Proposal) -> Proposal:
         """Return an association with the memories that this run merged replaced by the results."""
@@ -133,8 +125,9 @@ class FactChanges:
         merged = self._ledger.merge(draft, proposal.memory_ids, self._run_id)
         self._facts[merged.memory_id] = merged
         self._merged_into |= dict.fromkeys(proposal.memory_ids, merged.memory_id)
-        self._ended += sources
+        self.ended += sources
         self._merged.append(merged)
+        self.remaining_texts.append(merged.content)
         self._changed.append(merged)
         return merged.memory_id
 
@@ -143,10 +136,10 @@ class FactChanges:
         telling = [self._facts[key] for key in proposal.evidence]
         first = min(telling, key=lambda fact: (fact.valid_at is None, fact.valid_from))
         closed = self._ledger.close(proposal.memory_id, first, self._run_id)
-        self._ended.append(self._facts[proposal.memory_id])
+        self.ended.append(self._facts[proposal.memory_id])
         self._facts[proposal.memory_id] = closed
         self._changed.append(closed)
-        self._closing_texts += [fact.content for fact in telling]
+        self.remaining_texts += [fact.content for fact in telling]
 
     def _say_same(self, proposal: Merge, sources: Sequence[Fact], verification: Verification | None) -> bool:
         """Return whether the first of the sources to start says all that the merged text says, which holds since."""
@@ -194,15 +187,14 @@ class FactChanges:
 
     # Writing
 
-    async def _write(self) -> dict[str, ElementImage]:
-        """Record and write what the ledger has collected; return the images of the versions written."""
+    async def _write(self) -> None:
+        """Record and write what the ledger has collected."""
         await self._record_before()
         written = self._ledger.changed | self._ledger.created
-        images = {key: image_of_fact(fact) for key, fact in written.items()}
+        self.images = {key: image_of_fact(fact) for key, fact in written.items()}
         await self._write_annotated()
         vectors = {fact.uuid: self._vectors[fact.content] for fact in self._merged}
         await FactWrite(self._owner, self._transaction, self._context.now, self._ledger, vectors).commit(self._changed)
-        return images
 
     async def _record_before(self) -> None:
         """Record all elements that the ledger, and the links of changed facts, are about to touch."""

@@ -202,10 +202,12 @@ class ConsolidationJob:
         run = await self._load_run(owner, run_id)
         if run.phase in _ANALYSED:
             return analysed
-        verified = await self._analyser.verify(owner, analysed.proposals, curated=curated)
+        if self._analyser.verifier is not None:
+            verified = await self._analyser.verifier.verify(owner, analysed.proposals, curated=curated)
+            analysed = replace(analysed, proposals=verified.proposals, receipt=analysed.receipt + verified.receipt)
         if not curated:
             await self._runs.update(run_id, RunUpdate(batches_done=run.batches_done + 1))
-        return replace(analysed, proposals=verified.proposals, receipt=analysed.receipt + verified.receipt)
+        return analysed
 
     async def _store_proposals(
         self, owner: Owner, run_id: str, batches: list[MemoryBatch], results: list[AnalysisResult]
@@ -232,7 +234,7 @@ class ConsolidationJob:
             receipt=receipt,
             batches=read,
             batches_done=len(read),
-            reason=reason if self._analyser.has_model or not batches else RUN_WITHOUT_MODEL_REASON,
+            reason=reason if self._analyser.verifier or not batches else RUN_WITHOUT_MODEL_REASON,
         )
         await self._runs.update(run_id, analysed)
         return receipt

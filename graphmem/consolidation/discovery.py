@@ -153,19 +153,7 @@ def _candidate_from_row(row: Row) -> ConsolidationCandidate:
     vector = np.asarray(row["vector"], dtype=np.float32)
     length = float(np.linalg.norm(vector))
     return ConsolidationCandidate(
-        memory_id=row["memory_id"],
-        content=row["content"],
-        subject_id=row["subject_id"],
-        predicate=row["predicate"],
-        scope=row["scope"],
-        domain=row["domain"],
-        entity_ids=frozenset(row["entity_ids"]),
-        associations=row["associations"],
-        created_at=row["created_at"],
-        access_count=row["access_count"],
-        is_new=row["is_new"],
-        considered_for_compression=row["considered_for_compression"],
-        vector=vector / length if length else vector,
+        **{**row, "entity_ids": frozenset(row["entity_ids"]), "vector": vector / length if length else vector}
     )
 
 

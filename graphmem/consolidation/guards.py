@@ -565,27 +565,17 @@ class LossLimits:
     free_ended_count: int = 4
 
 
-@dataclass(frozen=True, slots=True)
-class LossEstimate:
-    """What a run would take from a user: current memories, memories ended, characters before and after."""
+def check_loss(limits: LossLimits, current: int, ended: int, text_before: int, text_after: int) -> str | None:
+    """Return the reason to abort a run, or None.
 
-    current: int
-    ended: int
-    text_before: int
-    text_after: int
-
-
-def check_loss(estimate: LossEstimate, limits: LossLimits) -> str | None:
-    """Return the reason to abort a run, or None."""
-    if estimate.ended <= limits.free_ended_count:
+    It would end so many of a user's `current` memories, and leave so many of their characters.
+    """
+    if ended <= limits.free_ended_count:
         return None
-    if estimate.ended > limits.max_ended_share * estimate.current:
-        return f"it would end {estimate.ended} of {estimate.current} memories, more than {limits.max_ended_share:.0%}"
-    if estimate.text_after < limits.min_text_share * estimate.text_before:
-        return (
-            f"it would shrink {estimate.text_before} characters to {estimate.text_after}, "
-            f"below {limits.min_text_share:.0%}"
-        )
+    if ended > limits.max_ended_share * current:
+        return f"it would end {ended} of {current} memories, more than {limits.max_ended_share:.0%}"
+    if text_after < limits.min_text_share * text_before:
+        return f"it would shrink {text_before} characters to {text_after}, below {limits.min_text_share:.0%}"
     return None
 
 

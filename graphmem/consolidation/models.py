@@ -269,18 +269,8 @@ class ReviewedProposal(BaseModel):
     verified_by: str | None = None
     result_id: str | None = None
 
-    @staticmethod
-    def list_from_json(text: str | None) -> list[ReviewedProposal]:
-        """Parse the JSON that `list_to_json` wrote."""
-        return _REVIEWED_PROPOSALS.validate_json(text or "[]")
 
-    @staticmethod
-    def list_to_json(reviewed: Sequence[ReviewedProposal]) -> str:
-        """Return reviewed proposals as JSON."""
-        return _REVIEWED_PROPOSALS.dump_json(list(reviewed)).decode()
-
-
-_REVIEWED_PROPOSALS = TypeAdapter(list[ReviewedProposal])
+PROPOSAL_LIST = TypeAdapter(list[ReviewedProposal])
 
 
 class RunStatus(StrEnum):
@@ -335,18 +325,8 @@ class ReportedContradiction(BaseModel):
     memory_ids: list[str]
     reason: str = ""
 
-    @staticmethod
-    def list_from_json(text: str | None) -> list[ReportedContradiction]:
-        """Parse the JSON that `list_to_json` wrote."""
-        return _REPORTED_CONTRADICTIONS.validate_json(text or "[]")
 
-    @staticmethod
-    def list_to_json(reported: Sequence[ReportedContradiction]) -> str:
-        """Return reported contradictions as JSON."""
-        return _REPORTED_CONTRADICTIONS.dump_json(list(reported)).decode()
-
-
-_REPORTED_CONTRADICTIONS = TypeAdapter(list[ReportedContradiction])
+CONTRADICTION_LIST = TypeAdapter(list[ReportedContradiction])
 
 
 class RollbackConflict(BaseModel):

@@ -286,16 +286,16 @@ class RollbackPlan:
         return await snapshot_store.fetch_images(self._transaction, self._owner.group_id, kind, ids)
 
     def _add_change(self, change: ElementChange, current: ElementImage | None) -> None:
-        restored = restore_element(change, current)
+        restored, conflicts = restore_element(change, current)
         if _is_profile(change.before) or _is_profile(change.after):
             # Later runs write a profile anew: that is no conflict, and what another rollback removed stays away.
             is_removed = current is None and change.after is not None
-            target = None if is_removed else restored.image
+            target = None if is_removed else restored
             self._set(PlannedElement(change.kind, change.id, current, target))
             return
-        self._set(PlannedElement(change.kind, change.id, current, restored.image))
-        if restored.conflicts:
-            fields = list(restored.conflicts)
+        self._set(PlannedElement(change.kind, change.id, current, restored))
+        if conflicts:
+            fields = list(conflicts)
             if fields == [EXISTENCE_FIELD]:
                 detail = "was created or deleted after the run"
             else:

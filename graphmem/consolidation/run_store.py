@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from graphmem.consolidation.guards import memory_ids_of
 from graphmem.consolidation.models import (
+    CONTRADICTION_LIST,
+    PROPOSAL_LIST,
     Associate,
     ConsolidationRun,
     MemoryBatch,
@@ -90,7 +92,7 @@ class RunUpdate(BaseModel):
             properties["candidates"] = sum(len(batch.memory_ids) for batch in self.batches)
         if self.proposals is not None:
             verdicts = [proposal.verdict for proposal in self.proposals]
-            properties["proposals"] = ReviewedProposal.list_to_json(self.proposals)
+            properties["proposals"] = PROPOSAL_LIST.dump_json(self.proposals).decode()
             properties["executed"] = sum(
                 verdict in (ProposalVerdict.EXECUTED, ProposalVerdict.PLANNED) for verdict in verdicts
             )
@@ -98,7 +100,7 @@ class RunUpdate(BaseModel):
                 verdict in (ProposalVerdict.REFUSED, ProposalVerdict.STALE) for verdict in verdicts
             )
         if self.contradictions is not None:
-            properties["contradictions"] = ReportedContradiction.list_to_json(self.contradictions)
+            properties["contradictions"] = CONTRADICTION_LIST.dump_json(self.contradictions).decode()
         if self.receipt is not None:
             properties["receipt"] = self.receipt.model_dump_json()
         if self.preview is not None:
@@ -145,7 +147,7 @@ class RunStore:
             "actor": actor,
             "created_at": now,
             "undoes": undoes,
-            "proposals": ReviewedProposal.list_to_json(proposals),
+            "proposals": PROPOSAL_LIST.dump_json(list(proposals)).decode(),
         }
 
         async def work(inside: Transaction) -> None:
@@ -228,7 +230,7 @@ class RunStore:
         rows = await self._graph.fetch("runs.list_contradictions", group_id=owner.group_id, limit=MAX_REPORTING_RUNS)
         found: dict[frozenset[str], UserContradiction] = {}
         for row in rows:
-            for reported in ReportedContradiction.list_from_json(row["contradictions"]):
+            for reported in CONTRADICTION_LIST.validate_json(row["contradictions"] or "[]"):
                 contradiction = UserContradiction(
                     **reported.model_dump(), run_id=row["run_id"], reported_at=row["reported_at"]
                 )
@@ -294,12 +296,12 @@ class RunStore:
             ]
             contradictions = [
                 contradiction
-                for contradiction in ReportedContradiction.list_from_json(row["contradictions"])
+                for contradiction in CONTRADICTION_LIST.validate_json(row["contradictions"] or "[]")
                 if memory_id not in contradiction.memory_ids
             ]
             properties = {
                 "proposals": to_json(proposals),
-                "contradictions": ReportedContradiction.list_to_json(contradictions),
+                "contradictions": CONTRADICTION_LIST.dump_json(contradictions).decode(),
                 "batch_ids": _BATCH_LIST.dump_json(batches).decode(),
                 "unprofiled": [key for key in row["unprofiled"] or () if key not in entity_ids] or None,
                 "preview": None,
@@ -321,7 +323,9 @@ class RunStore:
 async def list_rolled_back_proposals(transaction: Transaction, owner: Owner) -> list[Merge | Associate]:
     """Return the merges and associations of a user's runs that were rolled back."""
     rows = await transaction.run("runs.list_rolled_back_proposals", group_id=owner.group_id)
-    proposals = [reviewed.proposal for row in rows for reviewed in ReviewedProposal.list_from_json(row["proposals"])]
+    proposals = [
+        reviewed.proposal for row in rows for reviewed in PROPOSAL_LIST.validate_json(row["proposals"] or "[]")
+    ]
     return [proposal for proposal in proposals if isinstance(proposal, Merge | Associate)]
 
 
@@ -340,8 +344,8 @@ def _run_from_node(node: Row) -> ConsolidationRun:
         space=owner and owner.space,
         status=RunStatus(node["status"]),
         receipt=Receipt.model_validate_json(node.get("receipt") or "{}"),
-        proposals=ReviewedProposal.list_from_json(node.get("proposals")),
-        contradictions=ReportedContradiction.list_from_json(node.get("contradictions")),
+        proposals=PROPOSAL_LIST.validate_json(node.get("proposals") or "[]"),
+        contradictions=CONTRADICTION_LIST.validate_json(node.get("contradictions") or "[]"),
     )
 
 

@@ -5,9 +5,10 @@ It sees neither who proposed something nor why. Its answer is quotes, which the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -21,10 +22,7 @@ from graphmem.consolidation.models import (
     Proposal,
     ProposalVerdict,
     ReviewedProposal,
-    StatementCheck,
-    StatementQuote,
     UpdateEntity,
-    ValueQuote,
     Verification,
 )
 from graphmem.consolidation.run_store import fetch_entities, fetch_facts_of_entity
@@ -132,33 +130,14 @@ class ShownProposals:
 
     def to_verification(self, answered: CheckedProposal) -> Verification:
         """Return an answer with ids of memories; quotes from statements of other numbers are left out."""
-        return Verification(
-            differences=answered.differences[:MAX_DIFFERENCES_LENGTH],
-            one_fact=answered.one_fact,
-            statements=[
-                StatementCheck(memory_id=key, parts=found.parts, agreement=found.agreement)
-                for found in answered.statements
-                if (key := self._memory_id(found.statement))
-            ],
-            added=answered.added,
-            closing=self._to_quotes(answered.closing),
-            identity=self._to_quotes(answered.identity),
-            apart=self._to_quotes(answered.apart),
-            values=[
-                ValueQuote(memory_id=key, words=found.words, value=found.value)
-                for found in answered.values
-                if (key := self._memory_id(found.statement))
-            ],
-        )
+        found: dict[str, Any] = answered.model_dump()
+        for part in ("statements", "closing", "identity", "apart", "values"):
+            found[part] = [{**quote, "memory_id": key} for quote in found[part] if (key := self._memory_id(quote))]
+        found["differences"] = answered.differences[:MAX_DIFFERENCES_LENGTH]
+        return Verification.model_validate(found)
 
-    def _to_quotes(self, answered: Iterable[AnsweredQuote]) -> list[StatementQuote]:
-        return [
-            StatementQuote(memory_id=key, words=found.words)
-            for found in answered
-            if (key := self._memory_id(found.statement))
-        ]
-
-    def _memory_id(self, number: int) -> str | None:
+    def _memory_id(self, quote: Mapping[str, Any]) -> str | None:
+        number = quote["statement"]
         return self.facts[number - 1].memory_id if 0 < number <= len(self.facts) else None
 
     def _describe_subject(self, fact: Fact) -> str:

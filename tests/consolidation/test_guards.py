@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.consolidation.guards import GuardContext, LossEstimate, LossLimits, check_loss, refusal_reason
+from graphmem.consolidation.guards import GuardContext, LossLimits, check_loss, refusal_reason
 from graphmem.consolidation.models import parse_proposals
 from graphmem.memories.decay import DECAY_RATES
 from graphmem.memories.entity import Entity
@@ -288,16 +288,17 @@ def test_any_other_action_is_bad_input(action: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("estimate", "aborts"),
+    ("current", "ended", "text_before", "text_after", "aborts"),
     [
-        (LossEstimate(current=100, ended=30, text_before=1000, text_after=700), False),
-        (LossEstimate(current=100, ended=31, text_before=1000, text_after=700), True),
-        (LossEstimate(current=931, ended=745, text_before=90_000, text_after=60_000), True),
-        (LossEstimate(current=100, ended=20, text_before=1000, text_after=200), True),
-        (LossEstimate(current=2, ended=2, text_before=40, text_after=30), False),
+        (100, 30, 1000, 700, False),
+        (100, 31, 1000, 700, True),
+        (931, 745, 90_000, 60_000, True),
+        (100, 20, 1000, 200, True),
+        (2, 2, 40, 30, False),
     ],
 )
-def test_the_loss_guard_aborts_runs_above_its_limits(estimate: LossEstimate, aborts: bool) -> None:
-    assert (
-        bool(check_loss(estimate, LossLimits(max_ended_share=0.3, min_text_share=0.25, free_ended_count=4))) is aborts
-    )
+def test_the_loss_guard_aborts_runs_above_its_limits(
+    current: int, ended: int, text_before: int, text_after: int, aborts: bool
+) -> None:
+    limits = LossLimits(max_ended_share=0.3, min_text_share=0.25, free_ended_count=4)
+    assert bool(check_loss(limits, current, ended, text_before, text_after)) is aborts

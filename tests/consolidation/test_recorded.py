@@ -87,7 +87,8 @@ async def consolidate(
     memories = await harness.save_all([MemoryIn.model_validate(memory) for memory in given])
     async with reading(harness) as analyser:
         analysed = await analyser.analyse(harness.owner, batch_of(memories, old=old))
-        verified = await analyser.verify(harness.owner, analysed.proposals)
+        assert analyser.verifier is not None
+        verified = await analyser.verifier.verify(harness.owner, analysed.proposals)
     assert analysed.invalid_count == 0
     run_id = str(uuid.uuid4())
     await harness.runs.create(
