@@ -203,8 +203,8 @@ class ConsolidationJob:
         if run.phase in _ANALYSED:
             return analysed
         if self._analyser.verifier is not None:
-            verified = await self._analyser.verifier.verify(owner, analysed.proposals, curated=curated)
-            analysed = replace(analysed, proposals=verified.proposals, receipt=analysed.receipt + verified.receipt)
+            proposals, receipt = await self._analyser.verifier.verify(owner, analysed.proposals, curated=curated)
+            analysed = replace(analysed, proposals=proposals, receipt=analysed.receipt + receipt)
         if not curated:
             await self._runs.update(run_id, RunUpdate(batches_done=run.batches_done + 1))
         return analysed

@@ -43,7 +43,7 @@ from graphmem.memories.entity import (
 )
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryStatus, MemoryType, Scope
-from graphmem.memories.names import NameMatch, NameReason, compare_name_lists, mentions_name, name_tokens
+from graphmem.memories.names import NameReason, compare_name_lists, mentions_name, name_tokens
 from graphmem.runtime.field_types import content_hash, name_key
 from graphmem.runtime.stored_values import stored_values
 from graphmem.tenants.trust import DEFAULT_ORDER, Effect, SourceKind, TrustOrder
@@ -350,8 +350,8 @@ def _check_entity_update(
 
 
 def _is_form_of_name(entity: Entity, alias: str) -> bool:
-    match = compare_name_lists([entity.name, *entity.aliases], entity.type, [alias], entity.type)
-    return match.reason is not None and match.reason.is_evidence
+    reason = compare_name_lists(_names_of(entity), entity.type, [alias], entity.type)
+    return reason is not None and reason.is_evidence
 
 
 def _check_values(
@@ -494,11 +494,11 @@ def _check_same_name(keep: Entity, merge: Entity, context: GuardContext) -> str 
     """Return that the names of two entities are no evidence that they are one, or None."""
     if keep.is_user and not USER_WORDS.isdisjoint(map(str.casefold, _names_of(merge))):
         return None
-    match = _compare(keep, merge)
+    reason = compare_name_lists(_names_of(keep), keep.type, _names_of(merge), merge.type)
     ours, theirs = context.facts_by_entity.get(keep.id, ()), context.facts_by_entity.get(merge.id, ())
-    if match.reason is NameReason.PART_OF_NAME and not _share_a_fact(ours, theirs, keep, merge):
+    if reason is NameReason.PART_OF_NAME and not _share_a_fact(ours, theirs, keep, merge):
         return f"a part of a name is no evidence that {keep.name} is {merge.name}"
-    if not _may_mean_one(match):
+    if not _may_mean_one(reason):
         return f"no memory says that {keep.name} is {merge.name}, and the names are no forms of one another"
     return _find_third_of_name(keep, merge, context) if _may_be_person(keep) and _may_be_person(merge) else None
 
@@ -524,16 +524,12 @@ def _find_third_of_name(keep: Entity, merge: Entity, context: GuardContext) -> s
     return None
 
 
-def _compare(one: Entity, other: Entity) -> NameMatch:
-    return compare_name_lists(_names_of(one), one.type, _names_of(other), other.type)
-
-
 def _names_of(entity: Entity) -> list[str]:
     return [entity.name, *entity.aliases]
 
 
-def _may_mean_one(match: NameMatch) -> bool:
-    return match.reason is not None and (match.reason.is_evidence or match.reason is NameReason.PART_OF_NAME)
+def _may_mean_one(reason: NameReason | None) -> bool:
+    return reason is not None and (reason.is_evidence or reason is NameReason.PART_OF_NAME)
 
 
 def _shares_more_of_name(keep: Entity, third: Entity, merge: Entity) -> bool:

@@ -6,7 +6,7 @@ It sees neither who proposed something nor why. Its answer is quotes, which the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -99,14 +99,6 @@ What a person sets on an entity is the person's own statement, which no memory n
 
 
 @dataclass(frozen=True, slots=True)
-class VerificationResult:
-    """The proposals of a batch with what was quoted, those without an answer refused, and what the call cost."""
-
-    proposals: list[ReviewedProposal]
-    receipt: Receipt = field(default_factory=Receipt)
-
-
-@dataclass(frozen=True, slots=True)
 class ShownProposals:
     """What a prompt shows: proposals and the statements they rest on, each in the order of their numbers."""
 
@@ -172,15 +164,15 @@ class ProposalVerifier:
 
     async def verify(
         self, owner: Owner, reviewed: Sequence[ReviewedProposal], *, curated: bool = False
-    ) -> VerificationResult:
-        """Return proposals with their verifications; raise ModelUnavailable when the model does not answer.
+    ) -> tuple[list[ReviewedProposal], Receipt]:
+        """Return proposals with their verifications, and what the call cost; raise ModelUnavailable without an answer.
 
         Of curated ones, those are left as they are that a person has verified or that set something on an entity.
         Other waiting proposals without an answer are refused: all of them if the answer is not usable.
         """
         shown, indexes = await self._load(owner, reviewed, curated)
         if not indexes:
-            return VerificationResult(list(reviewed))
+            return list(reviewed), Receipt()
         checked: dict[int, CheckedProposal] = {}
         refusal = UNANSWERED
         try:
@@ -197,7 +189,7 @@ class ProposalVerifier:
             if number in checked:
                 update = {"verification": shown.to_verification(checked[number])}
             proposals[index] = proposals[index].model_copy(update=update)
-        return VerificationResult(proposals, receipt)
+        return proposals, receipt
 
     async def _load(
         self, owner: Owner, reviewed: Sequence[ReviewedProposal], curated: bool

@@ -34,7 +34,7 @@ from graphmem.memories.entity_details import alias_detail, follow_aliases, read_
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.memory import MemoryIn, MemoryStatus
-from graphmem.memories.names import NameVerdict, compare_name_lists, is_short_form
+from graphmem.memories.names import NameReason, compare_name_lists, is_short_form
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import LanguageModel, Receipt
@@ -318,10 +318,10 @@ class Reconciler:
                     options.setdefault(key, []).append(possible.id)
                 continue
             name, known_names = compared[key], (possible.name, *possible.aliases)
-            match = compare_name_lists([name.name], name.type, known_names, possible.type, similarity)
-            if match.verdict is NameVerdict.SAME:
+            reason = compare_name_lists([name.name], name.type, known_names, possible.type, similarity)
+            if reason is NameReason.SAME_WORDS:
                 same.setdefault(key, possible.id)
-            elif match.verdict is NameVerdict.POSSIBLE:
+            elif reason is not None:
                 known[possible.id] = possible
                 options.setdefault(key, []).append(possible.id)
         ambiguous_names = [

@@ -349,17 +349,8 @@ class FactStore:
 
     async def find_stated(self, owner: Owner, hashes: Sequence[str]) -> set[str]:
         """Return those of some hashes of contents that current memories of an owner have."""
-        rows = await self._graph.fetch(
-            "facts.fetch_for_write",
-            group_id=owner.group_id,
-            tenant=owner.tenant,
-            hashes=list(hashes),
-            memory_ids=[],
-            pairs=[],
-            slots=[],
-        )
-        facts = [fact_from_row(row) for row in rows]
-        return {fact.content_hash for fact in facts if fact.is_valid_at(self._clock())}
+        facts = await self._graph.read(lambda transaction: FactLoader(transaction, owner).fetch(hashes=hashes))
+        return {fact.content_hash for fact in facts.values() if fact.is_valid_at(self._clock())}
 
     async def find_memory_ids(self, reader: Reader, prefix: str) -> list[str]:
         """Return some ids of memories that begin with a text."""
