@@ -33,7 +33,6 @@ from graphmem.consolidation.text_checks import (
     find_source_not_literal,
     find_subject_mismatch,
     find_unverified,
-    user_names,
 )
 from graphmem.memories.entity import (
     DEFAULT_ENTITY_TYPE,
@@ -120,7 +119,7 @@ class GuardContext:
     def subject_phrases(self, fact: Fact) -> list[str]:
         """Return what statements call a fact's subject: its names, and "the user" if it is the user."""
         is_user = self.person_key(fact.subject_id) == "user"
-        return [*self.subject_names(fact), *(user_names() if is_user else ())]
+        return [*self.subject_names(fact), *(USER_WORDS if is_user else ())]
 
     def people_named(self, *facts: Fact) -> list[str]:
         """Return the names of the people that facts mention beside their subject."""

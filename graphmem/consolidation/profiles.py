@@ -10,9 +10,10 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, Field
 
+from graphmem.consolidation.guards import USER_WORDS
 from graphmem.consolidation.models import RunPhase, RunStatus
 from graphmem.consolidation.run_store import RunStore, RunUpdate, fetch_entities
-from graphmem.consolidation.text_checks import find_untold, user_names
+from graphmem.consolidation.text_checks import find_untold
 from graphmem.memories.decay import DECAY_RATES
 from graphmem.memories.entity import Entity
 from graphmem.memories.entity_profile import ProfileSentence, number_sentences
@@ -354,7 +355,7 @@ def _to_fact(
 
 def _names_of(entity: Entity) -> list[str]:
     """Return all that an entity is called; what statements call the user is a name of the user's own."""
-    return [entity.name, *entity.aliases, *(user_names() if entity.is_user else ())]
+    return [entity.name, *entity.aliases, *(USER_WORDS if entity.is_user else ())]
 
 
 def _describe_entity(entity: Entity) -> str:

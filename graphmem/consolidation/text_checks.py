@@ -23,10 +23,7 @@ from graphmem.text.tokenising import WORD_PATTERN, detect_languages
 from graphmem.text.word_lists import WRITTEN_LANGUAGES, load_words
 
 SUBJECT = "\0"
-"""Key of the token that stands for a name of the subject."""
-
-MAX_NAME_TOKENS = 64
-"""Most tokens of a name that are compared."""
+"""Key of the tokens that stand for a name of the subject."""
 
 _WORD = re.compile(WORD_PATTERN)
 _DIGITS = r"\d+(?:[A-Za-z](?![^\W_]))?"
@@ -99,42 +96,12 @@ def is_number(key: str) -> bool:
     return any(map(str.isdigit, key))
 
 
-def name_keys(name: str) -> tuple[str, ...]:
-    """Return the keys of the tokens of a name."""
-    return tuple(token.key for token in split_statement(name) if not token.is_mark)
-
-
-def mark_subject(tokens: Sequence[Token], subject_names: Iterable[str]) -> list[Token]:
-    """Return tokens with one `SUBJECT` for each name of the subject, or for "the user" with its article."""
-    names = _names_by_first_key(tuple(subject_names))
-    marked: list[Token] = []
-    at = 0
-    while at < len(tokens):
-        following = tuple(token.key for token in tokens[at : at + MAX_NAME_TOKENS])
-        found = next((name for name in names.get(tokens[at].key, ()) if following[: len(name)] == name), None)
-        marked.append(tokens[at] if found is None else Token(SUBJECT, is_name=True))
-        at += 1 if found is None else len(found)
-    return marked
-
-
-@lru_cache(maxsize=256)
-def _names_by_first_key(subject_names: tuple[str, ...]) -> dict[str, list[tuple[str, ...]]]:
-    """Return the tokens of names by the first of them, the longest name first."""
-    found: dict[str, list[tuple[str, ...]]] = {}
-    for name in sorted({name_keys(name) for name in subject_names} - {()}, key=len, reverse=True):
-        found.setdefault(name[0], []).append(name)
-    return found
-
-
-@cache
-def user_names() -> tuple[str, ...]:
-    """Return what statements call the user who has no name in them, with and without an article."""
-    return tuple(
-        phrase
-        for language in WRITTEN_LANGUAGES
-        for word in load_words(language).user_words
-        for phrase in (word, *(f"{article} {word}" for article in load_words(language).articles))
-    )
+def mark_subject(text: str, subject_names: Iterable[str]) -> list[Token]:
+    """Return the tokens of a text with `SUBJECT` in place of those of the subject's names."""
+    named = {index for name in subject_names for index in find_quote(name, text) or ()}
+    return [
+        Token(SUBJECT, is_name=True) if index in named else token for index, token in enumerate(split_statement(text))
+    ]
 
 
 def known_languages(text: str) -> tuple[str, ...]:
@@ -275,7 +242,7 @@ def find_number_conflict(one: str, other: str, subject_names: Iterable[str] = ()
     Only what is written in one form is compared: a date in digits is no conflict with one that names its month.
     """
     names = list(subject_names)
-    first, second = (mark_subject(split_statement(text), names) for text in (one, other))
+    first, second = (mark_subject(text, names) for text in (one, other))
     words, others = ({token.key for token in tokens if not is_number(token.key)} for tokens in (first, second))
     if not words or not others or 2 * len(words & others) / (len(words) + len(others)) < MIN_SAME_MATTER:
         return None
@@ -476,12 +443,9 @@ def _find_uncovered_result(result: str, covered: set[int], names: Sequence[str])
 
 def _uncovered_words(text: str, covered: set[int], names: Sequence[str]) -> list[str]:
     """Return the words outside quotes that are neither neutral nor names of the subject."""
-    neutral = neutral_words(known_languages(text))
-    tokens: list[Token] = list(split_statement(text))
-    for index in covered:
-        tokens[index] = Token(",", is_mark=True)
+    neutral = neutral_words(known_languages(text)) | {SUBJECT}
     return [
         token.key
-        for token in mark_subject(tokens, names)
-        if not token.is_mark and token.key != SUBJECT and token.key not in neutral
+        for index, token in enumerate(mark_subject(text, names))
+        if index not in covered and not token.is_mark and token.key not in neutral
     ]
