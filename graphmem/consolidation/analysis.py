@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
-from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -25,7 +24,7 @@ from graphmem.consolidation.models import (
     UpdateEntity,
     parse_proposals,
 )
-from graphmem.consolidation.run_store import fetch_entities, list_rolled_back_proposals
+from graphmem.consolidation.run_store import fetch_entities, list_rolled_back_proposals, load_zone
 from graphmem.consolidation.verification import ProposalVerifier
 from graphmem.memories.entity import Entity
 from graphmem.memories.fact import Fact
@@ -250,8 +249,7 @@ class ProposalAnalyser:
             entity_ids = [key for fact in facts for key in (fact.subject_id, *fact.entity_ids)]
             entities = await fetch_entities(transaction, owner, entity_ids)
             rolled_back = await list_rolled_back_proposals(transaction, owner)
-            rows = await transaction.run("episodes.get_timezone", group_id=owner.group_id)
-            zone = ZoneInfo((rows[0]["timezone"] if rows else None) or self._zone)
+            zone = await load_zone(transaction, owner, self._zone)
             return PromptBatch(facts, list(entities.values()), rolled_back, zone)
 
         return await self._graph.read(work)

@@ -313,13 +313,15 @@ class ConsolidationJob:
         begins = await steps.run("begin", partial(self._find_beginning, payload), datetime)
         groups = await steps.run("find users", partial(self._find_groups_with_work, payload.tenant))
         for group_id in groups:
-            await steps.run("start run", partial(self._start_run, _owner_of_group(group_id), payload, begins))
+            owner = Owner.from_group_id(group_id)
+            await steps.run("start run", partial(self._start_run, owner, payload, begins))
         return JobOutcome(actions=[NightAction(runs=len(groups))])
 
     async def _find_beginning(self, payload: NightPayload) -> datetime:
         return datetime.fromisoformat(payload.scheduled_at) if payload.scheduled_at else self._clock()
 
     async def _find_groups_with_work(self, tenant: str | None) -> list[str]:
+        """Return group ids, which the step records: by them the erasure of a user finds the jobs of the night."""
         return [owner.group_id for owner in await self._discovery.find_owners(tenant, self._clock())]
 
     async def _start_run(self, owner: Owner, payload: NightPayload, begins: datetime) -> None:
@@ -338,11 +340,6 @@ class ConsolidationJob:
                 execute_from=execute_from,
             )
             await self._jobs.enqueue(CONSOLIDATION_JOB, job, run_id)
-
-
-def _owner_of_group(group_id: str) -> Owner:
-    # The steps record group ids, by which the erasure of a user finds the jobs of the night.
-    return Owner.from_group_id(group_id)
 
 
 def _as_planned(proposals: list[ReviewedProposal]) -> list[ReviewedProposal]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from graphmem.consolidation.models import UpdateEntity
-from graphmem.consolidation.run_store import fetch_facts_of_entity
+from graphmem.consolidation.run_store import fetch_entity_nodes, fetch_facts_of_entity
 from graphmem.memories.entity import Entity
 from graphmem.memories.entity_details import SourcedDetails
 from graphmem.memories.fact import Fact, fact_from_row, fact_to_properties, join_sources, profile_of
@@ -17,7 +17,6 @@ from graphmem.memories.saving import FactWrite
 from graphmem.memories.snapshot import ElementKind
 from graphmem.memories.snapshot_store import ChangeRecorder
 from graphmem.neo4j.driver import Transaction
-from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.field_types import deduplicate, name_key
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
@@ -65,7 +64,7 @@ class EntityMerger:
         self, proposal: UpdateEntity, entity: Entity, kind: SourceKind, order: TrustOrder, now: datetime
     ) -> None:
         """Set attributes of an entity and add its new aliases as a source does; write nothing if it has all of them."""
-        nodes = await self._fetch_nodes([entity.id])
+        nodes = await fetch_entity_nodes(self.transaction, self.owner, [entity.id])
         details = SourcedDetails(nodes[entity.id], order)
         details.overwrite(proposal.set, kind)
         details.add_aliases({name_key(name): name for name in proposal.add_aliases}, kind)
@@ -89,7 +88,7 @@ class EntityMerger:
         await self.recorder.record_before(ElementKind.ENTITY, [keep.id, merge.id])
         await self.recorder.record_before(ElementKind.MENTION, mention_ids)
         reattached = [reattach_fact(fact, merge.id, keep.id) for fact in versions]
-        nodes = await self._fetch_nodes([keep.id, merge.id])
+        nodes = await fetch_entity_nodes(self.transaction, self.owner, [keep.id, merge.id])
         await self._write_reattached(reattached, keep, merge)
         await self.transaction.run("snapshots.remove_entities", group_id=self.owner.group_id, ids=[merge.id])
         details = SourcedDetails(nodes[keep.id], DEFAULT_ORDER)
@@ -172,10 +171,6 @@ class EntityMerger:
         await self.transaction.run(
             "consolidation.reattach_mentions", group_id=group_id, keep_id=keep.id, merge_id=merge.id
         )
-
-    async def _fetch_nodes(self, ids: list[str]) -> dict[str, Row]:
-        rows = await self.transaction.run("consolidation.fetch_entities", group_id=self.owner.group_id, ids=ids)
-        return {row["entity"]["uuid"]: row["entity"] for row in rows}
 
 
 def reattach_fact(fact: Fact, merge_id: str, keep_id: str) -> Fact:

@@ -6,13 +6,12 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, Field
 
 from graphmem.consolidation.guards import USER_WORDS
 from graphmem.consolidation.models import RunPhase, RunStatus
-from graphmem.consolidation.run_store import RunStore, RunUpdate, fetch_entities
+from graphmem.consolidation.run_store import RunStore, RunUpdate, fetch_entities, load_zone
 from graphmem.consolidation.text_checks import find_untold
 from graphmem.memories.decay import DECAY_RATES
 from graphmem.memories.entity import Entity
@@ -231,8 +230,7 @@ class ProfileWriter:
                     facts.append(fact)
             ids = [entity_id, *(key for fact in facts for key in (fact.subject_id, *fact.entity_ids))]
             entities = await fetch_entities(transaction, owner, ids)
-            zones = await transaction.run("episodes.get_timezone", group_id=owner.group_id)
-            return facts, entities, ZoneInfo((zones[0]["timezone"] if zones else None) or self._zone)
+            return facts, entities, await load_zone(transaction, owner, self._zone)
 
         return await self._graph.read(work)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
@@ -389,13 +390,25 @@ async def fetch_facts(transaction: Transaction, owner: Owner, proposals: Sequenc
     )
 
 
-async def fetch_entities(transaction: Transaction, owner: Owner, ids: Iterable[str]) -> dict[str, Entity]:
-    """Return entities by id; ids of no entity of the user are left out."""
+async def fetch_entity_nodes(transaction: Transaction, owner: Owner, ids: Iterable[str]) -> dict[str, Row]:
+    """Return the nodes of entities by id; ids of no entity of the user are left out."""
     distinct_ids = list(dict.fromkeys(ids))
     if not distinct_ids:
         return {}
     rows = await transaction.run("consolidation.fetch_entities", group_id=owner.group_id, ids=distinct_ids)
-    return {row["entity"]["uuid"]: entity_from_node(row["entity"]) for row in rows}
+    return {row["entity"]["uuid"]: row["entity"] for row in rows}
+
+
+async def fetch_entities(transaction: Transaction, owner: Owner, ids: Iterable[str]) -> dict[str, Entity]:
+    """Return entities by id; ids of no entity of the user are left out."""
+    nodes = await fetch_entity_nodes(transaction, owner, ids)
+    return {key: entity_from_node(node) for key, node in nodes.items()}
+
+
+async def load_zone(transaction: Transaction, owner: Owner, default: str) -> ZoneInfo:
+    """Return a user's time zone, or the default one for a user without."""
+    rows = await transaction.run("episodes.get_timezone", group_id=owner.group_id)
+    return ZoneInfo((rows[0]["timezone"] if rows else None) or default)
 
 
 async def fetch_facts_of_entity(

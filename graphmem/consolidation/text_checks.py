@@ -96,12 +96,12 @@ def is_number(key: str) -> bool:
     return any(map(str.isdigit, key))
 
 
-def mark_subject(text: str, subject_names: Iterable[str]) -> list[Token]:
+@lru_cache(maxsize=4096)
+def mark_subject(text: str, subject_names: tuple[str, ...]) -> tuple[Token, ...]:
     """Return the tokens of a text with `SUBJECT` in place of those of the subject's names."""
     named = {index for name in subject_names for index in find_quote(name, text) or ()}
-    return [
-        Token(SUBJECT, is_name=True) if index in named else token for index, token in enumerate(split_statement(text))
-    ]
+    tokens = enumerate(split_statement(text))
+    return tuple(Token(SUBJECT, is_name=True) if index in named else token for index, token in tokens)
 
 
 def known_languages(text: str) -> tuple[str, ...]:
@@ -241,7 +241,7 @@ def find_number_conflict(one: str, other: str, subject_names: Iterable[str] = ()
 
     Only what is written in one form is compared: a date in digits is no conflict with one that names its month.
     """
-    names = list(subject_names)
+    names = tuple(subject_names)
     first, second = (mark_subject(text, names) for text in (one, other))
     words, others = ({token.key for token in tokens if not is_number(token.key)} for tokens in (first, second))
     if not words or not others or 2 * len(words & others) / (len(words) + len(others)) < MIN_SAME_MATTER:
@@ -446,6 +446,6 @@ def _uncovered_words(text: str, covered: set[int], names: Sequence[str]) -> list
     neutral = neutral_words(known_languages(text)) | {SUBJECT}
     return [
         token.key
-        for index, token in enumerate(mark_subject(text, names))
+        for index, token in enumerate(mark_subject(text, tuple(names)))
         if index not in covered and not token.is_mark and token.key not in neutral
     ]

@@ -135,10 +135,9 @@ class FactStore:
             )
             return saved + [await self._quarantine(transaction, owner, statement) for statement in doubtful]
 
-        async def work(transaction: Transaction) -> list[SaveResult]:
-            return await write_once(transaction, request, _SAVE_RESULTS, lambda: save(transaction))
-
-        return await self._graph.write(work)
+        return await self._graph.write(
+            lambda transaction: write_once(transaction, request, _SAVE_RESULTS, lambda: save(transaction))
+        )
 
     async def save_in_transaction(
         self,
@@ -233,10 +232,9 @@ class FactStore:
             refs = await self._entities.get_refs(transaction, memory_owner, entity_ids_of([fact]))
             return memory_from_fact(fact, refs, ledger.now)
 
-        async def work(transaction: Transaction) -> Memory:
-            return await write_once(transaction, request, _MEMORY, lambda: update(transaction))
-
-        return await self._graph.write(work)
+        return await self._graph.write(
+            lambda transaction: write_once(transaction, request, _MEMORY, lambda: update(transaction))
+        )
 
     async def lock_user(
         self, transaction: Transaction, owner: Owner, count: int = 1, *, removes: bool = False

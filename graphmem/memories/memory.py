@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
@@ -564,14 +563,6 @@ class SaveIn(RequestBody):
     @model_validator(mode="after")
     def _check_size(self) -> Self:
         return check_request_size(self)
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryUpdate:
-    """The changes of one memory, and the version that they apply to (None: the latest)."""
-
-    patch: MemoryPatch
-    if_version: int | None = None
 
 
 class ResolutionIn(RequestBody):
