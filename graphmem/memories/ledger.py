@@ -34,7 +34,7 @@ MERGED_REASON = "merged"
 CLOSED_REASON = "carried out, given up or replaced"
 """The end reason of a plan that a consolidation run closed because of what another memory says."""
 
-REWRITTEN_REASON = "written anew"
+REWRITTEN_REASON = "rewritten"
 """The end reason of a version of a profile that a consolidation run replaced."""
 
 RESTATED_REASON = "stated again"
