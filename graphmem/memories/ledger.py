@@ -461,7 +461,7 @@ class Ledger:
         if fact.ended_reason == MERGED_REASON:
             raise Conflict(f"It was merged with others by the consolidation run {fact.ended_by}: roll that run back.")
         if fact.ended_reason == SETTLED_REASON:
-            raise Conflict(f"Its statement became a memory of its own: delete {fact.superseded_by} to end it.")
+            raise Conflict(f"Its statement became a separate memory: delete {fact.superseded_by} to end it.")
         # What closed a plan was told for its own sake and stays.
         replacement = self._log.latest.get(fact.superseded_by) if fact.ended_reason != CLOSED_REASON else None
         if replacement and not replacement.retired and not replacement.is_contested:
