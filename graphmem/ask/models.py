@@ -15,7 +15,7 @@ from graphmem.tenants.spaces import SPACES_FIELD, SpaceId, SpaceSelection
 from graphmem.tenants.trust import StatedKind
 
 ASK_TOP = 30
-"""Memories beside those of the profile that one look may show; an answer may count or compare several."""
+"""Memories besides those of the profile that one look may show; an answer may count or compare several."""
 
 
 class AskRequest(RequestBody):
