@@ -109,7 +109,7 @@ async def maintain(
     client: AsyncClient,
     output: Output,
     tasks: Annotated[
-        list[str] | None, typer.Argument(help=f"Any of {', '.join(MaintenanceTask)}; absent: all.")
+        list[str] | None, typer.Argument(help=f"Any of {', '.join(MaintenanceTask)}; defaults to all.")
     ] = None,
 ) -> None:
     """Run maintenance now: decay, compress, prune, expire."""

@@ -210,7 +210,7 @@ def _check_permitted(effect: Effect, by: SourceKind, on: Iterable[Fact], context
     """Return why a source may not have an effect on what the most trusted of some memories says, or None."""
     most = context.order.most_trusted([fact.trust_kind for fact in on] or [by])
     if not context.order.permits(effect, by, most):
-        return f"the memories are not trusted alike: the word of {by} does not change that of {most}"
+        return f"the memories are not equally trusted: a statement from {by} does not change one from {most}"
     return None
 
 

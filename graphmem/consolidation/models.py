@@ -373,7 +373,7 @@ class ConsolidationRun(BaseModel):
 class UserContradiction(ReportedContradiction):
     """A contradiction with the run that reported it, and when.
 
-    One of a contested memory comes from no run; `contested` is the memory to resolve.
+    For a contested memory there is no run; `contested` is the memory to resolve.
     """
 
     run_id: str | None
@@ -409,8 +409,8 @@ class RollbackElement(BaseModel):
 class RollbackPreview(BaseModel):
     """What the rollback of a run would do; nothing was changed.
 
-    `goes_back` is what the run wrote and the rollback removes, `comes_back` what gets its earlier state again, `stays`
-    what later writes keep. With `conflicts` a rollback needs `force`.
+    `goes_back`: what the run wrote and the rollback removes; `comes_back`: what gets its earlier state again; `stays`:
+    what later writes keep. With `conflicts`, a rollback needs `force`.
     """
 
     run_id: str

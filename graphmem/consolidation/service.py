@@ -96,7 +96,7 @@ def next_tick(cron: str, timezone: str, after: datetime) -> datetime:
     try:
         tick: datetime = croniter(cron, after.astimezone(ZoneInfo(timezone))).get_next(datetime)
     except (CroniterBadCronError, KeyError, ValueError) as error:
-        raise InvalidInput(f"{cron!r} in {timezone!r} is no cron: {error}.") from error
+        raise InvalidInput(f"{cron!r} in {timezone!r} is not a cron expression: {error}.") from error
     return tick
 
 

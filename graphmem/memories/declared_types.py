@@ -95,9 +95,9 @@ class _DeclaredType(RequestBody):
 
 
 class DeclaredMemoryType(_DeclaredType):
-    """A memory type; its memories are of the type `base` to decay, maintenance and consolidation.
+    """A memory type; decay, maintenance and consolidation treat its memories as those of the type `base`.
 
-    `metadata` of its memories has the attributes.
+    The `metadata` of its memories holds the attributes.
     """
 
     name: MemoryTypeName

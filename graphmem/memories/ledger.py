@@ -34,7 +34,7 @@ MERGED_REASON = "merged"
 CLOSED_REASON = "carried out, given up or replaced"
 """The end reason of a plan that a consolidation run closed because of what another memory says."""
 
-REWRITTEN_REASON = "written anew"
+REWRITTEN_REASON = "rewritten"
 """The end reason of a version of a profile that a consolidation run replaced."""
 
 RESTATED_REASON = "stated again"
@@ -440,7 +440,7 @@ class Ledger(VersionLog):
         if fact.ended_reason == MERGED_REASON:
             raise Conflict(f"It was merged with others by the consolidation run {fact.ended_by}: roll that run back.")
         if fact.ended_reason == SETTLED_REASON:
-            raise Conflict(f"Its statement became a memory of its own: delete {fact.superseded_by} to end it.")
+            raise Conflict(f"Its statement became a separate memory: delete {fact.superseded_by} to end it.")
         # What closed a plan was told for its own sake and stays.
         replacement = self.latest.get(fact.superseded_by) if fact.ended_reason != CLOSED_REASON else None
         if replacement and not replacement.retired and not replacement.is_contested:

@@ -195,7 +195,7 @@ class MemoryWriter:
         stated = MemoryIn(content=patch.content or "-", type=patch.type or MemoryType.FACT, domain=patch.domain)
         find = find_label_doubt if patch.content is None else partial(find_doubt, self_name=owner.entity_name)
         if kind is not None and (doubt := find(stated, kind)):
-            raise Forbidden(f"The change is not stored: {doubt}. Save it as a memory of its own instead.")
+            raise Forbidden(f"The change is not stored: {doubt}. Save it as a separate memory instead.")
         if patch.content is None:
             return None
         if self._temporary_states(owner).are_met_by(patch.content):

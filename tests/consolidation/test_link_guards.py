@@ -163,5 +163,5 @@ def test_a_less_trusted_memory_gives_no_name_to_what_a_more_trusted_one_is_about
     reasons.append(refusal_reason(parse_proposals([name])[0], context, Verification(values=[quote])))
     [related] = parse_proposals([{"action": "ASSOCIATE", "memory_ids": ["known", "told"]}])
     reasons.append(refusal_reason(related, context))
-    why = "the memories are not trusted alike: the word of web does not change that of user"
+    why = "the memories are not equally trusted: a statement from web does not change one from user"
     assert reasons == ([why] * 3 if trusted == "user" else [None] * 3)
