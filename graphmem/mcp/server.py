@@ -130,11 +130,13 @@ class MemoryTool(Tool):
 
 
 def _is_absent(value: object) -> bool:
-    return value is None or (isinstance(value, str) and _ABSENT.fullmatch(value) is not None)
+    return value is None or value == {} or (isinstance(value, str) and _ABSENT.fullmatch(value) is not None)
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return an object without fields that are absent; any other value as it is."""
+    """Return an object or a list without members that are absent; any other value as it is."""
+    if isinstance(value, list):
+        return [item for item in value if not _is_absent(item)]
     return {key: item for key, item in value.items() if not _is_absent(item)} if isinstance(value, dict) else value
 
 

@@ -117,7 +117,7 @@ def to_field_errors(
 ) -> list[FieldError]:
     """Return the first error details of pydantic as field errors."""
     first = islice(details, MAX_REPORTED_ERRORS)
-    return [{"loc": [*path, *detail["loc"]], "msg": _message(detail, model)} for detail in first]
+    return [{"loc": [*path, *_fields_in(detail["loc"])], "msg": _message(detail, model)} for detail in first]
 
 
 def count_errors(count: int) -> str:
@@ -161,6 +161,16 @@ def validate_input(model: type[M], data: object, context: Mapping[str, object] |
         return model.model_validate(dict(data) if isinstance(data, Mapping) else data, context=context)
     except ValidationError as error:
         raise invalid_input_from(error, model=model) from None
+
+
+_CHOICE = re.compile(r"function-\w+\[.*|(?:dict|list|set|tuple)\[.*|constrained-\w+", re.DOTALL)
+"""How pydantic names a choice of a union within a location, in the terms of Python."""
+
+
+def _fields_in(loc: Sequence[str | int]) -> list[str | int]:
+    """Return a location without the choices of unions that it went through."""
+    parts = [part for part in loc if isinstance(part, int) or not _CHOICE.fullmatch(part)]
+    return parts[:-1] if len(parts) > 1 and parts[-1] in ("str", "int", "float", "bool") else parts
 
 
 def _message(detail: Mapping[str, Any], model: object) -> str:

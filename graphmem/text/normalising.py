@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-_ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f]")
+ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f]")
 """Combining diacritics, Hebrew points and Arabic vowel signs: marks that writers leave out.
 
 The marks of other scripts, such as Japanese voicing marks and Devanagari vowel signs, change the letter and stay.
@@ -28,7 +28,7 @@ def normalise(text: str) -> str:
 
 def fold_accents(text: str) -> str:
     """Return `text` without the marks and strokes that writers leave out, its other characters composed (NFC)."""
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text))).translate(_BASE_LETTERS)
+    return unicodedata.normalize("NFC", ACCENTS.sub("", unicodedata.normalize("NFKD", text))).translate(_BASE_LETTERS)
 
 
 def is_storable(text: str) -> bool:

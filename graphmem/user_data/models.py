@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.field_types import Id, UnstorableValue, check_json_value
+from graphmem.runtime.field_types import Id, SessionId, UnstorableValue, check_json_value
 from graphmem.runtime.validation import describe_field_errors, field_errors
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import PlaceQuery
@@ -35,7 +35,10 @@ def _check_printable(text: str) -> str:
 
 
 PrintableId = Annotated[Id, AfterValidator(_check_printable)]
-"""The id of a message or a session, which its callers choose."""
+"""The id of a message, which its callers choose."""
+
+PrintableSessionId = Annotated[SessionId, AfterValidator(_check_printable)]
+"""The id of a session, which its callers choose."""
 
 
 @dataclass(frozen=True, slots=True)

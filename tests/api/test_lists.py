@@ -79,6 +79,20 @@ async def test_a_keyword_is_looked_for_in_content_and_metadata(agent: httpx.Asyn
     assert found == {"kyoto": ["Mara likes tea"], "coffee": ["Mara likes coffee"], "Lund": []}
 
 
+async def test_a_keyword_is_found_however_it_is_spelled(agent: httpx.AsyncClient) -> None:
+    texts = ["Trip to Łódź", "The Straße is closed", "Cafe\u0301 opens", "Oslo opens"]
+    await agent.post(f"{USER}/memories", json={"memories": [{"content": text} for text in texts]})
+    for keyword, expected in (
+        ("lodz", texts[:1]),
+        ("STRASSE is", texts[1:2]),
+        ("café", texts[2:3]),
+        ("Ósló", texts[3:]),
+        ("opens Oslo", []),
+    ):
+        items = (await agent.get(f"{USER}/memories", params={"keyword": keyword})).json()["items"]
+        assert [item["content"] for item in items] == expected, keyword
+
+
 @pytest.mark.req("QUINN-46")
 async def test_a_memory_is_locked_by_its_metadata(agent: httpx.AsyncClient) -> None:
     locked = {"content": "Mara was born in Lund", "metadata": {"immutable": True}}
