@@ -179,6 +179,8 @@ def _message(detail: Mapping[str, Any], model: object) -> str:
         return describe_unknown_field(model, detail["loc"])
     if detail["type"] == "union_tag_invalid":
         return f"must be one of {detail['ctx']['expected_tags']}"
+    if detail["type"] == "too_long" and detail["ctx"]["field_type"] == "Value":
+        return f"must have at most {detail['ctx']['max_length']} characters"  # pydantic counts items
     return str(detail["msg"]).removeprefix("Value error, ")
 
 

@@ -15,10 +15,13 @@ The marks of other scripts, such as Japanese voicing marks and Devanagari vowel 
 """
 
 
-_BASE_LETTERS = str.maketrans(
-    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "þ": "th", "æ": "ae", "œ": "oe"}
-)
+_STROKES = {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "þ": "th", "æ": "ae", "œ": "oe"}
 """Latin letters in lower case that Unicode does not decompose, as people write them without their strokes."""
+
+_BASE_LETTERS = str.maketrans(_STROKES)
+
+FOLDINGS = [*([char, ""] for code in range(0x300, 0x660) if ACCENTS.fullmatch(char := chr(code))), *_STROKES.items()]
+"""What `fold_accents` replaces in a text in NFKD, and by what: for queries that fold."""
 
 
 def normalise(text: str) -> str:

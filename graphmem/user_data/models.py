@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,7 +25,20 @@ from graphmem.tenants.spaces import PlaceQuery
 MAX_ID_LENGTH = 255
 """Longest id, in characters."""
 
-ElementId = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH, pattern=r"^[!-~]([ -~]*[!-~])?$")]
+_PRINTABLE_ASCII = r"^[!-~]([ -~]*[!-~])?$"
+
+
+def _check_printable_ascii(text: str) -> str:
+    if not re.fullmatch(_PRINTABLE_ASCII, text):
+        raise ValueError("must be printable ASCII without a space at its ends")
+    return text
+
+
+ElementId = Annotated[
+    str,
+    Field(min_length=1, max_length=MAX_ID_LENGTH, json_schema_extra={"pattern": _PRINTABLE_ASCII}),
+    AfterValidator(_check_printable_ascii),
+]
 """The id of a memory, a version or a node: printable ASCII, as webhooks send it in a header."""
 
 

@@ -113,3 +113,14 @@ async def test_a_deleted_core_memory_is_in_the_core_no_more(agent: httpx.AsyncCl
     assert await contents() == ["Mara is allergic to nuts"]
     await agent.delete(f"{USER}/memories/{saved['id']}")
     assert await contents() == []
+
+
+async def test_an_entity_is_found_however_its_name_is_spelled(agent: httpx.AsyncClient) -> None:
+    hall = {"content": "Dvořák Hall has an organ", "subject": {"name": "Dvořák Hall", "type": "Place"}}
+    oslo = {"content": "Oslo has trams", "subject": {"name": "Oslo", "type": "City"}}
+    await agent.post(f"{USER}/memories", json={"memories": [hall, oslo]})
+    for spelled, name, content in (("dvorak hall", "Dvořák Hall", hall), ("Ósló", "Oslo", oslo)):
+        listed = (await agent.get(f"{USER}/entities", params={"query": spelled[:4]})).json()["items"]
+        assert [entity["name"] for entity in listed] == [name], spelled
+        about = (await agent.get(f"{USER}/memories", params={"entity": spelled})).json()["items"]
+        assert [memory["content"] for memory in about] == [content["content"]], spelled
