@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from graphmem.client import AsyncClient, Client
     from graphmem.context.models import ContextResponse
 
-CONTEXT_SECONDS = 5.0
-"""Seconds that a call waits for its context."""
+CONTEXT_SECONDS = 30.0
+"""Seconds that a call waits for its context from a service that is slow; one that is away fails sooner."""
 
-PREVIOUS_SECONDS = 2.0
+PREVIOUS_SECONDS = 5.0
 """Seconds that a context waits until the turns before it are stored: another conversation may need them."""
 
 CLOSING_SECONDS = 30.0
