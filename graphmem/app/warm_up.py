@@ -67,17 +67,20 @@ class WarmUp:
             found = await self._users.list_owners(limit=USERS)
         owners = [owner for owner in found if owner.tenant != SAMPLE_TENANT]
         for owner in owners:
-            with use_tenant(owner.tenant):
-                await self._contexts.build(owner, REQUEST, reinforce=False)
+            await self.read(owner)
         with use_tenant(SAMPLE_TENANT):
             for left in found if not owners else ():  # by a start that was cut short
                 await self._forgetting.forget(left)
-            await self.use_sample()
+            await self.use_sample(Owner(SAMPLE_TENANT, str(uuid.uuid4())))
         return len(owners)
 
-    async def use_sample(self) -> None:
+    async def read(self, owner: Owner) -> None:
+        """Build a context for a user, which changes nothing."""
+        with use_tenant(owner.tenant):
+            await self._contexts.build(owner, REQUEST, reinforce=False)
+
+    async def use_sample(self, owner: Owner) -> None:
         """Store, read and erase what a new user says; raise ConfigurationError where nobody can be erased."""
-        owner = Owner(SAMPLE_TENANT, str(uuid.uuid4()))
         self._forgetting.check_receipts()
         try:
             await self._messages.add(owner, SAMPLE_MESSAGES)

@@ -188,7 +188,7 @@ def decode_secret(secret: str) -> bytes:
     try:
         return base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
     except binascii.Error as error:
-        raise ValueError("is no base64") from error
+        raise ValueError("is not base64") from error
 
 
 def make_event(owner: Owner, change: MemoryChange) -> WebhookEvent:

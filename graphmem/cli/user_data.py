@@ -162,9 +162,9 @@ async def import_(
 ) -> None:
     """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log.
 
-    Without a user, each export of a folder is imported for the user whose it is. An export of 64 MB or more is checked,
-    then imported part by part: run the command again to go on after an interruption. Memories are extracted from the
-    messages of a chat log in this process, as with `graphmem ingest`.
+    Without --user, each export in a folder is imported for its own user. An export of 64 MB or more is checked and then
+    imported in parts; to resume after an interruption, run the command again. Memories are extracted from the messages
+    of a chat log in this process, as with `graphmem ingest`.
     """
     from graphmem.tenants.owners import make_owner
     from graphmem.user_data.export_reader import is_export_file
@@ -200,7 +200,7 @@ async def import_(
 
 
 async def _import_folder(output: Output, tenant: str, folder: Path) -> None:
-    """Import each export of a folder for the user whose it is; exit with an error when one was not imported."""
+    """Import each export in a folder for its own user; exit with an error if one was not imported."""
     async with open_services(output) as services:
         with progress_bar(output, "Importing", unit="users") as on_progress:
             imported = await services.export_imports.import_folder(tenant, folder, progress=on_progress)

@@ -277,10 +277,10 @@ MAX_ITEM_SECONDS = 30 * 24 * 3600
 class ContextRequest(RequestBody):
     """A question that is about to be sent to a model; without one, the start of a conversation.
 
-    `top` limits the memories chosen by relevance, which are added to those of the profile. `sources` adds to every
-    bullet when and in which session it was said. Of `profile_pack`, what the caller knows about the user, `name` and
-    `goals` are used. With `recent_messages` false, the messages of the session are left out, for a caller that sends
-    them to the model anyway. With `valid_as_of` or `known_as_of` the context is the one of that time.
+    `top` limits the memories chosen by relevance, in addition to the profile. `sources` adds to every bullet when and
+    in which session it was said. `profile_pack` is what the caller knows about the user; `name` and `goals` are used.
+    Set `recent_messages` to false if you send the messages of the session to the model yourself. With `valid_as_of` or
+    `known_as_of`, the context is as of that time.
     """
 
     question: NonBlankText | None = Field(None, max_length=MAX_QUESTION_LENGTH)
@@ -289,7 +289,7 @@ class ContextRequest(RequestBody):
     domain: Domain | None = None
     tags: TagFilter | None = Field(
         None,
-        description="Only memories with these tags, and without those in `none`; so for messages, by their memories.",
+        description="Only memories with these tags and without those in `none`; messages by their memories.",
     )
     domains: list[Domain] = Field(
         default_factory=list, max_length=10, description="Further domains of the question, in addition to `domain`."
@@ -333,8 +333,8 @@ class ContextRequest(RequestBody):
 class ContextItemIn(RequestBody):
     """A context item that the caller states; it replaces one of the same type, key and session.
 
-    Goals, preferences and topics are used in contexts until `ttl` seconds have passed: of one session, or of all of
-    them without `session_id`.
+    Contexts use goals, preferences and topics until `ttl` seconds have passed, in one session or, without `session_id`,
+    in all.
     """
 
     type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64, examples=["topic", "preference", "goal"])]
@@ -353,7 +353,7 @@ class ContextItemIn(RequestBody):
 class EnhanceIn(RequestBody):
     """A draft reply, the question that it answers, and what it rests on.
 
-    A source is the id of a memory or a message, or the name of something outside of memory.
+    A source is the id of a memory or a message, or the name of an external source.
     """
 
     reply: NonBlankText = Field(max_length=MAX_QUESTION_LENGTH)
@@ -363,12 +363,12 @@ class EnhanceIn(RequestBody):
     sources: list[Annotated[NonBlankText, Field(max_length=500)]] = Field(
         default_factory=list,
         max_length=50,
-        description="What the reply rests on: ids of memories or messages, or names of something outside of memory.",
+        description="What the reply rests on: ids of memories or messages, or names of external sources.",
     )
 
 
 class ContextItem(BaseModel):
-    """Something that a recent message mentions, or that the caller stated; without `session_id`, of every session."""
+    """Something that a recent message mentions, or that the caller stated; without `session_id`, for all sessions."""
 
     id: str
     session_id: str | None
@@ -475,7 +475,7 @@ class Outcome(StrEnum):
 class PastSolution(BaseModel):
     """A memory of something recommended or tried before that is relevant to the question.
 
-    Something that was tried without a known success counts as failed: it is not to be proposed again.
+    Something that was tried without a known success counts as failed, so that it is not proposed again.
     """
 
     memory_id: str

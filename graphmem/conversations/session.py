@@ -138,7 +138,7 @@ MessageContent = Annotated[
 
 
 class MemoryDefaults(RequestBody):
-    """What the memories that are extracted from a message get, beside what it says."""
+    """Values for the memories that are extracted from a message, in addition to what it says."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -149,7 +149,7 @@ class MemoryDefaults(RequestBody):
 class MessageIn(RequestBody):
     """A message as a caller sends it, also in the shape of OpenAI's and Anthropic's APIs.
 
-    Fields that those APIs have beside these are ignored.
+    Other fields of those APIs are ignored.
     """
 
     id: Id | None = None
@@ -355,8 +355,8 @@ class SessionIn(RequestBody):
 class Session(BaseModel):
     """A session; `summary` covers its messages up to the position `summarized_through`.
 
-    That of an extraction has the id and, read alone, the status of its job; its messages are those with the model. The
-    answer to a closing has the id of the job that promotes and summarizes.
+    The session of an extraction contains the messages exchanged with the model, and has the id of its job; read alone,
+    also the job's status. The response to closing a session has the id of the job that extracts and summarises it.
     """
 
     id: str

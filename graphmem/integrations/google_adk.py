@@ -38,7 +38,8 @@ USER = "user"
 class GraphmemMemoryService(BaseMemoryService):
     """A memory service over graphmem; `client` speaks HTTP or is a `GraphMemory` in the same process.
 
-    An app has its own memory of each user; with `shared_by_apps` all apps have one, and user ids are those of graphmem.
+    Each app has its own memory of a user; with `shared_by_apps`, all apps share one, and user ids are those of
+    graphmem.
     """
 
     def __init__(self, client: AsyncClient, *, shared_by_apps: bool = False, limit: int = MAX_RESULTS) -> None:
@@ -72,7 +73,8 @@ class GraphmemMemoryService(BaseMemoryService):
     ) -> None:
         """Save statements without a language model.
 
-        Raises InvalidInput where one of them is not stored, such as a secret; the others are, unless one has no text.
+        Raises InvalidInput if one of them is not stored, such as a secret; the others are stored. If one of them has no
+        text, none is stored.
         """
         statements = [
             {"content": _text_of(entry.content), "metadata": {**(custom_metadata or {}), **entry.custom_metadata}}
@@ -96,7 +98,7 @@ class GraphmemMemoryService(BaseMemoryService):
         return SearchMemoryResponse(memories=[*memories, *map(_entry_of_message, others)][: self._limit])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """End a memory, whose history stays; raise ValueError without the id of one, as entries of messages are."""
+        """End a memory and keep its history; raise ValueError for an entry without a memory id, such as a message."""
         if not memory_id:
             raise ValueError("Give the id of a memory: messages have none, and are erased with their user.")
         await self._client.delete(self._user(app_name, user_id), memory_id)

@@ -136,10 +136,9 @@ class FactStore:
             )
             return saved + [await self._quarantine(transaction, owner, statement) for statement in doubtful]
 
-        async def work(transaction: Transaction) -> list[SaveResult]:
-            return await write_once(transaction, request, _SAVE_RESULTS, lambda: save(transaction))
-
-        return await self._graph.write(work)
+        return await self._graph.write(
+            lambda transaction: write_once(transaction, request, _SAVE_RESULTS, lambda: save(transaction))
+        )
 
     async def save_in_transaction(
         self,
@@ -234,10 +233,9 @@ class FactStore:
             refs = await self._entities.get_refs(transaction, memory_owner, entity_ids_of([fact]))
             return memory_from_fact(fact, refs, ledger.now)
 
-        async def work(transaction: Transaction) -> Memory:
-            return await write_once(transaction, request, _MEMORY, lambda: update(transaction))
-
-        return await self._graph.write(work)
+        return await self._graph.write(
+            lambda transaction: write_once(transaction, request, _MEMORY, lambda: update(transaction))
+        )
 
     async def lock_user(
         self, transaction: Transaction, owner: Owner, count: int = 1, *, removes: bool = False
@@ -350,17 +348,8 @@ class FactStore:
 
     async def find_stated(self, owner: Owner, hashes: Sequence[str]) -> set[str]:
         """Return those of some hashes of contents that current memories of an owner have."""
-        rows = await self._graph.fetch(
-            "facts.fetch_for_write",
-            group_id=owner.group_id,
-            tenant=owner.tenant,
-            hashes=list(hashes),
-            memory_ids=[],
-            pairs=[],
-            slots=[],
-        )
-        facts = [fact_from_row(row) for row in rows]
-        return {fact.content_hash for fact in facts if fact.is_valid_at(self._clock())}
+        facts = await self._graph.read(lambda transaction: FactLoader(transaction, owner).fetch(hashes=hashes))
+        return {fact.content_hash for fact in facts.values() if fact.is_valid_at(self._clock())}
 
     async def find_memory_ids(self, reader: Reader, prefix: str) -> list[str]:
         """Return some ids of memories that begin with a text."""

@@ -221,15 +221,17 @@ class FactSave:
             return list(memories)
         hashes = [content_hash(memory.memory.content) for memory in inferred]
         known = {fact.content_hash for fact in (await self.loader.fetch(hashes=hashes)).values()}
+        sources = await self._fetch_sources(inferred)
         this_save = f"save:{uuid.uuid4()}"
         checked: list[NewMemory | None] = []
         for memory in memories:
             if not _is_counted_interest(memory) or content_hash(memory.memory.content) in known:
                 checked.append(memory)
                 continue
-            mentions = await record_interest(
-                self.transaction, self.owner, memory.memory, memory.message_ids or [this_save], self.now
-            )
+            # What the assistant says of an interest is no sign of it.
+            of_user = [key for key in memory.message_ids if key not in sources or sources[key].is_of_user]
+            shown_by = of_user if memory.message_ids else [this_save]
+            mentions = await record_interest(self.transaction, self.owner, memory.memory, shown_by, self.now)
             checked.append(_with_message_ids(memory, mentions) if mentions else None)
         return checked
 

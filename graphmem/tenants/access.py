@@ -34,8 +34,8 @@ class KeyRole(StrEnum):
 class ApiKeyIn(RequestBody):
     """A key to create; without `users`, it has access to every user of its tenant.
 
-    With `spaces`, of the spaces of the users it reads and writes those alone. What it saves counts as the word of
-    `source_kind`, and nothing that it sends as that of a source that is trusted more.
+    `spaces` limits which of its users' spaces it reads and writes. What it saves has the source `source_kind`, and
+    nothing that it sends is trusted more than that.
     """
 
     name: Annotated[NonBlankText, Field(max_length=100)]

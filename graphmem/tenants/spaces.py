@@ -16,7 +16,7 @@ from graphmem.tenants.owners import Owner, make_owner
 
 
 class SpaceRole(StrEnum):
-    """What a member of a space may do: each role may do what those before it may."""
+    """What a member of a space may do; each role includes the ones before it."""
 
     READER = "reader"
     WRITER = "writer"
@@ -159,7 +159,7 @@ def _check_members(members: list[SpaceMember]) -> list[SpaceMember]:
 
 
 class SpaceIn(RequestBody):
-    """A space to create or to change; without `members` those that it has stay."""
+    """A space to create or change; without `members`, its members stay."""
 
     title: NonBlankText = Field(max_length=200, description="What it is called, such as Team Atlas.")
     about: StorableText = Field(

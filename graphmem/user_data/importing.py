@@ -12,13 +12,13 @@ from graphmem.conversations.session import MessagesIn
 from graphmem.ingestion.service import MessageService
 from graphmem.jobs.job import Job
 from graphmem.memories.declarations import DeclaredTypeService
+from graphmem.memories.declared_types import UndeclaredType
 from graphmem.memories.direct_screening import find_doubt
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MAX_CONTENT_LENGTH, MemoryIn, SaveAction, SaveResult
-from graphmem.memories.type_checks import UndeclaredType
 from graphmem.memories.writer import MemoryWriter
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import Forbidden, InvalidInput

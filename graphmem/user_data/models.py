@@ -209,7 +209,7 @@ class ErasureReceipt(BaseModel):
 
 
 class ErasureResult(BaseModel):
-    """What was erased of a user, counted by kind, how many traces are left, and the receipt once there are none."""
+    """What was erased of a user, counted by kind, how many items are left, and a receipt if there are none."""
 
     erased: dict[str, int]
     residue: int

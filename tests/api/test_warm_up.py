@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
 
 from graphmem.app import health
 from graphmem.app.bootstrap import Services
-from graphmem.app.warm_up import SAMPLE_TENANT, USERS
+from graphmem.app.warm_up import SAMPLE_TENANT
 from graphmem.memories.listing import ListFilters
 from graphmem.memories.memory import MemoryIn
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import Unavailable
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.users import UserStore
 
 
-async def test_the_contexts_after_a_start_change_no_memory(services: Services, graph: Graph, owner: Owner) -> None:
+async def test_a_context_after_a_start_changes_no_memory(services: Services, owner: Owner) -> None:
     await services.memories.save(owner, [MemoryIn(content="Ada is the user"), MemoryIn(content="Ada lives in Turin")])
-    owners = await UserStore(graph).list_owners(limit=USERS)
-    before = [await services.memories.page(found, ListFilters()) for found in owners]
-    assert await services.warm_up.run() == len(owners) > 0
+    before = await services.memories.page(owner, ListFilters())
+    assert await services.warm_up.run() > 0
+    await services.warm_up.read(owner)
     await services.retrieval.flush()
-    assert [await services.memories.page(found, ListFilters()) for found in owners] == before
+    assert await services.memories.page(owner, ListFilters()) == before
 
 
-async def test_the_sample_user_of_a_new_database_is_erased(services: Services, graph: Graph) -> None:
-    await services.warm_up.use_sample()
-    assert await UserStore(graph).list_owners(SAMPLE_TENANT) == []
+async def test_the_sample_user_of_a_start_is_erased(services: Services, graph: Graph) -> None:
+    owner = Owner(SAMPLE_TENANT, str(uuid.uuid4()))
+    await services.warm_up.use_sample(owner)
     await services.retrieval.flush()
     left = await graph.read(
         lambda transaction: transaction.run_text(
-            "MATCH (n) WHERE n.group_id STARTS WITH $tenant OR n.tenant = $tenant RETURN labels(n) AS labels",
-            {"tenant": SAMPLE_TENANT},
+            "MATCH (n) WHERE n.group_id = $group OR (n.tenant = $tenant AND n.user_id = $user) "
+            "RETURN labels(n) AS labels",
+            {"group": owner.group_id, "tenant": owner.tenant, "user": owner.user_id},
         )
     )
     assert left == []
