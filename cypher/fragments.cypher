@@ -51,6 +51,11 @@ m.redacted IS NULL AND m.caught IS NULL AND NOT EXISTS {
     }
 }
 
+// fragment: folded_key
+// The `key` of a name without its accents, as `fold_accents` returns it.
+CASE WHEN key =~ '[ -~]*' THEN key
+     ELSE normalize(reduce(text = normalize(key, NFKD), pair IN $foldings | replace(text, pair[0], pair[1])), NFC) END
+
 // fragment: entity_ids
 // The ids of the entities that a version `r` refers to: they are stored where it mentions others than its subject and object.
 coalesce(r.entity_ids, CASE WHEN startNode(r) = endNode(r) THEN [startNode(r).uuid] ELSE [startNode(r).uuid, endNode(r).uuid] END)

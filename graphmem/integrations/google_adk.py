@@ -17,6 +17,7 @@ from google.genai.types import Content, Part
 
 from graphmem.conversations.session import split_into_batches
 from graphmem.integrations.agent_memory import require_stored, split_long_messages
+from graphmem.runtime.errors import InvalidInput
 from graphmem.text.added_texts import fence_line
 
 if TYPE_CHECKING:
@@ -72,13 +73,15 @@ class GraphmemMemoryService(BaseMemoryService):
     ) -> None:
         """Save statements without a language model.
 
-        Raises InvalidInput if one of them is not stored, such as a secret; the others are stored.
+        Raises InvalidInput if one of them is not stored, such as a secret; the others are stored. If one of them has no
+        text, none is stored.
         """
         statements = [
-            {"content": text, "metadata": {**(custom_metadata or {}), **entry.custom_metadata}}
+            {"content": _text_of(entry.content), "metadata": {**(custom_metadata or {}), **entry.custom_metadata}}
             for entry in memories
-            if (text := _text_of(entry.content))
         ]
+        if without_text := [number for number, statement in enumerate(statements, 1) if not statement["content"]]:
+            raise InvalidInput(f"Nothing is stored: the memories {without_text} have no text.")
         if statements:
             require_stored(await self._client.add(self._user(app_name, user_id), statements))
 

@@ -19,6 +19,7 @@ from graphmem.integrations.chat_memory import (
 )
 from graphmem.integrations.memory_transport import AsyncMemoryTransport, BlockingMemoryTransport
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
+from graphmem.runtime.field_types import check_filled_in
 
 if TYPE_CHECKING:
     import anthropic
@@ -120,6 +121,11 @@ def _make_options(
         raise InvalidInput("Pass the user whose memory the client uses as `user`.")
     if isinstance(domains, str):
         raise InvalidInput("Pass the domains as a list: `domains=[…]`.")
+    for name, identity in (("user", user), ("session", session or "")):
+        try:
+            check_filled_in(identity)
+        except ValueError as error:
+            raise InvalidInput(f"`{name}` {error}.") from None
     return ChatMemoryOptions(user, session, budget, tuple(domains), read_only, space)
 
 

@@ -130,11 +130,13 @@ class MemoryTool(Tool):
 
 
 def _is_absent(value: object) -> bool:
-    return value is None or (isinstance(value, str) and _ABSENT.fullmatch(value) is not None)
+    return value is None or value == {} or (isinstance(value, str) and _ABSENT.fullmatch(value) is not None)
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return an object without fields that are absent; any other value as it is."""
+    """Return an object or a list without members that are absent; any other value as it is."""
+    if isinstance(value, list):
+        return [item for item in value if not _is_absent(item)]
     return {key: item for key, item in value.items() if not _is_absent(item)} if isinstance(value, dict) else value
 
 
@@ -187,13 +189,14 @@ async def run_stdio(memory: AsyncClient, user_id: str, *, can_ask: bool = False)
 def _refuse(error: Exception) -> JSONRPCError:
     """Return the answer to a line that is no message, with its id as far as that can be read."""
     problems = error.errors() if isinstance(error, ValidationError) else []
-    given = next((problem["input"] for problem in problems if isinstance(problem["input"], dict | str)), "")
-    if isinstance(given, dict):
-        request_id, code, message = given.get("id"), INVALID_REQUEST, "The message is no JSON-RPC request."
+    malformed = next((problem for problem in problems if problem["type"] == "json_invalid"), None)
+    if malformed is None:
+        given = next((problem["input"] for problem in problems if isinstance(problem["input"], dict)), {})
+        request_id, code = given.get("id"), INVALID_REQUEST
+        message = "The message is no JSON-RPC request: send one request a line."
     else:
-        found = _REQUEST_ID.search(given)
+        found = _REQUEST_ID.search(str(malformed["input"]))
         request_id, code = json.loads(found[1]) if found else None, PARSE_ERROR
-        reason = next((problem["ctx"]["error"] for problem in problems if "ctx" in problem), "it cannot be read")
-        message = f"The message is not JSON in UTF-8: {reason}."
+        message = f"The message is not JSON in UTF-8: {malformed['ctx']['error']}."
     known = request_id if isinstance(request_id, int | str) and not isinstance(request_id, bool) else None
     return JSONRPCError(jsonrpc="2.0", id=known, error=ErrorData(code=code, message=message))

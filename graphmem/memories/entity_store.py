@@ -19,6 +19,7 @@ from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import Reader, scope_of
 from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import STATED_KINDS, Effect, SourceKind, TrustOrder
+from graphmem.text.normalising import FOLDINGS, fold_accents
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +198,20 @@ class EntityStore:
         return {row["entity"]["uuid"]: entity_ref_from_node(row["entity"]) for row in rows}
 
     async def resolve_entity_ids(self, reader: Reader, entity: str) -> list[str]:
-        """Return the ids that an entity filter means: an id itself, or every entity of that name or alias."""
+        """Return the ids that an entity filter means: an id itself, or every entity of that name or alias.
+
+        Where none has exactly that name, accents do not count.
+        """
 
         async def work(transaction: Transaction) -> list[str]:
             group_ids = scope_of(reader).group_ids
             named = await transaction.run("entities.find_by_keys", group_ids=group_ids, keys=[name_key(entity)])
             by_id = await transaction.run("entities.fetch_by_ids", group_ids=group_ids, ids=[entity])
+            if not (named or by_id):
+                folded = fold_accents(name_key(entity))
+                named = await transaction.run(
+                    "entities.find_folded", group_ids=group_ids, folded=folded, foldings=FOLDINGS
+                )
             return deduplicate(row["entity"]["uuid"] for row in [*named, *by_id])
 
         return await self._graph.read(work)
@@ -223,7 +232,8 @@ class EntityStore:
         rows = await self._graph.fetch(
             "entities.list_page",
             group_ids=scope_of(reader).group_ids,
-            text=name_key(text) if text else None,
+            folded=fold_accents(name_key(text)) if text else None,
+            foldings=FOLDINGS,
             type=type,
             after_key=after[0] if after else None,
             after_id=after[1] if after else None,

@@ -40,6 +40,7 @@ from graphmem.tenants.scopes import Reader, scope_of
 from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind
 from graphmem.tenants.users import lock_or_create_user, lock_user
+from graphmem.text.normalising import fold_accents, normalise
 
 _MEMORY = TypeAdapter(Memory)
 _SAVE_RESULTS = TypeAdapter(list[SaveResult])
@@ -388,8 +389,10 @@ class FactStore:
     ) -> tuple[list[Memory], PagePosition | None]:
         """Return one page of memories and the position to continue from (None at the end).
 
-        `keyword` is part of a statement, in lower case; `only` is the owner of the scope to list alone.
+        `keyword` is part of a statement, or of one that reads the same once folded; `only` is the owner of the scope to
+        list alone.
         """
+        folded = fold_accents(normalise(keyword or ""))
 
         async def work(transaction: Transaction) -> tuple[list[Memory], PagePosition | None]:
             rows = await transaction.run(
@@ -397,7 +400,9 @@ class FactStore:
                 group_ids=scope_of(reader).group_ids if only is None else [only.group_id],
                 **filters.readable_params,
                 filters=filters.attribute_params,
-                keyword=keyword,
+                keyword=keyword.lower() if keyword else None,
+                keyword_is_folded=keyword is not None and folded == keyword.lower(),
+                folded_words=folded.split(),
                 sort=sort.property_name,
                 direction=sort.direction,
                 after_key=after[0] if after else None,

@@ -614,9 +614,9 @@ class Ledger(VersionLog):
     def _find_new_details(self, known: Fact, draft: Fact, given: Collection[str], now: datetime) -> NewDetails:
         """Return what a repetition gives that a memory does not have yet.
 
-        Tags and metadata are added to those of the memory. Times are taken over where none were known and the memory
-        stays valid for as long as it has been known; other times are a correction, which a patch makes. Nothing is
-        taken over into an immutable memory, a profile or a memory of a more trusted source.
+        Tags, entities and metadata are added to those of the memory. Times are taken over where none were known and
+        the memory stays valid for as long as it has been known; other times are a correction, which a patch makes.
+        Nothing is taken over into an immutable memory, a profile or a memory of a more trusted source.
         """
         new = {name: change for name, change in _differences(known, draft).items() if name in given}
         is_fixed = self._is_locked(known, draft.trust_kind) or known.type is MemoryType.PROFILE
@@ -854,6 +854,12 @@ def _refuse_other_owner(fact: Fact, scope: Scope) -> None:
     )
 
 
+def find_new_fields(known: Fact, draft: Fact, given: Collection[str]) -> tuple[str, ...]:
+    """Return the given fields in which a draft says otherwise than a memory, its text included."""
+    changed = ("content",) if draft.content != known.content else ()
+    return (*changed, *(name for name in _differences(known, draft) if name in given and name not in changed))
+
+
 def _differences(known: Fact, draft: Fact) -> dict[str, dict[str, Any]]:
     """Return what a draft says otherwise than a memory, by the field of a save: the attributes to change.
 
@@ -861,6 +867,7 @@ def _differences(known: Fact, draft: Fact) -> dict[str, dict[str, Any]]:
     """
     metadata = {**known.metadata, **draft.metadata}
     tags = tuple(deduplicate([*known.tags, *draft.tags]))
+    entity_ids = tuple(deduplicate([*known.entity_ids, *draft.entity_ids]))
     subtype = None if draft.subtype == draft.type.value else draft.subtype
     has_other_type = draft.type is not known.type or (subtype is not None and subtype != known.subtype)
     candidates: dict[str, tuple[bool, dict[str, Any]]] = {
@@ -868,6 +875,11 @@ def _differences(known: Fact, draft: Fact) -> dict[str, dict[str, Any]]:
         "content": (draft.content_data not in (None, known.content_data), {"content_data": draft.content_data}),
         "metadata": (metadata != known.metadata, {"metadata": metadata}),
         "tags": (tags != known.tags, {"tags": tags}),
+        "entities": (entity_ids != known.entity_ids, {"entity_ids": entity_ids}),
+        "source": (
+            draft.session_id not in (None, known.session_id),
+            {} if known.session_id else {"session_id": draft.session_id},
+        ),
         "valid_at": (draft.valid_at not in (None, known.valid_at), {"valid_at": draft.valid_at}),
         "invalid_at": (
             draft.invalid_at not in (None, known.invalid_at),

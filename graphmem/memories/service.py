@@ -114,7 +114,7 @@ class MemoryService:
         memories, position = await self._facts.list_page(
             reader,
             filters.to_memory_filters().resolve(entity_ids, self._clock(), order),
-            keyword=filters.keyword.lower() if filters.keyword else None,
+            keyword=filters.keyword,
             sort=filters.sort,
             after=_parse_cursor(filters),
             limit=filters.limit,

@@ -8,9 +8,13 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
-from graphmem.runtime.field_types import Id, NonBlankText, deduplicate
+from graphmem.runtime.errors import Forbidden
+from graphmem.runtime.field_types import Id, NonBlankText, UserId, deduplicate
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.trust import StatedKind
+
+MAX_SHOWN_USERS = 3
+"""Users of a key that an error names."""
 
 
 def _check_user_ids(users: list[str]) -> list[str]:
@@ -36,8 +40,7 @@ class ApiKeyIn(RequestBody):
 
     name: Annotated[NonBlankText, Field(max_length=100)]
     role: KeyRole
-    users: Annotated[list[Id], Field(min_length=1, max_length=1000), AfterValidator(_check_user_ids)] | None = None
-
+    users: Annotated[list[UserId], Field(min_length=1, max_length=1000), AfterValidator(_check_user_ids)] | None = None
     spaces: Annotated[list[Id], Field(max_length=1000), AfterValidator(deduplicate)] | None = None
     source_kind: StatedKind = Field("user", description="Source of what the key saves.")
 
@@ -82,6 +85,19 @@ class ApiKey(BaseModel):
     def can_access(self, user_id: str | None) -> bool:
         """Return whether the key gives access to a user, or, for None, to the whole tenant."""
         return self.users is None or user_id in self.users
+
+    def require_access(self, user_id: str) -> None:
+        """Raise Forbidden when the key has no access to a user, whether that user exists or not."""
+        if self.can_access(user_id):
+            return
+        users = [repr(user) for user in self.users or ()]
+        bound = ", ".join([*users[:MAX_SHOWN_USERS], *(["…"] if len(users) > MAX_SHOWN_USERS else [])])
+        swapped = (
+            "What was given as the user is the tenant, which the key names by itself."
+            if user_id == self.tenant
+            else "The user's id comes first in a call, then the text."
+        )
+        raise Forbidden(f"This key has no access to that user: it is bound to {bound or 'no user'}. {swapped}")
 
     def can_reach(self, space: str) -> bool:
         """Return whether the key is bound to no spaces, or to this one: whether a member may use the space with it."""

@@ -349,4 +349,9 @@ def _add_results(result: ImportResult, batch: Sequence[ImportedStatement], saved
             result.refused.append(_rejected_entry(statement, save.reason or "it cannot be saved"))
             continue
         result.ids[statement.id] = save.memory.id
-        (result.imported if save.action is SaveAction.INSERT else result.unchanged)["memories"] += 1
+        if save.action is SaveAction.CONTEST:
+            result.imported["contested"] = result.imported.get("contested", 0) + 1
+        else:
+            (result.imported if save.action is SaveAction.INSERT else result.unchanged)["memories"] += 1
+        if save.ignored:
+            result.refused.append(_rejected_entry(statement, save.reason or "it is known already"))

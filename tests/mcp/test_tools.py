@@ -290,6 +290,9 @@ async def test_optional_arguments_may_be_null_or_empty(services: Services, owner
             filters = {"domain": absent, "types": None}
             assert (await call_tool(client, "search_memory", query=fact, filters=filters))["memories"]
             assert (await call_tool(client, "get_context", question=absent, session_id=absent))["preamble"]
+        given = {"topic_tags": ["null", "home", ""], "about": [None, "Mara"], "supersedes": {}}
+        saved = await call_tool(client, "save_memory", content="Mara has a parrot", **given)
+        assert saved["action"] == "insert"
         for tool, argument in (("save_memory", "content"), ("search_memory", "query"), ("memory_history", "memory_id")):
             refused = await call_tool_error(client, tool, **{argument: None})
             assert argument in refused

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from graphmem.app.bootstrap import Services
+from graphmem.memories.entity import EntityIn
 from graphmem.memories.listing import ListFilters
-from graphmem.memories.memory import MemoryIn, SaveResult
+from graphmem.memories.memory import MemoryIn, MemorySourceIn, SaveResult
 from graphmem.tenants.owners import Owner
 
 
@@ -118,6 +119,17 @@ async def test_a_repetition_says_what_it_does_not_take_over(memory: Services, ow
     _, tagged = await save(memory, owner, fixed, MemoryIn(content="Kim is allergic to nuts", tags=["health"]))
     assert tagged.memory
     assert (tagged.ignored, tagged.memory.tags) == (["tags"], [])
+
+
+async def test_a_repetition_adds_entities_and_a_first_session(memory: Services, owner: Owner) -> None:
+    lot = "Kim parks in the second row"
+    named = MemoryIn(content=lot, entities=[EntityIn(name="Lot 4")], source=MemorySourceIn(session_id="monday"))
+    _, result = await save(memory, owner, MemoryIn(content=lot), named)
+    assert result.memory
+    assert "Lot 4" in {entity.name for entity in result.memory.entities}
+    assert (result.ignored, result.memory.source.session_id) == ([], "monday")
+    [later] = await save(memory, owner, MemoryIn(content=lot, source=MemorySourceIn(session_id="friday")))
+    assert later.ignored == ["source"]
 
 
 async def test_a_less_trusted_repetition_adds_nothing(memory: Services, owner: Owner) -> None:
