@@ -143,6 +143,12 @@ def states_something(text: str, *, by_user: bool = True) -> bool:
     return any(_states(sentence.strip(), by_user) for sentence in _SENTENCE.findall(text))
 
 
+def says_words(text: str) -> bool:
+    """Return whether a sentence of a text has content words, and neither asks nor exclaims."""
+    marks = _QUESTION_MARKS + _EXCLAMATION_MARKS
+    return any(content_words(part) and not part.strip().endswith(marks) for part in _SENTENCE.findall(text))
+
+
 def _states(sentence: str, by_user: bool) -> bool:
     if not sentence or sentence.endswith(_QUESTION_MARKS):
         return False
@@ -242,7 +248,7 @@ def _extract_abandoned(text: str) -> list[frozenset[str]]:
 
 
 CHARACTERS_PER_TOKEN = 4
-"""Characters by which the length of a part is estimated; an excerpt is counted exactly at the end."""
+"""Characters by which the tokens of a text are estimated, where they need not be counted exactly."""
 
 OMISSION = "…"
 """Stands for what an excerpt leaves out."""

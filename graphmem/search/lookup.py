@@ -77,6 +77,11 @@ class EntityNameCache:
             index = NameIndex(await source.find_entity_names(query_terms(text), MAX_FALLBACK_NAMES))
         return index.find(text)
 
+    async def find_user(self, source: CandidateSource) -> str | None:
+        """Return the id of the user's own entity, if there is one and the names are cached."""
+        index = await self._load_index(source)
+        return index.user_entity_id if index else None
+
     async def _load_index(self, source: CandidateSource) -> NameIndex | None:
         """Return the index of a user's names; None for a user with too many."""
         key = f"{source.state.owner.group_id}@{source.state.write_version}"
