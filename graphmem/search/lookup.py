@@ -50,6 +50,10 @@ MAX_FALLBACK_NAMES = 50
 """Entities that a full-text search for names returns."""
 
 
+_TOO_MANY_NAMES = NameIndex([])
+"""Cached in place of the index of a user whose names are searched by full text."""
+
+
 def cached_prefix(owner: Owner) -> str:
     """Return how the keys of everything begin that may hold memories of an owner: those of all who may read a space."""
     return f"{owner.tenant}:" if owner.is_space else f"{owner.group_id}@"
@@ -88,13 +92,11 @@ class EntityNameCache:
         cached_index = await self._indexes.get(key)
         self._hit_rate.count(is_hit=cached_index is not None)
         if cached_index is not None:
-            return cached_index
+            return None if cached_index is _TOO_MANY_NAMES else cached_index
         names = await source.list_entity_names(MAX_CACHED_NAMES + 1)
-        if len(names) > MAX_CACHED_NAMES:
-            return None
-        index = NameIndex(names)
+        index = NameIndex(names) if len(names) <= MAX_CACHED_NAMES else _TOO_MANY_NAMES
         await self._indexes.set(key, index)
-        return index
+        return None if index is _TOO_MANY_NAMES else index
 
 
 MAX_LOOKUP_ENTITIES = 20
