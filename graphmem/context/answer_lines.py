@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from heapq import heapify, heappop, heappush
 from itertools import chain as flatten
 from operator import itemgetter
@@ -78,7 +78,7 @@ MAX_TOPIC_FACTS = 10
 """The best facts, by which the topic of a question is found."""
 
 MAX_SLOT_MEMBERS = 12
-"""Members of a slot in one line at most, the nearest to the question."""
+"""Members of a slot that are added to the best ones at most, the nearest to the question."""
 
 _ECHO_WORDS = content_words(" ".join(cues.ECHO))
 
@@ -103,14 +103,12 @@ def order_answers(
     chain: Sequence[SearchHit] = (),
     *,
     is_overview: bool = False,
-    is_scarce: bool = False,
 ) -> Iterator[SearchHit | SlotMembers | MessageHit]:
     """Yield facts and the messages between them, those that may answer a question before all others.
 
     Both are given best first; `words` are those of the question, `unsure` facts that come last. The facts of a `chain`
     come first, in its order. Facts that fill the slot of several of the best follow these together: the items of a
-    list. Where space `is_scarce`, further facts of one slot are together as well. For an overview the best of each
-    session come before the second best of any.
+    list. For an overview the best of each session come before the second best of any.
     """
     near = _rank(facts, find_topics(facts, words))
     if is_overview:
@@ -128,7 +126,7 @@ def order_answers(
     untold = [*_remaining(statements, telling), *_remaining(messages, statements)]
     yield from fitting
     yield from lists
-    yield from _interleave(gather_slots(others) if is_scarce else others, telling)
+    yield from _interleave(others, telling)
     yield from _interleave([*_without(facts, [*near, *listed, *chain]), *unsure], untold)
 
 
@@ -317,22 +315,6 @@ def find_slots(best: Sequence[SearchHit], facts: Sequence[SearchHit]) -> list[Sl
     return slots
 
 
-def gather_slots(facts: Sequence[SearchHit]) -> list[SearchHit | SlotMembers]:
-    """Return facts in their order, those of one subject and predicate together where the best of them is."""
-    members: dict[tuple[str, ...], list[SearchHit]] = defaultdict(list)
-    for hit in facts:
-        if hit.memory.object and (relation := _relation_of(hit.memory)):
-            members[relation].append(hit)
-    gathered: list[SearchHit | SlotMembers] = []
-    for hit in facts:
-        together = members.get(_relation_of(hit.memory) or (), []) if hit.memory.object else []
-        if len(together) < 2:
-            gathered.append(hit)
-        elif (place := together.index(hit)) % MAX_SLOT_MEMBERS == 0:
-            gathered.append(SlotMembers(together[place : place + MAX_SLOT_MEMBERS]))
-    return gathered
-
-
 def _relation_of(memory: Memory) -> tuple[str, ...] | None:
     return (memory.subject.id, memory.predicate) if _has_relation(memory) else None
 
@@ -356,9 +338,7 @@ def _remaining(messages: Sequence[MessageHit], taken: Sequence[MessageHit]) -> l
     return [hit for hit in messages if hit.message.key not in keys]
 
 
-def _interleave(
-    facts: Sequence[SearchHit | SlotMembers], messages: Iterable[MessageHit]
-) -> Iterator[SearchHit | SlotMembers | MessageHit]:
+def _interleave(facts: Sequence[SearchHit], messages: Iterable[MessageHit]) -> Iterator[SearchHit | MessageHit]:
     """Yield a message, then some facts, then a message, and so on, until there are none of both."""
     taken = 0
     for message in messages:
@@ -453,20 +433,14 @@ def plan_note(memory: Memory, now: datetime) -> str:
     if memory.type not in PENDING_TYPES or not names_year(memory.content):
         return ""
     made = memory.valid_at or memory.created_at
-    days = [(start, end) for start, end in _named_days(memory.content) if end > made]
-    if not days or max(end for _, end in days) > now:
-        return ""
-    start, end = max(days, key=itemgetter(1))
-    last = end - timedelta(days=1)
-    planned = format_date(start) if last <= start else f"{format_date(start)} to {format_date(last)}"
-    return f"was planned for {planned}"
+    ends = [end for end in _ends_of_named_days(memory.content) if end > made]
+    return "was planned" if ends and max(ends) <= now else ""
 
 
 @cache_short_texts
-def _named_days(text: str) -> tuple[tuple[datetime, datetime], ...]:
-    """Return the days, months and years that a text names in full: when each starts and ends."""
-    named = find_time_ranges(text, EPOCH, WESTERN_LANGUAGES)
-    return tuple((from_micros(1_000 * day.start), from_micros(1_000 * day.end)) for day in named)
+def _ends_of_named_days(text: str) -> tuple[datetime, ...]:
+    """Return the ends of the days, months and years that a text names."""
+    return tuple(from_micros(1_000 * day.end) for day in find_time_ranges(text, EPOCH, WESTERN_LANGUAGES))
 
 
 def _validity(memory: Memory) -> str:

@@ -56,7 +56,6 @@ from graphmem.context.preamble import (
     pack_preamble,
 )
 from graphmem.context.relevance import (
-    CHARACTERS_PER_TOKEN,
     ExcerptWords,
     JustSaid,
     content_words,
@@ -393,7 +392,6 @@ def _answer_lines(
         unsure,
         find_chain_of_hits(fitting, words, _user_entity_id(material)),
         is_overview=overview_topic(request.question, WESTERN_LANGUAGES) is not None,
-        is_scarce=sum(len(bullets[key].text) for key in shown_ids) > CHARACTERS_PER_TOKEN * request.token_budget,
     )
     for hit in limit_memories(ordered, request.top):
         if isinstance(hit, SearchHit):

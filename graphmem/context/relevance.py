@@ -248,7 +248,7 @@ def _extract_abandoned(text: str) -> list[frozenset[str]]:
 
 
 CHARACTERS_PER_TOKEN = 4
-"""Characters by which the tokens of a text are estimated, where they need not be counted exactly."""
+"""Characters by which the length of a part is estimated; an excerpt is counted exactly at the end."""
 
 OMISSION = "…"
 """Stands for what an excerpt leaves out."""

@@ -227,6 +227,7 @@ class ContextStore:
             max_time=MAX_TIME,
             profile_limit=0,
             global_limit=0,
+            contested_limit=0,
             message_limit=message_limit,
             said_until=said_until,
             stored_until=stored_until,

@@ -197,29 +197,6 @@ async def test_all_items_of_a_list_are_included_before_what_was_said(harness: Co
     assert len(context.memories) == len(instruments) > len(bullets(context)), others
 
 
-async def test_facts_of_one_slot_share_a_line_where_space_is_scarce_only(harness: ContextHarness) -> None:
-    relations = ("OWNS", "ENJOYS", "MADE")
-    await harness.save_memories(
-        *(
-            MemoryIn(
-                content=f"Mara {relation.lower()} thing number {number} of the workshop near the harbour",
-                subject={"name": "Mara", "type": "Person"},
-                predicate=relation,
-                object={"name": f"{relation.lower()} {number}", "type": relation.title()},
-                importance=0.1,
-            )
-            for number in range(6)
-            for relation in relations
-        )
-    )
-    scarce, ample = [
-        await harness.build_context("Tell me of the workshop", token_budget=budget) for budget in (200, 2_000)
-    ]
-    assert any("; " in line for line in bullets(scarce))
-    assert len(scarce.memories) > len(bullets(scarce))
-    assert all("; " not in line for line in bullets(ample) if "also" not in line)
-
-
 async def test_a_fact_with_a_message_of_its_own_precedes_a_second_one_of_the_same_message(
     harness: ContextHarness,
 ) -> None:
@@ -263,6 +240,6 @@ async def test_a_plan_says_that_its_day_has_passed(harness: ContextHarness) -> N
     await harness.save_memories(*(MemoryIn(content=content, type="plan", valid_at=made) for content in plans))
     shown = bullets(await harness.build_context("What does Mara plan to visit or sell?"))
     assert {line for line in shown if "was planned" in line} == {
-        f"{plans[0]} (was planned for 2026-05-12)",
-        f"{plans[1]} (was planned for 2026-04-01 to 2026-04-30)",
+        f"{plans[0]} (was planned)",
+        f"{plans[1]} (was planned)",
     }
