@@ -55,6 +55,8 @@ CREATE INDEX graphmem_fact_expired IF NOT EXISTS FOR ()-[r:RELATES_TO]-() ON (r.
 CREATE INDEX graphmem_fact_revision IF NOT EXISTS FOR ()-[r:RELATES_TO]-() ON (r.group_id, r.revision);
 // Profiles of entities, found by the entity that they are about; no other memory has `profile_of`.
 CREATE INDEX graphmem_fact_profile IF NOT EXISTS FOR ()-[r:RELATES_TO]-() ON (r.group_id, r.profile_of);
+// Facts that contest others, which contexts show next to these; no other fact has `contests`.
+CREATE INDEX graphmem_fact_contests IF NOT EXISTS FOR ()-[r:RELATES_TO]-() ON (r.group_id, r.contests);
 // References: what a memory mentions besides its subject and object, from the subject to each.
 CREATE INDEX graphmem_reference_memory IF NOT EXISTS FOR ()-[m:REFERS_TO]-() ON (m.group_id, m.memory_id);
 

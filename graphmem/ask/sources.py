@@ -14,7 +14,7 @@ from graphmem.context.hints import format_date
 from graphmem.context.preamble import PreambleLine
 from graphmem.context.relevance import content_words
 from graphmem.conversations.session import Message
-from graphmem.memories.memory import Memory
+from graphmem.memories.memory import Memory, MemoryStatus
 from graphmem.models.prompts import indent_continuations
 from graphmem.text.normalising import fold
 from graphmem.text.quoting import find_words
@@ -39,12 +39,13 @@ class Source:
         """Return a memory as a source, with the days between which it holds or the day of its first version.
 
         Of one about the user's own entity it says so, since its text may name the user, and of text of others where it
-        is from. One of a space has the space's title, of `titles` by the ids of spaces.
+        is from. One that is contested says so. One of a space has the space's title, of `titles` by the ids of spaces.
         """
         start = format_date(memory.valid_at) if memory.valid_at else ""
         end = f"until {format_date(memory.invalid_at)}" if memory.invalid_at else ""
         held = f"{start} {end}".strip() or f"noted {format_date(memory.created_at)}"
-        noted = f", {note}" if (note := source_note(memory)) else ""
+        doubt = "contested, it is not known whether it holds" if memory.status is MemoryStatus.CONTESTED else ""
+        noted = "".join(f", {note}" for note in (source_note(memory), doubt) if note)
         about = "about the user, " if memory.subject.name == user_entity_name else ""
         shown = f"memory ({_origin(memory.space, titles)}{about}{held}{noted}): {indent_continuations(memory.content)}"
         citation = Citation(memory_id=memory.id, quote="", valid_at=memory.valid_at, space=memory.space)

@@ -1,8 +1,8 @@
 """Which facts and messages answer a question, as lines in the order in which they fill a budget. Pure.
 
 Facts come first: those that fit, with the other members of the slots that several of them share, then a message after
-every few others, because a message may say what no fact was made of. Summaries of conversations come after these: they
-name many topics and state little of any. What is near the question and no likely answer fills what is left.
+every few others, because a message may say what no fact was made of. What is near the question and no likely answer
+fills what is left.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
+from heapq import heapify, heappop, heappush
 from itertools import chain as flatten
 from operator import itemgetter
 from typing import TypeVar
@@ -19,13 +20,23 @@ from graphmem.context import cues
 from graphmem.context.conversation_summary import to_single_line
 from graphmem.context.hints import format_date, last_said_at
 from graphmem.context.preamble import AnswerLine, PreambleLine
-from graphmem.context.relevance import MIN_STATED_WORDS, ExcerptWords, content_words, states_something
+from graphmem.context.relevance import (
+    MIN_STATED_WORDS,
+    ExcerptWords,
+    content_words,
+    says_words,
+    states_something,
+)
 from graphmem.conversations.session import Message, MessageRole
 from graphmem.memories.entity_profile import EntityProfile
-from graphmem.memories.memory import Memory, MemoryType, Scope
+from graphmem.memories.memory import DEFAULT_PREDICATES, PENDING_TYPES, Memory, MemoryType, Scope
+from graphmem.runtime.times import EPOCH, from_micros
+from graphmem.search.chains import find_chain
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
 from graphmem.tenants.owners import MessageName
-from graphmem.text.time_expressions import names_year
+from graphmem.text.short_text_cache import cache_short_texts
+from graphmem.text.time_expressions import find_time_ranges, names_year
+from graphmem.text.word_lists import WESTERN_LANGUAGES
 
 MIN_FIT = 0.1
 """Score from which a memory may answer a question in other words."""
@@ -56,6 +67,12 @@ MIN_DETAIL = 0.5
 
 ABOUT_TOPIC = 0.05
 """How much the score of a fact counts more if it is about the entity that the question is about."""
+
+VAGUENESS = 0.2
+"""How much less the score of a summary counts: it names many topics and states little of any."""
+
+SAME_SOURCE = 0.1
+"""How much less the score of a fact counts if better ones were taken from the same messages."""
 
 MAX_TOPIC_FACTS = 10
 """The best facts, by which the topic of a question is found."""
@@ -93,28 +110,47 @@ def order_answers(
     come first, in its order. Facts that fill the slot of several of the best follow these together: the items of a
     list. For an overview the best of each session come before the second best of any.
     """
-    topics = find_topics(facts, words)
-    near = [hit for hit in facts if hit.score >= MIN_FIT]
-    near.sort(key=lambda hit: -hit.score - (ABOUT_TOPIC if hit.memory.subject.id in topics else 0.0))
+    near = _rank(facts, find_topics(facts, words))
     if is_overview:
         near = spread(near, lambda hit: hit.memory.source.session_id)
         messages = spread(messages, lambda hit: hit.message.session_id)
-    stating = _without([hit for hit in near if hit.memory.type not in SUMMARIES], chain)
-    fitting = [hit for hit in stating if hit.score >= FIT_SCORE][:MAX_FACTS]
-    fitting += _without(stating, fitting)[: max(0, MIN_FACTS - len(fitting))]
+    further = _without(near, chain)
+    fitting = [hit for hit in further if hit.score >= FIT_SCORE][:MAX_FACTS]
+    fitting += _without(further, fitting)[: max(0, MIN_FACTS - len(fitting))]
     fitting = [*chain, *fitting]
     lists = find_slots(fitting, facts)
     listed = [hit for slot in lists for hit in slot.members]
-    summaries = [hit for hit in near if hit.memory.type in SUMMARIES]
-    others = _without(stating, [*fitting, *listed]) + _without(summaries, chain)
-    telling = [hit for hit in messages if says_something(hit, words)]
-    told = {hit.message.key for hit in telling}
+    others = _without(further, [*fitting, *listed])
+    statements = [hit for hit in messages if is_statement(hit.message)]
+    telling = [hit for hit in statements if says_something(hit, words)]
+    untold = [*_remaining(statements, telling), *_remaining(messages, statements)]
     yield from fitting
     yield from lists
     yield from _interleave(others, telling)
-    yield from _interleave(
-        [*_without(facts, [*near, *listed, *chain]), *unsure], [hit for hit in messages if hit.message.key not in told]
-    )
+    yield from _interleave([*_without(facts, [*near, *listed, *chain]), *unsure], untold)
+
+
+def _rank(facts: Sequence[SearchHit], topics: Set[str]) -> list[SearchHit]:
+    """Return the facts that may answer a question by their scores, moved by what they are about and what they add."""
+
+    def worth(hit: SearchHit) -> float:
+        about = ABOUT_TOPIC if hit.memory.subject.id in topics else 0.0
+        return hit.score + about - (VAGUENESS if hit.memory.type in SUMMARIES else 0.0)
+
+    waiting = [(-worth(hit), place, True) for place, hit in enumerate(facts) if hit.score >= MIN_FIT]
+    heapify(waiting)
+    ranked: list[SearchHit] = []
+    told: set[MessageName] = set()
+    while waiting:
+        cost, place, is_new = heappop(waiting)
+        hit = facts[place]
+        sources = {(hit.memory.space, message_id) for message_id in hit.memory.source.message_ids}
+        if is_new and sources and sources <= told:
+            heappush(waiting, (cost + SAME_SOURCE, place, False))
+            continue
+        told |= sources
+        ranked.append(hit)
+    return ranked
 
 
 def spread(hits: Sequence[HitT], session_of: Callable[[HitT], str | None]) -> list[HitT]:
@@ -192,14 +228,23 @@ def says_something(hit: MessageHit, words: ExcerptWords) -> bool:
     return shared > 0 and (hit.cosine >= MIN_SIMILARITY or shared >= MIN_SHARED_WORDS * words.count)
 
 
-def is_statement(message: Message) -> bool:
-    """Return whether a message says more than a question, a greeting or thanks.
+def may_be_quoted(message: Message) -> bool:
+    """Return whether a message is no mere question or exclamation, as far as its form shows.
 
-    What extraction took for small talk does not; of other messages the form tells.
+    What extraction took for small talk is not quoted.
     """
-    if message.intent == READ_AS_SMALL_TALK and message.extracted_at is not None:
-        return False
+    is_small_talk = message.intent == READ_AS_SMALL_TALK and message.extracted_at is not None
+    return not is_small_talk and (is_statement(message) or _is_fragment(message))
+
+
+def is_statement(message: Message) -> bool:
+    """Return whether a message says more than a question, a greeting or thanks, as far as its form shows."""
     return states_something(message.content, by_user=message.role is MessageRole.USER)
+
+
+def _is_fragment(message: Message) -> bool:
+    """Return whether a user says a few words, which may answer a question or greet: "Coeliac, sadly"."""
+    return message.role is MessageRole.USER and says_words(message.content)
 
 
 def repeats_question(hit: MessageHit, asked: Set[str]) -> bool:
@@ -226,6 +271,29 @@ def find_topics(facts: Sequence[SearchHit], words: ExcerptWords) -> frozenset[st
     return frozenset(subject for subject, count in named.items() if count > most / 2)
 
 
+def find_chain_of_hits(facts: Sequence[SearchHit], words: ExcerptWords, user_id: str | None) -> list[SearchHit]:
+    """Return the facts of the chain that tells most of a question with these words, in order, or none.
+
+    It starts at an entity that the question names, or at the user. A fact about one entity alone has its other
+    entities as ends.
+    """
+    ends = [
+        [fact.memory.subject, *([fact.memory.object] if fact.memory.object else fact.memory.entities)] for fact in facts
+    ]
+    names = {ref.id: ref.name for joined in ends for ref in joined}
+    named = {key for key, name in names.items() if 0 < len(content_words(name)) <= words.count_in(name)}
+    naming = frozenset[int]().union(*(words.find_in(names[key]) for key in named))
+    stated = [words.find_in(f"{fact.content} {fact.memory.predicate.replace('_', ' ')}") - naming for fact in facts]
+    rows = find_chain(
+        [[ref.id for ref in joined] for joined in ends],
+        [sum(1 << word for word in found) for found in stated],
+        [fact.explain.similarity if fact.explain else 0.0 for fact in facts],
+        named | ({user_id} if user_id else set()),
+        sum(1 << word for word in range(1, words.count + 1) if word not in naming),
+    )
+    return [facts[row] for row in rows]
+
+
 def find_slots(best: Sequence[SearchHit], facts: Sequence[SearchHit]) -> list[SlotMembers]:
     """Return the other facts of each slot that several of the best facts share.
 
@@ -248,18 +316,26 @@ def find_slots(best: Sequence[SearchHit], facts: Sequence[SearchHit]) -> list[Sl
 
 
 def _relation_of(memory: Memory) -> tuple[str, ...] | None:
-    return None if memory.type in SUMMARIES else (memory.subject.id, memory.predicate)
+    return (memory.subject.id, memory.predicate) if _has_relation(memory) else None
 
 
 def _kind_of(memory: Memory) -> tuple[str, ...] | None:
-    if memory.type in SUMMARIES or memory.object is None:
-        return None
-    return memory.predicate, memory.object.type
+    return (memory.predicate, memory.object.type) if memory.object and _has_relation(memory) else None
+
+
+def _has_relation(memory: Memory) -> bool:
+    """Return whether the predicate of a memory says more than that something was stated or talked about."""
+    return memory.type not in SUMMARIES and memory.predicate != DEFAULT_PREDICATES[MemoryType.FACT]
 
 
 def _without(hits: Sequence[SearchHit], chosen: Sequence[SearchHit]) -> list[SearchHit]:
     chosen_ids = {hit.memory.id for hit in chosen}
     return [hit for hit in hits if hit.memory.id not in chosen_ids]
+
+
+def _remaining(messages: Sequence[MessageHit], taken: Sequence[MessageHit]) -> list[MessageHit]:
+    keys = {hit.message.key for hit in taken}
+    return [hit for hit in messages if hit.message.key not in keys]
 
 
 def _interleave(facts: Sequence[SearchHit], messages: Iterable[MessageHit]) -> Iterator[SearchHit | MessageHit]:
@@ -273,22 +349,34 @@ def _interleave(facts: Sequence[SearchHit], messages: Iterable[MessageHit]) -> I
 
 
 def memory_bullets(
-    memories: Iterable[Memory], said_at: Mapping[MessageName, datetime] | None, titles: Mapping[str, str]
+    memories: Iterable[Memory],
+    said_at: Mapping[MessageName, datetime] | None,
+    titles: Mapping[str, str],
+    now: datetime,
 ) -> dict[str, PreambleLine]:
     """Return one `- ` bullet for each memory, by its id, with when it held where its text does not say it.
+
+    A plan whose day has passed at `now` says so.
 
     With `said_at`, the times of messages, a bullet also says when and in which session the memory was said. The
     origin of one of a space is its title, of `titles` by the ids of spaces.
     """
     return {
         key: PreambleLine(
-            key, f"- {to_single_line(memory.content)}{_notes(memory, said_at)}", _origin(memory.space, titles)
+            key, f"- {to_single_line(memory.content)}{_notes(memory, said_at, now)}", _origin(memory.space, titles)
         )
         for key, memory in {memory.id: memory for memory in memories}.items()
     }
 
 
-def slot_bullet(members: Sequence[SearchHit], titles: Mapping[str, str]) -> PreambleLine | None:
+def with_rivals(bullet: PreambleLine, rivals: Sequence[Memory]) -> PreambleLine:
+    """Return the bullet of a memory with what contests it."""
+    contents = "; ".join(to_single_line(rival.content) for rival in rivals)
+    text = f"{bullet.text} (contested, it is not known which is right: {contents})"
+    return replace(bullet, text=text, further=(*bullet.further, *(rival.id for rival in rivals)))
+
+
+def slot_bullet(members: Sequence[SearchHit], titles: Mapping[str, str], now: datetime) -> PreambleLine | None:
     """Return facts of one slot as one `- ` bullet: what they share, then each with what tells it from the others.
 
     They are in the order in which they began. Without members there is none.
@@ -300,17 +388,17 @@ def slot_bullet(members: Sequence[SearchHit], titles: Mapping[str, str]) -> Prea
     relation = first.predicate.replace("_", " ").lower()
     subjects = {memory.subject.name for memory in memories}
     shared = f"{first.subject.name}, also {relation}" if len(subjects) == 1 else f"also {relation}"
-    items = "; ".join(_slot_item(memory, with_subject=len(subjects) > 1) for memory in memories)
+    items = "; ".join(_slot_item(memory, now, with_subject=len(subjects) > 1) for memory in memories)
     line = PreambleLine(first.id, f"- {to_single_line(f'{shared}: {items}')}", _origin(first.space, titles))
     return replace(line, further=tuple(memory.id for memory in others))
 
 
-def _slot_item(memory: Memory, *, with_subject: bool) -> str:
+def _slot_item(memory: Memory, now: datetime, *, with_subject: bool) -> str:
     assert memory.object
     name = f"{memory.subject.name} – {memory.object.name}" if with_subject else memory.object.name
     start = format_date(memory.valid_at) if memory.valid_at else ""
     end = f"until {format_date(memory.invalid_at)}" if memory.invalid_at else ""
-    notes = ", ".join(filter(None, (f"{start} {end}".strip(), source_note(memory))))
+    notes = ", ".join(filter(None, (f"{start} {end}".strip(), plan_note(memory, now), source_note(memory))))
     return f"{name} ({notes})" if notes else name
 
 
@@ -329,15 +417,30 @@ def _origin(space: str | None, titles: Mapping[str, str]) -> str:
     return "" if space is None else to_single_line(titles.get(space, space))
 
 
-def _notes(memory: Memory, said_at: Mapping[MessageName, datetime] | None) -> str:
+def _notes(memory: Memory, said_at: Mapping[MessageName, datetime] | None, now: datetime) -> str:
     said = _source(memory, said_at) if said_at is not None else ""
-    notes = [note for note in (_validity(memory), said, source_note(memory)) if note]
+    notes = [note for note in (_validity(memory), plan_note(memory, now), said, source_note(memory)) if note]
     return f" ({', '.join(notes)})" if notes else ""
 
 
 def source_note(memory: Memory) -> str:
     """Return where text of others is from, empty for what others than strangers state."""
     return f"from {memory.source.said_by}" if memory.source.is_of_others else ""
+
+
+def plan_note(memory: Memory, now: datetime) -> str:
+    """Return that a plan is over, if it names a day with its year that came after it was made and has passed."""
+    if memory.type not in PENDING_TYPES or not names_year(memory.content):
+        return ""
+    made = memory.valid_at or memory.created_at
+    ends = [end for end in _ends_of_named_days(memory.content) if end > made]
+    return "was planned" if ends and max(ends) <= now else ""
+
+
+@cache_short_texts
+def _ends_of_named_days(text: str) -> tuple[datetime, ...]:
+    """Return the ends of the days, months and years that a text names."""
+    return tuple(from_micros(1_000 * day.end) for day in find_time_ranges(text, EPOCH, WESTERN_LANGUAGES))
 
 
 def _validity(memory: Memory) -> str:

@@ -214,6 +214,7 @@ class ContextBuilder:
             quotes,
             surroundings,
             refers_to_past,
+            request.valid_as_of or self._clock(),
             scope.titles,
             profiles,
             order,

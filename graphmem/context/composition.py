@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
@@ -15,8 +15,9 @@ from graphmem.context.answer_lines import (
     SlotMembers,
     adds_detail,
     count_chosen,
-    is_statement,
+    find_chain_of_hits,
     limit_memories,
+    may_be_quoted,
     memory_bullets,
     order_answers,
     profile_bullet,
@@ -24,9 +25,9 @@ from graphmem.context.answer_lines import (
     repeats_question,
     restates,
     slot_bullet,
+    with_rivals,
     without_repetitions,
 )
-from graphmem.context.chains import find_chain
 from graphmem.context.conversation_summary import to_single_line, truncate_at_word
 from graphmem.context.hints import (
     CITATION_INSTRUCTION,
@@ -67,7 +68,7 @@ from graphmem.context.relevance import (
 )
 from graphmem.conversations.session import Message, MessageRole
 from graphmem.memories.entity_profile import EntityProfile
-from graphmem.memories.memory import Memory, MemoryType, Scope
+from graphmem.memories.memory import Memory, MemoryStatus, MemoryType, Scope
 from graphmem.search.evidence import overview_topic
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
 from graphmem.tenants.owners import MessageName
@@ -123,6 +124,7 @@ class BuiltContext:
 class ContextMaterial:
     """What a context is composed from; `quotes` are messages that may say something about the question.
 
+    `now` is the valid time for which it is composed.
     `titles` are those of the spaces that are read, by their ids; `profiles` those of entities that the question names;
     `trust_order` is that of the tenant; `other_domains` are those that the question clearly does not belong to;
     `is_leisure` says that it speaks of free time.
@@ -133,6 +135,7 @@ class ContextMaterial:
     quotes: Sequence[MessageHit]
     surroundings: Surroundings
     refers_to_past: bool
+    now: datetime
     titles: Mapping[str, str] = field(default_factory=dict)
     profiles: Sequence[EntityProfile] = ()
     trust_order: TrustOrder = DEFAULT_ORDER
@@ -167,7 +170,7 @@ def select_quotes(
         hit
         for hit in hits
         if (hit.message.space, hit.message.id) not in present
-        and is_statement(hit.message)
+        and may_be_quoted(hit.message)
         and not repeats_question(hit, asked)
         and not profile.temporary_states.are_met_by(hit.content)
     ]
@@ -207,7 +210,11 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
         [*(hit.memory for hit in (*fitting, *unsure)), *profile_memories],
         surroundings.said_at if request.sources else None,
         material.titles,
+        material.now,
     )
+    for hit, rivals in _find_rivals(material, fitting):
+        candidates |= {rival.id: rival for rival in rivals}
+        bullets[hit.memory.id] = with_rivals(bullets[hit.memory.id], rivals)
     answers = _answer_lines(request, material, fitting, unsure, contradicted, bullets)
     content = PreambleContent(
         profiles=[
@@ -238,13 +245,29 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
     )
 
 
+def _find_rivals(material: ContextMaterial, hits: Sequence[SearchHit]) -> Iterator[tuple[SearchHit, list[Memory]]]:
+    """Yield the hits that answer the question and are contested by sources trusted as much, with what contests them."""
+    order = material.trust_order
+    for hit in hits if material.snapshot.contested else ():
+        trusted = hit.memory.source.trust_kind
+        rivals = [
+            rival
+            for rival in material.snapshot.contested
+            if hit.memory.id in rival.contests and order.passes(rival.source.trust_kind, trusted)
+        ]
+        if rivals and hit.score >= FIT_SCORE:
+            yield hit, rivals
+
+
 def complete_context(
     request: ContextRequest, material: ContextMaterial, packed: PackedContext, said_at: Mapping[MessageName, datetime]
 ) -> BuiltContext:
     """Return the context that says what was packed; `said_at` are when messages were said."""
     snapshot, related = material.snapshot, material.surroundings.sessions
     hint_sources = HintSources(
-        [memory for memory in packed.memories if memory.space is None],  # hints are about the user
+        [  # hints are about the user, and take nothing for true that is contested
+            memory for memory in packed.memories if memory.space is None and memory.status is not MemoryStatus.CONTESTED
+        ],
         packed.named,
         related,
         packed.left_out,
@@ -368,7 +391,7 @@ def _answer_lines(
         messages,
         words,
         unsure,
-        find_chain(fitting, words, _user_entity_id(material)),
+        find_chain_of_hits(fitting, words, _user_entity_id(material)),
         is_overview=overview_topic(request.question, WESTERN_LANGUAGES) is not None,
     )
     for hit in limit_memories(ordered, request.top):
@@ -377,7 +400,7 @@ def _answer_lines(
             for message_id in hit.memory.source.message_ids:
                 facts_by_message[hit.memory.space, message_id].append(hit.content)
         elif isinstance(hit, SlotMembers):
-            if line := slot_bullet(hit.members, material.titles):
+            if line := slot_bullet(hit.members, material.titles, material.now):
                 for member in hit.members:
                     for message_id in member.memory.source.message_ids:
                         facts_by_message[member.memory.space, message_id].append(member.content)

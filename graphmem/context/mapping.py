@@ -56,6 +56,7 @@ def snapshot_from_columns(columns: Sequence[Any], now: datetime, valid_until: da
         version=version,
         valid_until=valid_until,
         profile=[memory_from_columns(columns, now) for columns in found["profile"]],
+        contested=[memory_from_columns(columns, now) for columns in found["contested"]],
         session=session_from_columns(found["session"]) if found["session"] else None,
         statistics=_statistics_from_columns(found["statistics"]),
         messages=[message_from_columns(columns) for columns in reversed(found["messages"])],

@@ -595,12 +595,13 @@ class PastSession:
 class ContextSnapshot:
     """The part of a context that does not depend on the question, as of a write version of the user.
 
-    `profile` holds every memory that is valid at some moment until `valid_until`.
+    `profile` holds every memory that is valid at some moment until `valid_until`, `contested` what contests memories.
     """
 
     version: str
     valid_until: datetime
     profile: Sequence[Memory] = ()
+    contested: Sequence[Memory] = ()
     session: Session | None = None
     statistics: SessionStatistics = SessionStatistics()
     messages: Sequence[Message] = ()
@@ -628,18 +629,26 @@ class ContextSnapshot:
             items=[item for item in self.items if order.passes(item.source_kind, kind)],
             preferences=[wish for wish in self.preferences if order.passes(wish.source_kind, kind)],
             patterns=[pattern for pattern in self.patterns if order.passes(pattern.source_kind, kind)],
+            contested=[memory for memory in self.contested if order.passes(memory.source.trust_kind, kind)],
             messages=[one for one in self.messages if order.passes(order.least_trusted(one.stated_by), kind)],
         )
 
     def tagged(self, tags: TagFilter | None) -> ContextSnapshot:
         """Return the snapshot without the memories that a filter on tags leaves out."""
-        return self if tags is None else replace(self, profile=[one for one in self.profile if tags.passes(one.tags)])
+        if tags is None:
+            return self
+        return replace(
+            self,
+            profile=[memory for memory in self.profile if tags.passes(memory.tags)],
+            contested=[memory for memory in self.contested if tags.passes(memory.tags)],
+        )
 
     def as_of(self, now: datetime) -> ContextSnapshot:
         """Return the snapshot without the memories that are not valid and the items that have expired at `now`."""
         return replace(
             self,
             profile=[memory for memory in self.profile if _is_valid(memory, now)],
+            contested=[memory for memory in self.contested if _is_valid(memory, now)],
             items=[item for item in self.items if item.expires_at > now],
         )
 

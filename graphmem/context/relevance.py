@@ -143,6 +143,12 @@ def states_something(text: str, *, by_user: bool = True) -> bool:
     return any(_states(sentence.strip(), by_user) for sentence in _SENTENCE.findall(text))
 
 
+def says_words(text: str) -> bool:
+    """Return whether a sentence of a text has content words, and neither asks nor exclaims."""
+    marks = _QUESTION_MARKS + _EXCLAMATION_MARKS
+    return any(content_words(part) and not part.strip().endswith(marks) for part in _SENTENCE.findall(text))
+
+
 def _states(sentence: str, by_user: bool) -> bool:
     if not sentence or sentence.endswith(_QUESTION_MARKS):
         return False

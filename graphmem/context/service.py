@@ -26,6 +26,7 @@ from graphmem.context.relevance import refers_to_past_session
 from graphmem.context.store import ContextStore
 from graphmem.context.surroundings import SurroundingsStore
 from graphmem.context.usage import ContextUsage
+from graphmem.memories.memory import MemoryStatus
 from graphmem.memories.reinforcement import ReinforcementBuffer
 from graphmem.runtime.errors import InvalidInput, NotFound
 from graphmem.runtime.process import read_text
@@ -88,7 +89,8 @@ class ContextService:
         """
         recalled = {memory.id: memory for built in contexts for memory in built.recalled}
         self._reinforcement.record(reader, list(recalled.values()))
-        held = {memory.id: memory for built in contexts for memory in built.context.memories}
+        shown = (memory for built in contexts for memory in built.context.memories)
+        held = {memory.id: memory for memory in shown if memory.status is not MemoryStatus.CONTESTED}
         self._usage.record(scope_of(reader).owner, contexts[0].context.context_id, list(held.values()), session_id)
 
     async def enhance(self, owner: Owner, session_id: str, draft: EnhanceIn) -> EnhancedReply:

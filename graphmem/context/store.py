@@ -162,6 +162,9 @@ MAX_PROFILE_MEMORIES = 100
 MAX_GLOBAL_MEMORIES = 20
 """Memories of scope global, and of the profile of each space, in a snapshot at most; the most important are taken."""
 
+MAX_CONTESTED_MEMORIES = 100
+"""Contested memories of each group in a snapshot at most; the latest are taken."""
+
 MAX_PATTERN_MESSAGES = 5_000
 """Messages that patterns are counted over at most; the newest are taken."""
 
@@ -205,6 +208,7 @@ class ContextStore:
             max_time=MAX_TIME,
             profile_limit=MAX_PROFILE_MEMORIES,
             global_limit=MAX_GLOBAL_MEMORIES,
+            contested_limit=MAX_CONTESTED_MEMORIES,
             message_limit=message_limit,
             said_until=MAX_TIME,
             stored_until=MAX_TIME,
@@ -237,6 +241,7 @@ class ContextStore:
             max_time=MAX_TIME,
             profile_limit=0,
             global_limit=0,
+            contested_limit=0,
             message_limit=message_limit,
             said_until=said_until,
             stored_until=stored_until,

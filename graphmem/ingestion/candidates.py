@@ -27,6 +27,7 @@ from graphmem.memories.memory import (
     FEEDBACK_TAG,
     FEELING_EXPIRY_DAYS,
     MAX_SOURCE_MESSAGES,
+    PENDING_TYPES,
     TEMPORARY_TAG,
     MemoryIn,
     MemorySourceIn,
@@ -69,9 +70,6 @@ SINGLE_VALUED_OF_THINGS = frozenset({"DUE_ON", "SCHEDULED_FOR"})
 
 EPISODIC = frozenset({MemoryType.CONVERSATION_TOPIC, MemoryType.CONVERSATION_SUMMARY})
 """Types that belong to their session until it ends."""
-
-PENDING_TYPES = frozenset({MemoryType.PLAN, MemoryType.OPEN_LOOP})
-"""Types of what is still to be done, which a statement about anything may settle."""
 
 ASSISTANT_TYPES = frozenset({MemoryType.RECOMMENDATION, MemoryType.CONVERSATION_SUMMARY, MemoryType.CONVERSATION_TOPIC})
 """Types that a candidate stated by the assistant alone may have."""

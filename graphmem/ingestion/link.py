@@ -10,7 +10,6 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.ingestion.candidates import (
-    PENDING_TYPES,
     SAID_BY_KEY,
     STATED_START_KEY,
     AliasGroup,
@@ -18,7 +17,7 @@ from graphmem.ingestion.candidates import (
 )
 from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
 from graphmem.memories.fact import Fact
-from graphmem.memories.memory import MemoryIn
+from graphmem.memories.memory import PENDING_TYPES, MemoryIn
 from graphmem.memories.names import is_short_form
 from graphmem.runtime.field_types import content_hash, name_key
 from graphmem.text.names import is_possessive_phrase

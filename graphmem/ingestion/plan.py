@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from graphmem.ingestion.answers import ActionKind, Decision, PassedPlan, Reconciliation, parse_local_date
-from graphmem.ingestion.candidates import PENDING_TYPES, STATED_END_KEY, STATED_START_KEY, Statement
+from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, Statement
 from graphmem.ingestion.jobs import MemoryAction, shorten_reason
 from graphmem.ingestion.link import (
     EntityIds,
@@ -25,7 +25,7 @@ from graphmem.ingestion.link import (
 )
 from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
 from graphmem.memories.fact import Fact
-from graphmem.memories.memory import MemoryIn, MemoryStatus, MemoryType
+from graphmem.memories.memory import PENDING_TYPES, MemoryIn, MemoryStatus, MemoryType
 from graphmem.memories.names import is_named_in
 from graphmem.runtime.field_types import content_hash, name_key
 from graphmem.tenants.trust import Effect, SourceKind, TrustOrder

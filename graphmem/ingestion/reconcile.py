@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphmem.conversations.session import MessageRole, RunMessage
 from graphmem.ingestion.answers import Reconciliation, Remainder
-from graphmem.ingestion.candidates import PENDING_TYPES, STATED_END_KEY, STATED_START_KEY, AliasGroup, Statement
+from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, AliasGroup, Statement
 from graphmem.ingestion.jobs import MemoryAction
 from graphmem.ingestion.link import (
     AmbiguousName,
@@ -33,7 +33,7 @@ from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
 from graphmem.memories.entity_details import alias_detail, follow_aliases, read_detail_sources
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact, fact_from_row
-from graphmem.memories.memory import MemoryIn, MemoryStatus
+from graphmem.memories.memory import PENDING_TYPES, MemoryIn, MemoryStatus
 from graphmem.memories.names import NameReason, compare_name_lists, is_short_form
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import Embedder

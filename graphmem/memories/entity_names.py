@@ -77,9 +77,15 @@ class NameIndex:
             if entity.type == PERSON_TYPE:
                 self._person_ids.add(entity.id)
             for name in (entity.name, *entity.aliases):
-                self._index_name(entity, fold_name(name))
+                self._index_name(entity, name)
 
-    def _index_name(self, entity: NamedEntity, name: str) -> None:
+    @property
+    def user_entity_id(self) -> str | None:
+        """The id of the user's own entity."""
+        return self._user_entity_id
+
+    def _index_name(self, entity: NamedEntity, written: str) -> None:
+        name = fold_name(written)
         if not name or entity.id in self._ids_by_full_name.get(name, ()):
             return
         self._ids_by_full_name[name].append(entity.id)
@@ -88,7 +94,8 @@ class NameIndex:
         if UNSPACED_LETTER.search(name) and len(name) > 1:
             self._ids_by_unspaced_name[name].append(entity.id)
         if entity.type == PERSON_TYPE and len(words) > 1:
-            for word in (words[0], words[-1]):
+            capitalised = (fold_name(word) for word in written.split() if word[:1].isupper())
+            for word in {words[0], words[-1], *capitalised}:
                 if len(word) > 2:
                     self._ids_by_name_part[word].add(entity.id)
         if max_typos(len(name)):
@@ -97,14 +104,18 @@ class NameIndex:
     def find(self, text: str) -> list[EntityMention]:
         """Return the entities that a text names, the surest first, each once; names inside a longer one are less sure.
 
-        A first-person word names the user's own entity if the text names no other.
+        What the user is called, such as a first name, may name somebody with a longer name as well: the same person
+        where both were stored. A first-person word names the user's own entity if the text names no other.
         """
         folded = fold_name(text)
         words = folded.split()[:MAX_SEARCHED_WORDS]
         free = [True] * len(words)
         found = self._find_names(folded, words, free)
+        own = found.get(self._user_entity_id or "")
         for position, word in enumerate(words):
-            if free[position] and 0 < len(sharing := self._ids_by_name_part.get(word, ())) <= MAX_NAMESAKES:
+            is_own = own is not None and (own.position, own.size) == (position, 1)
+            sharing = self._ids_by_name_part.get(word, ()) if free[position] or is_own else ()
+            if 0 < len(sharing) <= MAX_NAMESAKES:
                 free[position] = False
                 self._add_mentions(found, sorted(sharing), MentionKind.NAME_PART, position, 1)
         for size in range(min(self._max_words, len(words)), 0, -1):

@@ -121,6 +121,9 @@ TYPE_ALIASES = {
 }
 """Other names of memory types that callers may send."""
 
+PENDING_TYPES = frozenset({MemoryType.PLAN, MemoryType.OPEN_LOOP})
+"""Types of what is still to be done, which a statement about anything may settle."""
+
 DEFAULT_PREDICATES = {
     MemoryType.PREFERENCE: "PREFERS",
     MemoryType.FACT: "STATES",

@@ -135,7 +135,7 @@ class DatabaseSource:
         )
 
     async def _find_around_entities(self, question: Question, filters: FactFilters) -> list[Any]:
-        """Return the facts up to three steps around the entities that the question names (`search.walk`)."""
+        """Return the facts up to four steps around the entities that the question names (`search.walk`)."""
         entity_ids, vector = await question.graph_entities(), await question.vector()
         if not entity_ids:
             return []

@@ -2,9 +2,9 @@
 
 It grows with the similarity of their vectors, with the share of the question's words that the memory contains or names,
 with how specific an entity is that both name, and with the words that both share as BM25 counts them, those of the
-memory's messages included. Rare words weigh more; the user's own name names nothing, because every memory is about the
-user. Neither age nor use nor rank counts, so that the same memory has the same fit years later. The weights were fitted
-to labelled questions and checked on others: see `docs/search.md`.
+memory's messages included. Rare words weigh more. The user's own name names only memories whose subject the user is,
+because every memory is about the user. Neither age nor use nor rank counts, so that the same memory has the same fit
+years later. The weights were fitted to labelled questions and checked on others: see `docs/search.md`.
 
 The full-text index finds the candidates with the statistics of all users. A term that is in each candidate, such as the
 user's name, tells them apart as little as an article does; only statistics of the candidates show that.
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphmem.memories.entity_names import EntityMention
+from graphmem.memories.entity_names import EntityMention, MentionKind
 from graphmem.search.bm25 import Stems, StemTable, WordScores, rarity
 from graphmem.search.candidates import Candidates, FactRow
 from graphmem.search.columns import Mask, Rows, Scores
@@ -59,6 +59,9 @@ OTHER_IDENTIFIER_FACTOR = 0.25
 
 It is below every threshold of a fit: one digit makes another invoice, flight or model.
 """
+
+MAX_USER_SPECIFICITY = 0.3
+"""How specific the user is at most: enough for what is said of the user to precede what is said of "Mara's sister"."""
 
 LATER_WEIGHT = -1.0
 """Weight of starting only after the past time that a question names: such a memory seldom says what held then."""
@@ -122,8 +125,10 @@ def fit_features(
     about = {mention.id: _about(found.facts, mention.id) for mention in mentions}
     named = np.zeros(len(found))
     for mention in mentions:
-        if not mention.is_user:
-            np.maximum(named, about[mention.id] * _specificity(about[mention.id]), out=named)
+        if mention.kind is not MentionKind.SELF_REFERENCE:
+            meant = _whose_subject(found.facts, mention.id) if mention.is_user else about[mention.id]
+            most = MAX_USER_SPECIFICITY if mention.is_user else 1.0
+            np.maximum(named, meant * min(most, _specificity(meant)), out=named)
     stems = _question_stems(question, mentions, languages)
     return FitFeatures(
         similarity=np.maximum(0.0, np.nan_to_num(found.similarities)),
@@ -133,6 +138,22 @@ def fit_features(
         is_later=found.numbers.valid_from >= (math.inf if past is None else past.end),
         names_other=_names_other(find_identifiers(question, languages), found.facts, languages),
     )
+
+
+def told_words(
+    question: str, facts: Sequence[FactRow], mentions: Collection[EntityMention], languages: tuple[str, ...]
+) -> tuple[list[int], int]:
+    """Return a bit for each word of a question that a fact states, fact by fact, and those of all words.
+
+    Words that name an entity are left out: every fact around it may state them.
+    """
+    stems = [stem for stem, named in _question_stems(question, mentions, languages).items() if not named]
+    texts = StemTable([fact.stems(languages).statement for fact in facts])
+    told = [0] * len(facts)
+    for place, stem in enumerate(stems):
+        for row in np.flatnonzero(texts.counts(stem)).tolist():
+            told[row] |= 1 << place
+    return told, (1 << len(stems)) - 1
 
 
 def fit(features: FitFeatures, weights: FitWeights = FIT_WEIGHTS) -> Scores:
@@ -185,6 +206,11 @@ def _word_shares(
 def _about(facts: Sequence[FactRow], entity_id: str) -> Mask:
     """Return which facts are about an entity."""
     return np.fromiter((entity_id in fact.entity_ids for fact in facts), np.bool_, len(facts))
+
+
+def _whose_subject(facts: Sequence[FactRow], entity_id: str) -> Mask:
+    """Return of which facts an entity is the subject, which is the first of their entities."""
+    return np.fromiter((next(iter(fact.entity_ids), None) == entity_id for fact in facts), np.bool_, len(facts))
 
 
 def _specificity(about: Mask) -> float:

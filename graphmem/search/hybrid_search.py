@@ -19,6 +19,7 @@ from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import Clock
 from graphmem.search.bm25 import StemTable, WordScores
 from graphmem.search.candidates import Candidates, Ranking
+from graphmem.search.chains import find_chain
 from graphmem.search.columns import Rows, unit_vector
 from graphmem.search.evidence import (
     EVIDENCE_PER_RESULT,
@@ -27,7 +28,7 @@ from graphmem.search.evidence import (
     overview_topic,
     rank_messages,
 )
-from graphmem.search.fit import CHANNEL_WEIGHTS, fit_features
+from graphmem.search.fit import CHANNEL_WEIGHTS, fit_features, told_words
 from graphmem.search.lookup import EntityNameCache
 from graphmem.search.models import (
     Evidence,
@@ -143,14 +144,15 @@ class HybridSearch:
             persona = source.state.persona if with_persona else query.persona
             ranked = await self._rank_facts(asked, query, found, persona, source.state.trust_order)
             leading_on = find_leading_on(ranked.found, {mention.id for mention in await asked.named()})
-            candidates = select_candidates(ranked, leading_on, asked.limit)
+            chain = await self._find_chain(source, asked, ranked)
+            candidates = select_candidates(ranked, [*chain, *leading_on], asked.limit)
             if query.rerank:
                 ranked = await self._rerank(asked.asked, ranked, candidates, query.limit)
-                candidates, leading_on = ranked.order, []
+                candidates, chain, leading_on = ranked.order, [], []
             fitting = select_fitting(ranked, candidates)
             selected = fitting if query.cut == "auto" else candidates
             selected = selected[ranked.score[selected] >= (query.min_score or 0.0)]
-            best = fill_places(selected, leading_on, query.limit)
+            best = fill_places(selected, chain, leading_on, query.limit)
             uuids = [ranked.found.facts[row].uuid for row in best]
             if query.include_messages and (query.semantic or query.keyword):
                 loaded, (message_hits, evidence) = await asyncio.gather(
@@ -264,6 +266,20 @@ class HybridSearch:
             rows = found.channels["keyword"].rows
             found = replace(found, channels={**found.channels, "keyword": Ranking(rows, scores.scores[rows]).sorted()})
         return rank_facts(found, persona, await asked.time_ranges, asked.now, self._rrf_k, weights, features, order)
+
+    async def _find_chain(self, source: CandidateSource, asked: Question, ranked: RankedFacts) -> list[int]:
+        """Return the rows of the facts that lead, in order, from what the question names to what it asks for.
+
+        They may also lead there from the user: "the boss of my sister" names nobody else.
+        """
+        if not asked.searches_graph:
+            return []
+        named = await asked.named()
+        user = await self._name_cache.find_user(source)
+        starts = {mention.id for mention in named} | ({user} if user else set())
+        facts, likeness = ranked.found.facts, ranked.features.similarity.tolist()
+        told, all_words = told_words(asked.text, facts, named, self._languages)
+        return find_chain([fact.entity_ids for fact in facts], told, likeness, starts, all_words)
 
     async def _rerank(self, text: str, ranked: RankedFacts, rows: Rows, limit: int) -> RankedFacts:
         """Return the best facts in the order of the cross-encoder; the facts that it does not read are dropped."""

@@ -50,6 +50,10 @@ MAX_FALLBACK_NAMES = 50
 """Entities that a full-text search for names returns."""
 
 
+_TOO_MANY_NAMES = NameIndex([])
+"""Cached in place of the index of a user whose names are searched by full text."""
+
+
 def cached_prefix(owner: Owner) -> str:
     """Return how the keys of everything begin that may hold memories of an owner: those of all who may read a space."""
     return f"{owner.tenant}:" if owner.is_space else f"{owner.group_id}@"
@@ -77,19 +81,22 @@ class EntityNameCache:
             index = NameIndex(await source.find_entity_names(query_terms(text), MAX_FALLBACK_NAMES))
         return index.find(text)
 
+    async def find_user(self, source: CandidateSource) -> str | None:
+        """Return the id of the user's own entity, if there is one and the names are cached."""
+        index = await self._load_index(source)
+        return index.user_entity_id if index else None
+
     async def _load_index(self, source: CandidateSource) -> NameIndex | None:
         """Return the index of a user's names; None for a user with too many."""
         key = f"{source.state.owner.group_id}@{source.state.write_version}"
         cached_index = await self._indexes.get(key)
         self._hit_rate.count(is_hit=cached_index is not None)
         if cached_index is not None:
-            return cached_index
+            return None if cached_index is _TOO_MANY_NAMES else cached_index
         names = await source.list_entity_names(MAX_CACHED_NAMES + 1)
-        if len(names) > MAX_CACHED_NAMES:
-            return None
-        index = NameIndex(names)
+        index = NameIndex(names) if len(names) <= MAX_CACHED_NAMES else _TOO_MANY_NAMES
         await self._indexes.set(key, index)
-        return index
+        return None if index is _TOO_MANY_NAMES else index
 
 
 MAX_LOOKUP_ENTITIES = 20

@@ -195,15 +195,17 @@ def select_candidates(ranked: RankedFacts, leading_on: Collection[int], count: i
     return ranked.order[chosen[ranked.order]]
 
 
-def fill_places(rows: Rows, leading_on: Sequence[int], places: int) -> list[int]:
+def fill_places(rows: Rows, chain: Sequence[int], leading_on: Sequence[int], places: int) -> list[int]:
     """Return so many of the ranked rows in their order: the best, but for one of three those that lead on, if any do.
 
-    The second fact of a chain has few words of the question, and would have no place by its score.
+    Of these, the facts of a chain come first, and all have a place where half of the places are enough. The second fact
+    of a chain has few words of the question, and would have none by its score.
     """
     ranked = rows.tolist()
-    best = ranked[: places - places // RESERVED_PLACE]
     selected = set(ranked)
-    wanted = [*best, *(row for row in leading_on if row in selected), *ranked]
+    reserved = max(places // RESERVED_PLACE, min(len(chain), places // 2))
+    best = ranked[: places - reserved]
+    wanted = [*best, *(row for row in (*chain, *leading_on) if row in selected), *ranked]
     chosen = set(list(dict.fromkeys(wanted))[:places])
     return [row for row in ranked if row in chosen]
 

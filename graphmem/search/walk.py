@@ -1,7 +1,7 @@
-"""The facts up to three steps around entities. Pure.
+"""The facts up to four steps around entities. Pure.
 
 The ways that are most similar to the question are followed: at the second step along outgoing facts and, from an entity
-that few facts lead to, along these; at the third along outgoing facts only. Many facts lead to none of them in
+that few facts lead to, along these; from the third on along outgoing facts only. Many facts lead to none of them in
 particular, so that more than `MAX_START_FACTS` facts and the user's own entity are not followed.
 """
 
@@ -88,7 +88,8 @@ class Walk:
         named = {entity_id: rows for entity_id in entity_ids if len(rows := self._at(entity_id)) <= MAX_ENTITY_DEGREE}
         first = self._first_steps(named.keys(), set(chain.from_iterable(named.values())), limit)
         second = self._second_steps(named.keys(), first)
-        steps = [*first, *second, *self._third_steps(first, second)]
+        third = self._further_steps(second, first)
+        steps = [*first, *second, *third, *self._further_steps(third, [*first, *second])]
         matching = self._matching[[step.row for step in steps]].tolist() if steps else []
         found = [
             (-step.score, self._facts[step.row].rank, step.row)
@@ -129,13 +130,13 @@ class Walk:
             for row, similarity in self._with_similarities(_nearest(ways), -0.1)
         ]
 
-    def _third_steps(self, first: Sequence[_Reached], second: Sequence[_Reached]) -> list[_Reached]:
-        """Return the outgoing facts of the entities that the second steps lead to."""
-        seen = {step.row for step in (*first, *second)}
-        before = {step.beyond for step in first}
+    def _further_steps(self, last: Sequence[_Reached], earlier: Sequence[_Reached]) -> list[_Reached]:
+        """Return the outgoing facts of the entities that the last steps lead to and `earlier` ones do not."""
+        seen = {step.row for step in (*earlier, *last)}
+        before = {step.beyond for step in earlier}
         onward = (
             (step.beyond, (step.score + 0.7 * step.way) / 2)
-            for step in second
+            for step in last
             if step.beyond not in before
             and step.beyond is not None
             and len(self._edges.outgoing(step.beyond)) <= MAX_OUTGOING_FACTS
@@ -146,7 +147,11 @@ class Walk:
                 if row not in seen:
                     ways[row] = max(ways.get(row, way), way)
         reached = self._with_similarities(_nearest(ways), -0.2)
-        return [_Reached(row, similarity + 0.6 * ways[row], None) for row, similarity in reached]
+        return [
+            _Reached(row, similarity + 0.6 * ways[row], self._beyond(ends[::-1], ends[:1]), ways[row])
+            for row, similarity in reached
+            for ends in [self._facts[row].ends]
+        ]
 
     # The graph
 

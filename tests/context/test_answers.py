@@ -13,6 +13,8 @@ from graphmem.conversations.session import MessageIn, PreparedMessage
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn
+from graphmem.memories.new_memory import NewMemory
+from graphmem.tenants.trust import SourceKind
 from tests.context.conftest import ContextHarness
 
 QUOTES = PreambleSection.QUOTES.value
@@ -193,3 +195,51 @@ async def test_all_items_of_a_list_are_included_before_what_was_said(harness: Co
     assert all(instrument in " ".join(bullets(context)) for instrument in instruments)
     (others,) = [line for line in bullets(context) if "also plays" in line]
     assert len(context.memories) == len(instruments) > len(bullets(context)), others
+
+
+async def test_a_fact_with_a_message_of_its_own_precedes_a_second_one_of_the_same_message(
+    harness: ContextHarness,
+) -> None:
+    one, two = await harness.add_messages("boat", "I painted the boat blue in May", "And what else?")
+    texts = (("Mara painted the boat blue", one), ("Mara painted the boat in May", one), ("Mara owns the boat", two))
+    await harness.save_memories(
+        *(MemoryIn(content=text, source={"session_id": "boat", "message_ids": [told.id]}) for text, told in texts)
+    )
+    shown = bullets(await harness.build_context("What about Mara and the boat?", session_id="today"))
+    assert shown[-1].startswith("Mara painted the boat")
+
+
+@pytest.mark.parametrize(("kind", "is_shown"), [("user", True), ("web", False)])
+async def test_what_an_equally_trusted_source_contests_is_shown_with_it_to_who_asks(
+    harness: ContextHarness, kind: SourceKind, is_shown: bool
+) -> None:
+    (home, _) = await harness.save_memories("Mara lives in Bergen", "Mara drinks tea")
+    rival = MemoryIn(content="Mara lives in Oslo")
+    (vector,) = await harness.embedder.embed([rival.content])
+    facts = FactStore(harness.graph, EntityStore(harness.graph), harness.clock)
+    contesting = NewMemory(rival, vector, source_kind=kind, contests=[home.id])
+    await facts.save(harness.owner, [contesting], {}, None)
+    harness.clock.advance(timedelta(minutes=1))
+    asked = await harness.build_context("Where does Mara live?")
+    shown = "Mara lives in Bergen (contested, it is not known which is right: Mara lives in Oslo)"
+    assert (shown in bullets(asked)) is is_shown
+    assert ("Oslo" in asked.model_dump_json()) is is_shown
+    other = await harness.build_context("What does Mara drink?")
+    assert "Oslo" not in other.model_dump_json()
+
+
+async def test_a_plan_says_that_its_day_has_passed(harness: ContextHarness) -> None:
+    plans = (
+        "Mara plans to visit Kyoto on 12 May 2026",
+        "Mara plans to visit Lima in April 2026",
+        "Mara plans to visit Oslo in July 2026",
+        "Mara plans to sell the car of 2019",
+        "Mara plans to visit Riga in spring",
+    )
+    made = datetime.fromisoformat("2026-03-01T12:00:00Z")
+    await harness.save_memories(*(MemoryIn(content=content, type="plan", valid_at=made) for content in plans))
+    shown = bullets(await harness.build_context("What does Mara plan to visit or sell?"))
+    assert {line for line in shown if "was planned" in line} == {
+        f"{plans[0]} (was planned)",
+        f"{plans[1]} (was planned)",
+    }

@@ -526,3 +526,36 @@ async def test_a_fact_two_and_three_steps_from_the_thing_named_is_among_the_firs
     await save(memory, owner, *linked, *others)
     best = await found(memory, owner, "in which country does the builder of the boat Zephyr live?", limit=9)
     assert set(said) <= set(best)
+
+
+async def test_ten_results_hold_every_step_of_a_chain_of_four(memory: Services, owner: Owner) -> None:
+    ends = ("Zephyr", "Halvorsen", "Tromsø", "Norway", "Oslo")
+    relations = ("was built by", "lives in", "lies in", "has the capital")
+    said = [f"{start} {relation} {end}" for start, relation, end in zip(ends, relations, ends[1:], strict=False)]
+    linked = [
+        {"content": content, "subject": {"name": start}, "predicate": "LEADS_TO", "object": {"name": end}}
+        for content, start, end in zip(said, ends, ends[1:], strict=False)
+    ]
+    others = [
+        {"content": f"The capital of the country in which {name} lives is rich", "subject": {"name": name}}
+        for name in ("Aurora", "Boreas", "Calypso", "Doris", "Electra", "Fortuna", "Galatea", "Hera", "Iris", "Juno")
+    ]
+    await save(memory, owner, *linked, *others)
+    best = await found(memory, owner, "what is the capital of the country in which he lies who built Zephyr?")
+    assert set(said) <= set(best)
+
+
+@pytest.mark.parametrize("name", ["Mara", "Lindqvist", "Elin"])
+async def test_what_is_said_of_somebody_precedes_what_is_said_of_their_family(
+    memory: Services, owner: Owner, name: str
+) -> None:
+    mara = {"name": "Mara Elin Lindqvist", "type": "Person"}
+    family = ("sister Ingrid", "brother Olav", "aunt Sigrid")
+    await save(
+        memory,
+        Owner(owner.tenant, "mara"),
+        *({"content": f"Mara Elin Lindqvist {rest}", "subject": mara} for rest in ("lives in Lund", "likes tea")),
+        *({"content": f"Mara's {who} lives in Oslo", "subject": {"name": who.split()[1]}} for who in family),
+    )
+    best = await found(memory, Owner(owner.tenant, "mara"), f"Where does {name} live?")
+    assert best[0] == "Mara Elin Lindqvist lives in Lund"

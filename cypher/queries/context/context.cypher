@@ -1,6 +1,6 @@
 // Context for a model's prompt, and what is learned from conversations.
 
-// name: load_snapshot(group_id, group_ids, session_group_id, session_id, cached_version, now, valid_until, max_time, profile_limit, global_limit, message_limit, said_until, stored_until)
+// name: load_snapshot(group_id, group_ids, session_group_id, session_id, cached_version, now, valid_until, max_time, profile_limit, global_limit, contested_limit, message_limit, said_until, stored_until)
 // Fetch the part of a context that does not depend on the question, in a list: empty if its version is `cached_version`.
 // The session is that of a group: the user's own, or a space.
 // The version is the write version of the user, of the tenant's global group and of the spaces that are read.
@@ -38,6 +38,15 @@ CALL (write_version) {
   CALL (own_facts, global_facts, space_facts) {
     UNWIND own_facts + global_facts + space_facts AS r
     RETURN collect({{memory_columns}}) AS profile
+  }
+  CALL () {
+    UNWIND $group_ids AS group_id
+    CALL (group_id) {
+      MATCH ()-[r:RELATES_TO]->() WHERE r.group_id = group_id AND r.contests IS NOT NULL
+        AND r.status = 'contested' AND r.expired_at IS NULL
+      RETURN r ORDER BY r.known_from DESC LIMIT $contested_limit
+    }
+    RETURN collect({{memory_columns}}) AS contested
   }
   CALL () {
     OPTIONAL MATCH (s:Session {group_id: $session_group_id, session_id: $session_id})
@@ -90,7 +99,7 @@ CALL (write_version) {
     WITH m ORDER BY m.group_id DESC, m.role DESC, m.valid_at DESC, m.position DESC LIMIT 50
     RETURN head(collect(m.speaker)) AS speaker
   }
-  RETURN {profile: profile, session: session, statistics: statistics, messages: messages, items: items,
+  RETURN {profile: profile, contested: contested, session: session, statistics: statistics, messages: messages, items: items,
           preferences: preferences, patterns: patterns, sessions: sessions, intents: intents, user_entity_name: user_entity_name, speaker: speaker} AS found
 }
 RETURN collect([write_version, found]) AS found

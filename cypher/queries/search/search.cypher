@@ -48,8 +48,8 @@ WITH r, score, null AS similarity ORDER BY score DESC, r.uuid LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
 // name: find_facts_around_entities(named_entity_ids, vector, max_degree, max_start, max_outgoing, max_incoming, max_followed, max_computed, limit, group_ids, {{as_of_params}}, {{readable_filter}}, {{matches_filters}})
-// Find facts up to three steps around entities, the nearest to the question and its way first. The ways that are most similar to the question are followed: at the second step along outgoing facts and, from
-// an entity that few facts lead to, along these; at the third along outgoing facts only. Many facts lead to none of them
+// Find facts up to four steps around entities, the nearest to the question and its way first. The ways that are most similar to the question are followed: at the second step along outgoing facts and, from
+// an entity that few facts lead to, along these; from the third on along outgoing facts only. Many facts lead to none of them
 // in particular, so that more than `max_start` facts and the user's own entity are not followed.
 {{as_of_params}}
 OPTIONAL MATCH (e:Entity) WHERE e.uuid IN $named_entity_ids AND e.group_id IN $group_ids
@@ -84,8 +84,8 @@ CALL (valid_at, valid_after, known_at, named, first_steps) {
                   head([n IN [endNode(r), startNode(r)] WHERE NOT n IN from AND NOT coalesce(n.is_user, false)]), way])
          AS second_steps
 }
-CALL (valid_at, valid_after, known_at, named, first_steps, second_steps) {
-  WITH valid_at, valid_after, known_at, named, second_steps,
+CALL (valid_at, valid_after, known_at, first_steps, second_steps) {
+  WITH valid_at, valid_after, known_at, second_steps,
        [step IN first_steps + second_steps | step[0]] AS seen, [step IN first_steps WHERE step[3] IS NOT NULL | step[3]] AS before
   UNWIND second_steps AS step
   WITH valid_at, valid_after, known_at, seen, before, step[3] AS n, max((step[2] + 0.7 * step[4]) / 2) AS way
@@ -94,10 +94,26 @@ CALL (valid_at, valid_after, known_at, named, first_steps, second_steps) {
   MATCH (n)-[r:RELATES_TO]->() WHERE {{readable_filter}} AND NOT r IN seen
   WITH r, max(way) AS way ORDER BY way DESC LIMIT $max_computed
   WITH r, way, {{question_similarity}} AS similarity
-  RETURN collect([r, similarity, coalesce(similarity, -0.2) + 0.6 * way]) AS third_steps
+  RETURN collect([r, similarity, coalesce(similarity, -0.2) + 0.6 * way,
+                  head([n IN [endNode(r)] WHERE n <> startNode(r) AND NOT coalesce(n.is_user, false)]), way])
+         AS third_steps
 }
-CALL (first_steps, second_steps, third_steps) {
-  UNWIND first_steps + second_steps + third_steps AS step
+CALL (valid_at, valid_after, known_at, first_steps, second_steps, third_steps) {
+  WITH valid_at, valid_after, known_at, third_steps,
+       [step IN first_steps + second_steps + third_steps | step[0]] AS seen, [step IN first_steps + second_steps WHERE step[3] IS NOT NULL | step[3]] AS before
+  UNWIND third_steps AS step
+  WITH valid_at, valid_after, known_at, seen, before, step[3] AS n, max((step[2] + 0.7 * step[4]) / 2) AS way
+  WHERE n IS NOT NULL AND NOT n IN before AND COUNT { (n)-[:RELATES_TO]->() } <= $max_outgoing
+  WITH * ORDER BY way DESC LIMIT $max_followed
+  MATCH (n)-[r:RELATES_TO]->() WHERE {{readable_filter}} AND NOT r IN seen
+  WITH r, max(way) AS way ORDER BY way DESC LIMIT $max_computed
+  WITH r, way, {{question_similarity}} AS similarity
+  RETURN collect([r, similarity, coalesce(similarity, -0.2) + 0.6 * way,
+                  head([n IN [endNode(r)] WHERE n <> startNode(r) AND NOT coalesce(n.is_user, false)]), way])
+         AS fourth_steps
+}
+CALL (first_steps, second_steps, third_steps, fourth_steps) {
+  UNWIND first_steps + second_steps + third_steps + fourth_steps AS step
   WITH step[0] AS r, step[1] AS similarity, step[2] AS score
   WHERE {{matches_filters}}
   WITH r, similarity, score ORDER BY score DESC, r.importance DESC, r.known_from DESC, r.uuid LIMIT $limit
