@@ -144,7 +144,7 @@ class HybridSearch:
             persona = source.state.persona if with_persona else query.persona
             ranked = await self._rank_facts(asked, query, found, persona, source.state.trust_order)
             leading_on = find_leading_on(ranked.found, {mention.id for mention in await asked.named()})
-            chain = await self._find_chain(source, asked, ranked)
+            chain = await self._find_chain(source, asked, ranked) if leading_on else []
             candidates = select_candidates(ranked, [*chain, *leading_on], asked.limit)
             if query.rerank:
                 ranked = await self._rerank(asked.asked, ranked, candidates, query.limit)
@@ -268,12 +268,7 @@ class HybridSearch:
         return rank_facts(found, persona, await asked.time_ranges, asked.now, self._rrf_k, weights, features, order)
 
     async def _find_chain(self, source: CandidateSource, asked: Question, ranked: RankedFacts) -> list[int]:
-        """Return the rows of the facts that lead, in order, from what the question names to what it asks for.
-
-        They may also lead there from the user: "the boss of my sister" names nobody else.
-        """
-        if not asked.searches_graph:
-            return []
+        """Return the rows of the facts that lead, in order, from what is named, or the user, to what is asked for."""
         named = await asked.named()
         user = await self._name_cache.find_user(source)
         starts = {mention.id for mention in named} | ({user} if user else set())
