@@ -8,15 +8,19 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
-from graphmem.runtime.field_types import Id, NonBlankText, deduplicate
+from graphmem.runtime.field_types import Id, NonBlankText, check_filled_in, deduplicate
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.trust import StatedKind
 
 
-def _check_user_ids(users: list[str]) -> list[str]:
-    if any(user != user.strip() for user in users):
+def _check_user_id(user: str) -> str:
+    if user != user.strip():
         raise ValueError("a user id must not be empty or have space around it")
-    return deduplicate(users)
+    return check_filled_in(user)
+
+
+UserId = Annotated[Id, AfterValidator(_check_user_id)]
+"""The id of a user that a key is bound to."""
 
 
 class KeyRole(StrEnum):
@@ -36,7 +40,7 @@ class ApiKeyIn(RequestBody):
 
     name: Annotated[NonBlankText, Field(max_length=100)]
     role: KeyRole
-    users: Annotated[list[Id], Field(min_length=1, max_length=1000), AfterValidator(_check_user_ids)] | None = None
+    users: Annotated[list[UserId], Field(min_length=1, max_length=1000), AfterValidator(deduplicate)] | None = None
 
     spaces: Annotated[list[Id], Field(max_length=1000), AfterValidator(deduplicate)] | None = None
     source_kind: StatedKind = Field("user", description="Source of what the key saves.")
