@@ -125,8 +125,19 @@ class MemoryTool(Tool):
         return {
             name: _without_nulls(value)
             for name, value in arguments.items()
-            if name in required or not (value in (None, "") if name in _TEXTS else _is_absent(value))
+            if name in required
+            or not (
+                (value in (None, "") if name in _TEXTS else _is_absent(value)) or self._is_empty_otherwise(name, value)
+            )
         }
+
+    def _is_empty_otherwise(self, name: str, value: object) -> bool:
+        """Return whether a value is an empty list or object where the argument takes no list or no object."""
+        if value not in ([], {}):
+            return False
+        field = self.parameters["properties"].get(name, {})
+        taken = {option.get("type", "object") for option in field.get("anyOf", [field])}
+        return ("array" if isinstance(value, list) else "object") not in taken
 
 
 def _is_absent(value: object) -> bool:
@@ -176,7 +187,8 @@ async def run_stdio(memory: AsyncClient, user_id: str, *, can_ask: bool = False)
             async with send:
                 async for message in read_stream:
                     if isinstance(message, Exception):
-                        await write_stream.send(SessionMessage(_refuse(message)))
+                        for refusal in _refuse(message):
+                            await write_stream.send(SessionMessage(refusal))
                     else:
                         await send.send(message)
 
@@ -184,16 +196,24 @@ async def run_stdio(memory: AsyncClient, user_id: str, *, can_ask: bool = False)
         await lowlevel.run(receive, write_stream, lowlevel.create_initialization_options())
 
 
-def _refuse(error: Exception) -> JSONRPCError:
-    """Return the answer to a line that is no message, with its id as far as that can be read."""
+def _refuse(error: Exception) -> list[JSONRPCError]:
+    """Return the answers to a line that is no message, with the ids of its requests as far as they can be read."""
     problems = error.errors() if isinstance(error, ValidationError) else []
-    given = next((problem["input"] for problem in problems if isinstance(problem["input"], dict | str)), "")
-    if isinstance(given, dict):
-        request_id, code, message = given.get("id"), INVALID_REQUEST, "The message is no JSON-RPC request."
-    else:
-        found = _REQUEST_ID.search(given)
-        request_id, code = json.loads(found[1]) if found else None, PARSE_ERROR
-        reason = next((problem["ctx"]["error"] for problem in problems if "ctx" in problem), "it cannot be read")
-        message = f"The message is not JSON in UTF-8: {reason}."
+    if not problems:
+        return [_refusal(None, PARSE_ERROR, "is not JSON in UTF-8: it cannot be read")]
+    first = problems[0]
+    if first["type"] == "json_invalid":
+        found = _REQUEST_ID.search(first["input"])
+        reason = first["ctx"]["error"]
+        return [_refusal(json.loads(found[1]) if found else None, PARSE_ERROR, f"is not JSON in UTF-8: {reason}")]
+    if first["type"] == "model_type" and isinstance(first["input"], list):  # all of it is a list
+        requests = [one for one in first["input"] if isinstance(one, dict) and "id" in one] or [{}]
+        reason = "is a batch: send each request on a line of its own"
+        return [_refusal(one.get("id"), INVALID_REQUEST, reason) for one in requests]
+    given = next((problem["input"] for problem in problems if isinstance(problem["input"], dict)), {})
+    return [_refusal(given.get("id"), INVALID_REQUEST, "is no JSON-RPC request")]
+
+
+def _refusal(request_id: object, code: int, problem: str) -> JSONRPCError:
     known = request_id if isinstance(request_id, int | str) and not isinstance(request_id, bool) else None
-    return JSONRPCError(jsonrpc="2.0", id=known, error=ErrorData(code=code, message=message))
+    return JSONRPCError(jsonrpc="2.0", id=known, error=ErrorData(code=code, message=f"The message {problem}."))
