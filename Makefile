@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-# Tests start many processes, which would compile every module each time where nothing may be written beside the source.
+# Tests start many processes, which would compile every module each time where nothing may be written next to the source.
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
 
@@ -17,7 +17,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
 	eval-secrets torture
 
 help: ## List what there is to make
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -36,7 +36,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 
 install: $(VENV)/.installed ## Install graphmem with its embedder and its Neo4j into .venv
 
-quickstart: $(VENV)/.installed ## Read a sample conversation, turn it into facts in time, answer questions from them
+quickstart: $(VENV)/.installed ## Extract dated facts from a sample conversation and answer questions from them
 	$(BIN)/graphmem quickstart
 
 serve: $(VENV)/.installed ## Serve the HTTP API on this machine
@@ -107,14 +107,14 @@ bench-retrieval: $(VENV)/.installed-dev ## Measure how well messages and memorie
 bench-habit: $(VENV)/.installed-dev ## Measure whether use changes which memories are found in DATA=file.json
 	$(BIN)/python -m benches.bench_habit $(DATA)
 
-bench-facts: $(VENV)/.installed-dev ## Measure answers from numbered facts of which newer ones replace older ones in DATA=file.json
+bench-facts: $(VENV)/.installed-dev ## Measure answers from numbered facts, where newer ones replace older ones, in DATA=file.json
 	$(BIN)/python -m benches.bench_facts $(DATA)
 
 bench-scale: $(VENV)/.installed-dev ## Measure how fast reads are among a million facts
 	$(BIN)/python -m benches.bench_scale --peer
 
 bench-http: OPTIONS ?=
-bench-http: $(VENV)/.installed-dev ## Measure requests over HTTP, by one agent and by eight, beside Graphiti
+bench-http: $(VENV)/.installed-dev ## Measure requests over HTTP, by one agent and by eight, compared with Graphiti
 	$(PIP) install --quiet -c constraints.txt --group load
 	$(BIN)/python -m benches.bench_http --peer $(OPTIONS)
 
@@ -127,11 +127,11 @@ bench-disk: $(VENV)/.installed-dev ## Measure the disk that a fact takes, by fil
 	$(BIN)/python -m benches.bench_disk $(OPTIONS)
 
 bench-active: OPTIONS ?=
-bench-active: $(VENV)/.installed-dev ## Measure searches of many users, by the memory for those who are active
+bench-active: $(VENV)/.installed-dev ## Measure searches of many users by the size of the memory for active users
 	$(BIN)/python -m benches.bench_active $(OPTIONS)
 
 bench-spaces: OPTIONS ?=
-bench-spaces: $(VENV)/.installed-dev ## Measure searches of a user with five spaces, beside one who has the same facts alone
+bench-spaces: $(VENV)/.installed-dev ## Measure searches of a user with five spaces, compared with one who has the same facts alone
 	$(BIN)/python -m benches.bench_spaces $(OPTIONS)
 
 bench-first-requests: OPTIONS ?=
@@ -159,28 +159,28 @@ bench-context: $(VENV)/.installed-dev ## Measure how long a context takes for a 
 	$(BIN)/python -m benches.bench_context
 
 bench-model-calls: OPTIONS ?=
-bench-model-calls: $(VENV)/.installed-dev ## Measure what the memory of a call of a model takes before its first token
+bench-model-calls: $(VENV)/.installed-dev ## Measure how much memory delays the first token of a model call
 	$(BIN)/python -m benches.bench_model_calls $(OPTIONS)
 
-bench-consolidation: $(VENV)/.installed-dev ## Measure a night over ten thousand memories of one user, and undoing it
+bench-consolidation: $(VENV)/.installed-dev ## Measure a consolidation run over ten thousand memories of one user, and its rollback
 	$(BIN)/python -m benches.bench_consolidation
 
 eval-extraction: $(VENV)/.installed-dev ## Measure what is extracted from conversations
 	$(BIN)/python -m quality.extraction
 
-eval-consolidation: $(VENV)/.installed-dev ## Measure what a night merges and links, and what it must not
+eval-consolidation: $(VENV)/.installed-dev ## Measure what a consolidation run merges and links, rightly or wrongly
 	$(BIN)/python -m quality.consolidation
 
 eval-verification: $(VENV)/.installed-dev ## Measure which wrong merges and links are executed, and which right ones are refused
 	$(BIN)/python -m quality.verification --details
 
-eval-poison: $(VENV)/.installed-dev ## Measure which poisoned texts become memories, and which harmless ones are kept back
+eval-poison: $(VENV)/.installed-dev ## Measure which poisoned texts become memories, and which harmless ones are quarantined
 	$(BIN)/python -m quality.poison --details
 
 eval-precision: $(VENV)/.installed-dev ## Measure whether search returns what fits a question and nothing else
 	$(BIN)/python -m quality.precision --details
 
-eval-secrets: $(VENV)/.installed-dev ## Measure which secrets are found, and what is taken for one
+eval-secrets: $(VENV)/.installed-dev ## Measure which secrets are found, and what is mistaken for one
 	$(BIN)/python -m quality.secret_detection --details
 
 torture: PARTS ?=

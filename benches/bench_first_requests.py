@@ -63,7 +63,7 @@ class FirstRequestsBenchmark:
         self._chance = random.Random(7)
 
     async def run(self) -> FirstRequests:
-        """Fill the database, start the server anew, use it, and measure."""
+        """Fill the database, start the server again, use it, and measure."""
         server = ServerProcess(self._data_dir, root=self._root)
         await server.start()
         try:

@@ -153,7 +153,7 @@ def lay_out(stacks: Counter[tuple[str, ...]]) -> Iterator[tuple[int, float, floa
 
 
 def find_py_spy() -> str:
-    """Return the command of py-spy beside this Python."""
+    """Return the command of py-spy next to this Python."""
     return shutil.which("py-spy", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}") or "py-spy"
 
 

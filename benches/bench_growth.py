@@ -43,7 +43,7 @@ FIRST_WARM_UP_ROUNDS = 40
 """Rounds at the first size that are not timed: a new server compiles its own code meanwhile."""
 
 WARM_UP_ROUNDS = 5
-"""Rounds at each further size that are not timed, in which the server plans the queries anew."""
+"""Rounds at each further size that are not timed, in which the server plans the queries again."""
 
 PLACES = ["Lund", "Turin", "Porto", "Oslo", "Gdansk", "Leeds", "Graz", "Nantes", "Bergen", "Split"]
 """Places that the statements of a user name."""

@@ -1,4 +1,4 @@
-"""Measures what the memory of a call of a model takes before the first token, beside one call of `POST …/context`.
+"""Measures what the memory of a model call takes before the first token, compared with one call of `POST …/context`.
 
     python -m benches.bench_model_calls [--memories 500] [--sessions 20] [--calls 100] [--read-only]
 
@@ -165,7 +165,7 @@ def context_way(http: httpx.AsyncClient, timings: dict[str, list[float]]) -> Way
 
 
 def wrapped_way(name: str, client: openai.AsyncOpenAI, timings: dict[str, list[float]]) -> Way:
-    """Return a way that streams an answer with the client of OpenAI."""
+    """Return a way that streams an answer with the OpenAI client."""
 
     async def call(question: str, number: int) -> None:
         started = time.perf_counter()
@@ -223,7 +223,7 @@ async def measure(given: argparse.Namespace, server: ServerProcess, provider: st
 
 
 def report(timings: dict[str, list[float]]) -> Iterator[str]:
-    """Yield the lines of a table: the time to the first token, and the overhead beside a context."""
+    """Yield the lines of a table: the time to the first token, and the overhead compared with a context."""
     median = {name: quantile([value * 1000 for value in seconds], 0.5) for name, seconds in timings.items()}
     yield f"| way | first token, p50 / p95 ms | overhead, ms | of a context (goal {GOAL}) |\n|---|---:|---:|---:|"
     for name, seconds in timings.items():

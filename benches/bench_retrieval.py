@@ -1,4 +1,4 @@
-"""Measures the quality of search, beside Graphiti's search on the same graph in the same run.
+"""Measures the quality of search, compared with Graphiti's search on the same graph in the same run.
 
     python -m benches.bench_retrieval FILE [--out report] [--no-peer]
 

@@ -1,4 +1,4 @@
-"""Measures searches of a user with spaces beside those of a user who has the same facts alone.
+"""Measures searches of a user with spaces compared with those of a user who has the same facts alone.
 
     python -m benches.bench_spaces [--spaces 5] [--facts 2000] [--questions 400] [--resident 512,256,0]
 

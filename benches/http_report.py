@@ -1,4 +1,4 @@
-"""The report of `bench_http`: what was measured for each kind of request, beside Graphiti and the previous release."""
+"""The report of `bench_http`: what was measured per kind of request, compared with Graphiti and the last release."""
 
 from __future__ import annotations
 

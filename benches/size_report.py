@@ -1,4 +1,4 @@
-"""The report of `bench_size`: each figure beside that of the previous release and its goal."""
+"""The report of `bench_size`: each figure compared with that of the previous release and its goal."""
 
 from __future__ import annotations
 

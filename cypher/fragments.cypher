@@ -51,6 +51,11 @@ m.redacted IS NULL AND m.caught IS NULL AND NOT EXISTS {
     }
 }
 
+// fragment: folded_key
+// The `key` of a name without its accents, as `fold_accents` returns it.
+CASE WHEN key =~ '[ -~]*' THEN key
+     ELSE normalize(reduce(text = normalize(key, NFKD), pair IN $foldings | replace(text, pair[0], pair[1])), NFC) END
+
 // fragment: entity_ids
 // The ids of the entities that a version `r` refers to: they are stored where it mentions others than its subject and object.
 coalesce(r.entity_ids, CASE WHEN startNode(r) = endNode(r) THEN [startNode(r).uuid] ELSE [startNode(r).uuid, endNode(r).uuid] END)
@@ -342,7 +347,7 @@ WHERE n.group_id = $group_id
 
 // fragment: space_columns
 // A space `s` and its members; one that is removed meanwhile has no role.
-s {.group_id, .title, .about, .created_at, .updated_at} AS space,
+s {.group_id, .title, .about, .stated_as, .created_at, .updated_at} AS space,
 COLLECT {
   MATCH (m:SpaceMember {group_id: s.group_id})
   WITH m {.user, .key, .role} AS member WHERE member.role IS NOT NULL

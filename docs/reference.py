@@ -48,7 +48,7 @@ def hook_rows() -> Iterator[str]:
 def _format_default(default: object) -> str:
     if isinstance(default, Path):
         return "the platform's folder"
-    return "" if default in (None, []) else f"`{default}`"
+    return "" if default in (None, "", [], {}) else f"`{default}`"
 
 
 def route_rows(document: dict[str, Any]) -> Iterator[str]:

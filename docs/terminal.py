@@ -63,7 +63,7 @@ COMMANDS = (
     "cat chat.py",
     "python chat.py",
 )
-"""What is typed then, beside a server."""
+"""What is typed then while a server runs."""
 
 STYLE = f"""
 text {{ font: {FONT_SIZE}px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;

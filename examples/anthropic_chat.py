@@ -1,4 +1,4 @@
-"""The client of Anthropic with a memory. Needs a server, `graphmem serve`, and its key in GRAPHMEM_API_KEY.
+"""The Anthropic client with a memory. Needs a server, `graphmem serve`, and its key in GRAPHMEM_API_KEY.
 
 python examples/anthropic_chat.py mara "I live in Lund."
 python examples/anthropic_chat.py mara "Where do I live?"

@@ -1,4 +1,4 @@
-"""The client of Anthropic with a memory. The memory runs in this process.
+"""The Anthropic client with a memory. The memory runs in this process.
 
 python examples/anthropic_chat_in_process.py mara "I live in Lund."
 python examples/anthropic_chat_in_process.py mara "Where do I live?"

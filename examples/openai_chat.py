@@ -1,4 +1,4 @@
-"""The client of OpenAI with a memory. Needs a server, `graphmem serve`, and its key in GRAPHMEM_API_KEY.
+"""The OpenAI client with a memory. Needs a server, `graphmem serve`, and its key in GRAPHMEM_API_KEY.
 
 python examples/openai_chat.py mara "I live in Lund."
 python examples/openai_chat.py mara "Where do I live?"

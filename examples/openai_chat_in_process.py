@@ -1,4 +1,4 @@
-"""The client of OpenAI with a memory. The memory runs in this process.
+"""The OpenAI client with a memory. The memory runs in this process.
 
 python examples/openai_chat_in_process.py mara "I live in Lund."
 python examples/openai_chat_in_process.py mara "Where do I live?"

@@ -34,10 +34,10 @@ _APPS: WeakKeyDictionary[Services, FastAPI] = WeakKeyDictionary()
 
 
 class GraphMemory(AsyncClient):
-    """The memories of one tenant's users, with the methods of `AsyncClient`; `for_tenant` gives another tenant's.
+    """The memories of one tenant's users, with the methods of `AsyncClient`; `for_tenant` returns another tenant's.
 
-    Calls go to the application in this process, without network, key or limit. Methods raise the errors of
-    `graphmem`: InvalidInput for unusable arguments, Unavailable when a dependency such as Neo4j is unavailable.
+    Calls go to the application in this process, without network, key or rate limit. Methods raise the errors of
+    `graphmem`: InvalidInput for unusable arguments, Unavailable if a dependency such as Neo4j is unavailable.
     """
 
     def __init__(self, services: Services, tenant: str = DEFAULT_TENANT, *, actor: str | None = None) -> None:
@@ -61,18 +61,18 @@ class GraphMemory(AsyncClient):
         return await self._connection.send(call)
 
     async def aclose(self) -> None:
-        """Do nothing: who opened the services closes them."""
+        """Do nothing; whoever opened the services closes them."""
 
     @classmethod
     @asynccontextmanager
     async def open(
         cls, settings: Settings | None = None, *, worker: bool = True, progress: DownloadProgress | None = None
     ) -> AsyncIterator[Self]:
-        """Open the services of this process for `async with`; with `worker` it also runs background jobs.
+        """Open the services of this process for `async with`; with `worker`, also run background jobs.
 
-        Without `settings` they are read from the environment. What the start waits for is written to standard error,
-        such as a Neo4j that is downloaded or starts; with `progress` nothing is written, and it is called with the
-        bytes downloaded and in total. Raises ConfigurationError or DatabaseUnavailable with what to do.
+        Without `settings`, they are read from the environment. Progress, such as downloading or starting Neo4j, is
+        written to standard error; with `progress`, it is instead called with the bytes downloaded and the total. Raises
+        ConfigurationError or DatabaseUnavailable with what to do.
         """
         from graphmem.app.bootstrap import Services  # takes most of the time of a program that only imports this class
         from graphmem.runtime.progress import StartProgress
@@ -88,7 +88,7 @@ class GraphMemory(AsyncClient):
 
     @classmethod
     def of_key(cls, services: Services, key: ApiKey) -> Self:
-        """Return the memories that a key may use; its rights are checked as those of a request over HTTP."""
+        """Return the memories that a key may use; its rights are checked as for an HTTP request."""
         memory = cls(services, key.tenant, actor=key.id)
         memory._caller = key
         return memory

@@ -98,7 +98,7 @@ async def judge_batch(
     try:
         proposals = [await _propose(memory, owner, case) for case in cases]
         waiting = await executor.attach_versions(owner, proposals)
-        verified = (await verifier.verify(owner, waiting)).proposals
+        verified, _ = await verifier.verify(owner, waiting)
         run_id = str(uuid.uuid4())
         await runs.create(
             run_id, owner.tenant, owner, RunTrigger.ON_DEMAND, NIGHT, proposals=verified, phase=RunPhase.ANALYSED

@@ -23,7 +23,7 @@ CALL = {"name": "get_weather", "arguments": '{"city": "Lund"}'}
 
 @dataclass
 class Answer:
-    """What the model answers: a text in pieces, a call of a tool, or both; or an error of the provider.
+    """What the model answers: a text in pieces, a tool call, or both; or an error of the provider.
 
     A stream that `breaks_off` ends in the middle; one that `drops` ends without its end in HTTP.
     """

@@ -177,7 +177,8 @@ async def isolation(sizes: Sizes, findings: Findings) -> list[Figure]:
         seconds = min(MAX_SPACE_SECONDS, sizes.cases * SPACE_SECONDS_PER_CASE)
         await probe_space_isolation(server.services, server.address, seconds, findings, sizes.seed)
         in_spaces = findings.cases - foreign
-        tried = await probe_trust(server.services, "trust", max(1, sizes.cases // 50), findings)
+        seeds = range(sizes.seed, sizes.seed + max(1, sizes.cases // 50))
+        tried = await probe_trust(server.services, "trust", seeds, findings)
         broken = await count_violations(server.services, findings)
     return [
         Figure.count("isolation", "requests with another user's ids, or with injections", foreign),

@@ -34,7 +34,7 @@ APIS, WORKERS = 3, 3
 """Processes of each kind."""
 
 SECOND_GRAPH = "second"
-"""The name of the graph beside the home graph."""
+"""The name of the graph besides the home graph."""
 
 PLACED_TENANT, MOVED_TENANT = "placed", "moved"
 """The tenant that lives in the second graph, and the one that moves between both."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 MAX_PER_KIND = 3
 """Examples that are kept of each kind of violation."""
@@ -43,3 +45,15 @@ class Findings:
         for kind, number in self.kinds.most_common():
             lines += [f"- {kind}: {number}", *(f"  - `{example}`" for example in self.examples[kind])]
         return "\n".join(lines)
+
+
+def differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
+    """Yield what differs between two values, each difference with its path."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in before.keys() | after.keys():
+            yield from differences(before.get(key), after.get(key), f"{path}/{key}")
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from differences(one, other, f"{path}/{index}")
+    elif before != after:
+        yield f"{path}: {str(before)[:200]} → {str(after)[:200]}"

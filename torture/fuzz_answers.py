@@ -80,7 +80,7 @@ MODEL_SETTINGS: dict[str, Any] = {
     "llm_attempts": 1,
     "llm_output": "native",
 }
-"""Settings of a service that calls the hostile model, beside its address."""
+"""Settings of a service that calls the hostile model, besides its address."""
 
 
 class HostileModel(ThreadingHTTPServer):

@@ -6,7 +6,7 @@ import asyncio
 import random
 import string
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from graphmem.app.bootstrap import Services
 from graphmem.neo4j.schema import RecordLabel
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from graphmem.tenants.owners import Owner
-from torture.findings import Findings
+from torture.findings import Findings, differences
 from torture.fuzz_requests import HANG_SECONDS, METHODS, SETTINGS
 from torture.hostile_values import INJECTIONS
 
@@ -178,7 +178,7 @@ async def probe_isolation(
         for number, (name, key, user) in enumerate(callers):
             await victim.warm_caches()
             await asyncio.to_thread(probe.probe, name, key, user, cases // len(callers), number)
-            for change in _differences(victim.state, await victim.read_state()):
+            for change in differences(victim.state, await victim.read_state()):
                 findings.add(f"{name}: the victim's data has changed", change)
         await check_injections(client, victim, findings, injections)
 
@@ -249,18 +249,6 @@ def _borrow(value: Any, known: list[str], chance: random.Random) -> Any:
             return chance.choice(known)
         case _:
             return value
-
-
-def _differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
-    """Yield what differs between two exports."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        for key in before.keys() | after.keys():
-            yield from _differences(before.get(key), after.get(key), f"{path}/{key}")
-    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for index, (one, other) in enumerate(zip(before, after, strict=True)):
-            yield from _differences(one, other, f"{path}/{index}")
-    elif before != after:
-        yield f"{path}: {str(before)[:200]} → {str(after)[:200]}"
 
 
 def _without_unstable(value: Any) -> Any:

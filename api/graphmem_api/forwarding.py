@@ -24,7 +24,7 @@ _NOT_SENT_ON = _HOP_BY_HOP | {
     *CREDENTIAL_HEADERS, "accept-encoding", "content-length", "cookie", "expect", "forwarded", "host", "via",
     "x-real-ip", headers.REQUEST_ID.lower(),
 }  # fmt: skip
-"""Headers of a request that are for this server, or are made anew."""
+"""Headers of a request that are for this server, or are made again."""
 
 _NOT_SENT_BACK = _HOP_BY_HOP | {"alt-svc", "date", "server", "set-cookie", "strict-transport-security"}
 """Headers of a response that speak of the provider's host, which is not the one that the caller asked."""

@@ -1,7 +1,7 @@
 """Names and patterns of the headers of requests and responses."""
 
 CONTEXT_ID = "X-Graphmem-Context-Id"
-"""The context that was added to a call of a model, by which its answer can be rated."""
+"""The context that was added to a model call, by which its answer can be rated."""
 
 GRAPHMEM_KEY = "X-Graphmem-Key"
 """The key of graphmem in a call that sends a key of the provider as well."""

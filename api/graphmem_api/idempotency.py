@@ -127,7 +127,7 @@ _MAX_POLL_SECONDS = 0.5
 
 _KEY_PATTERN = re.compile(headers.IDEMPOTENCY_KEY_PATTERN)
 _UNSTORED_STATUSES = frozenset({401, 429})
-"""Client errors that are not stored, beside those with `Retry-After`, because the same request may succeed later."""
+"""Client errors that are not stored, besides those with `Retry-After`, because the same request may succeed later."""
 
 _HEADERS_OF_BODY = frozenset({"content-length", "content-type"})
 """Headers, in lower case, that are not stored, because they follow from the body and its media type."""

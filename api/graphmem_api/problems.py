@@ -38,6 +38,12 @@ _BASE_URLS = {
     ANTHROPIC_PREFIX: "There is no such route: the base URL of Anthropic clients ends with /anthropic.",
 }
 
+_CALLED_PATHS = {
+    **dict.fromkeys(("/chat/completions", "/responses", "/embeddings", "/models"), OPENAI_PREFIX),
+    "/messages": ANTHROPIC_PREFIX,
+}
+"""What clients of a provider call, at the root or below /v1, when their base URL lacks the prefix."""
+
 _DETAIL_BY_STATUS = {
     404: "There is no such route: see /docs.",
     405: "The route does not support this method: see /docs.",
@@ -62,7 +68,8 @@ def make_problem_response(
 
 def protocol_prefix(path: str) -> str | None:
     """Return the prefix of a path whose errors have the shape of a provider's protocol; None for any other path."""
-    return next((prefix for prefix in _BASE_URLS if path == prefix or path.startswith(f"{prefix}/")), None)
+    below = (prefix for prefix in _BASE_URLS if path == prefix or path.startswith(f"{prefix}/"))
+    return next(below, _CALLED_PATHS.get(path.removeprefix("/v1")))
 
 
 def _protocol_error(prefix: str, problem: Mapping[str, Any]) -> dict[str, Any]:

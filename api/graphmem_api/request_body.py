@@ -110,8 +110,8 @@ def parse_json(body: bytes, *, max_fields: int = sys.maxsize, allow_unstorable_t
         raise _too_deep() from error
     if body.count(b"[") + body.count(b"{") > MAX_JSON_DEPTH:
         _check_depth(value)
-    if body.count(b":") > max_fields and _count_fields(value) > max_fields:
-        raise _invalid_body(f"The body has more than {max_fields} fields.", "has too many fields")
+    if body.count(b":") + body.count(b",") > max_fields and _count_values(value) > max_fields:
+        raise _invalid_body(f"The body has more than {max_fields} fields and list items.", "has too many fields")
     if not allow_unstorable_text and _UNSTORABLE_ESCAPE.search(body) and _has_unstorable_text(value):
         raise _invalid_body(
             "The body holds a NUL character or a lone surrogate, which is not text.",
@@ -131,11 +131,11 @@ def _child_values(level: list[Any]) -> list[Any]:
     return children
 
 
-def _count_fields(value: Any) -> int:
+def _count_values(value: Any) -> int:
+    """Return the number of fields and list items: each may become an error."""
     count, level = 0, [value]
-    while level:
-        count += sum(len(item) for item in level if isinstance(item, dict))
-        level = _child_values(level)
+    while level := _child_values(level):
+        count += len(level)
     return count
 
 

@@ -195,7 +195,7 @@ async def open_components(
 async def _open_placed_graph(
     home: Graph, settings: Settings, model: EmbeddingModel, clock: Clock
 ) -> AsyncIterator[PlacedGraph | None]:
-    """Open the graphs of `GRAPHMEM_PLACEMENTS` beside the home graph; None without any."""
+    """Open the graphs of `GRAPHMEM_PLACEMENTS` besides the home graph; None without any."""
     if not settings.placements:
         yield None
         return

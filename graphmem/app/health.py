@@ -20,7 +20,7 @@ TIMEOUT_SECONDS = 1.7
 """Seconds in which each dependency must answer."""
 
 OTHER_SECONDS = 0.2
-"""Seconds in which each graph beside the home graph must answer to be named as available."""
+"""Seconds in which each graph besides the home graph must answer to be named as available."""
 
 WRITE_CHECK_SECONDS = 5.0
 """Seconds for which a write that succeeded is proof enough that Neo4j accepts writes."""
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 class ReadinessCheck:
     """Checks Neo4j, the job store, and the disk of the data folder where something is stored in it.
 
-    Graphs beside the home graph are named in the result, and do not decide it: the tenants of the others are served.
+    Graphs besides the home graph are named in the result, and do not decide it: the tenants of the others are served.
     """
 
     def __init__(self, graph: Graph, jobs: JobRunner, settings: Settings, others: Mapping[str, Graph]) -> None:

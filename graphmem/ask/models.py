@@ -15,16 +15,16 @@ from graphmem.tenants.spaces import SPACES_FIELD, SpaceId, SpaceSelection
 from graphmem.tenants.trust import StatedKind
 
 ASK_TOP = 30
-"""Memories beside those of the profile that one look may show; an answer may count or compare several."""
+"""Memories besides those of the profile that one look may show; an answer may count or compare several."""
 
 
 class AskRequest(RequestBody):
     """A question to a user's memory.
 
-    `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
-    session its latest messages are shown too. With `valid_as_of` or `known_as_of` memory answers as of that time.
-    Of an earlier conversation that the question refers to, the messages are shown if it is the user's own.
-    Without `reinforce` no retrieval is counted, and the answer cannot be rated.
+    `token_budget` limits the question and the sources shown to the model, in each of at most two calls. With a session,
+    its latest messages are shown too. With `valid_as_of` or `known_as_of`, memory answers as of that time. If the
+    question refers to an earlier conversation of the user's own, its messages are shown. Without `reinforce`, no
+    retrieval is counted, and the answer cannot be rated.
     """
 
     question: NonBlankText = Field(max_length=MAX_QUESTION_LENGTH)

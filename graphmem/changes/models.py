@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from graphmem.memories.fact import Fact
 from graphmem.memories.ledger import MERGED_REASON, REVERTED_REASON
 from graphmem.memories.memory import Memory
-from graphmem.runtime.field_types import Id, deduplicate
+from graphmem.runtime.field_types import UserId, deduplicate
 from graphmem.runtime.paging import PageQuery
 from graphmem.runtime.times import Instant
 from graphmem.runtime.validation import RequestBody
@@ -126,7 +126,7 @@ class WebhookIn(RequestBody):
 
     url: Annotated[str, Field(max_length=2000), AfterValidator(_check_url)]
     secret: Annotated[str, Field(max_length=200), AfterValidator(_check_secret)] | None = None
-    users: Annotated[list[Id], Field(min_length=1, max_length=1000), AfterValidator(deduplicate)] | None = None
+    users: Annotated[list[UserId], Field(min_length=1, max_length=1000), AfterValidator(deduplicate)] | None = None
     kinds: Annotated[list[ChangeKind], Field(min_length=1), AfterValidator(deduplicate)] | None = None
     since: Instant | None = None
 
@@ -188,7 +188,7 @@ def decode_secret(secret: str) -> bytes:
     try:
         return base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
     except binascii.Error as error:
-        raise ValueError("is no base64") from error
+        raise ValueError("is not base64") from error
 
 
 def make_event(owner: Owner, change: MemoryChange) -> WebhookEvent:

@@ -20,7 +20,7 @@ from graphmem.conversations.message_shapes import ATTACHMENTS, text_of
 
 
 class MessagesProtocol(ChatProtocol):
-    """`POST …/v1/messages`: the whole history as messages, the system prompt beside them."""
+    """`POST …/v1/messages`: the whole history as messages, the system prompt next to them."""
 
     name = "messages"
     path = "/v1/messages"
@@ -47,7 +47,7 @@ class MessagesProtocol(ChatProtocol):
         return {**body, "system": with_context_block(text_of(system), block)}
 
     def read_answer(self, body: Mapping[str, Any]) -> ChatAnswer:
-        """Return what the text of a message says, without thoughts and calls of tools."""
+        """Return what the text of a message says, without thoughts and tool calls."""
         return ChatAnswer(_text_of_blocks(body.get("content")), text_or_none(body.get("id")), is_complete=True)
 
     def read_event(self, event: Mapping[str, Any], answer: ChatAnswer) -> None:

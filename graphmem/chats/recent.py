@@ -38,7 +38,7 @@ class ChatContext:
 
 @dataclass(slots=True)
 class ChatCall:
-    """One call of a model: the session of its conversation, and its context, if it could be had."""
+    """One model call: the session of its conversation, and its context, if it could be had."""
 
     request: ChatRequest
     session_id: str

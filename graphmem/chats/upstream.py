@@ -1,4 +1,4 @@
-"""The providers that calls of models are passed on to: their addresses, their keys, and what is sent to them."""
+"""The providers that model calls are passed on to: their addresses, their keys, and what is sent to them."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from graphmem.cli import views
 from graphmem.cli.command import EXIT_FAILED, AnyUser, Cursor, Output, PageSize, command, read_json
 from graphmem.cli.startup import complete_run_id, progress_bar
 from graphmem.client.waiting import LONGEST_PAUSE, wait_until_at_rest
-from graphmem.consolidation.maintenance_tasks import MaintenanceTask
+from graphmem.consolidation.models import MaintenanceTask
 from graphmem.runtime.errors import GraphmemError, InvalidInput
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ async def maintain(
     client: AsyncClient,
     output: Output,
     tasks: Annotated[
-        list[str] | None, typer.Argument(help=f"Any of {', '.join(MaintenanceTask)}; absent: all.")
+        list[str] | None, typer.Argument(help=f"Any of {', '.join(MaintenanceTask)}; defaults to all.")
     ] = None,
 ) -> None:
     """Run maintenance now: decay, compress, prune, expire."""

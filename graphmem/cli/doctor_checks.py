@@ -252,7 +252,7 @@ async def check_database(settings: Settings, server: ServerInfo | None) -> Async
 
 
 async def check_placements(settings: Settings) -> AsyncIterator[Check]:
-    """Check that the graphs beside the home graph answer."""
+    """Check that the graphs besides the home graph answer."""
     from graphmem.neo4j.driver import Graph
 
     for name, address in settings.placements.items():

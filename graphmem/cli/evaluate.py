@@ -39,7 +39,7 @@ OUT = Path("reports/evaluate")
 
 @dataclass(frozen=True, slots=True)
 class EvaluateChoices:
-    """What a run is asked to do beside its data; `reader` and `judge` are None where no model is asked."""
+    """What a run is asked to do besides its data; `reader` and `judge` are None where no model is asked."""
 
     systems: Sequence[str]
     budgets: Sequence[int]

@@ -114,12 +114,14 @@ def read_batches(text: str, session_id: str, timezone: str | None = None) -> lis
 
 def _read_lines(text: str, session_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the session and the message of each line."""
-    from pydantic import ValidationError
+    from pydantic import ValidationError, create_model
 
     from graphmem.conversations.session import MessageIn
+    from graphmem.runtime.field_types import SessionId
     from graphmem.runtime.validation import describe_field_errors, field_errors
     from graphmem.user_data.foreign import derive_message_id
 
+    line_model = create_model("Line", __base__=MessageIn, session_id=(SessionId, ...))
     occurrences: Counter[str] = Counter()
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -129,9 +131,7 @@ def _read_lines(text: str, session_id: str) -> Iterator[tuple[str, dict[str, Any
             if not isinstance(message, dict):
                 raise InvalidInput(f"Line {number} is not a JSON object.")
             session = message.pop("session_id", None) or session_id
-            if not isinstance(session, str):
-                raise InvalidInput(f"Line {number}: session_id must be text.")
-            MessageIn.model_validate(message)
+            line_model.model_validate({**message, "session_id": session})
         except (json.JSONDecodeError, RecursionError) as error:
             raise InvalidInput(f"Line {number} is not JSON: write one message per line.") from error
         except ValidationError as error:

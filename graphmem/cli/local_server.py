@@ -25,7 +25,7 @@ RECORD_FILE = "server.json"
 """Name of the file in the data folder, which only its owner can read."""
 
 HEALTH_SECONDS = 2.0
-"""Seconds in which a server must say that it is well to be used."""
+"""Seconds that a command waits for a server to say that it is well; after them it is busy, and used all the same."""
 
 
 @dataclass(frozen=True)
@@ -135,12 +135,14 @@ def _start_time(pid: int) -> float:
 
 
 def _is_healthy(url: str) -> bool:
-    """Return whether a server says that it is well; it is asked without the secret."""
+    """Return whether a server says that it is well, or is too busy to answer; it is asked without the secret."""
     address = urlsplit(url)
     connection = HTTPConnection(address.hostname or "", address.port, timeout=HEALTH_SECONDS)
     try:
         connection.request("GET", "/healthz")
         return bool(json.loads(connection.getresponse().read()) == {"status": "ok"})
+    except TimeoutError:
+        return True
     except (OSError, HTTPException, ValueError):
         return False
     finally:

@@ -18,7 +18,7 @@ MAX_MODULE_BYTES = 1_000_000
 """Size from which a module is not read: it was generated."""
 
 OTHER_FOLDERS = frozenset({"__pycache__", "build", "dist", "env", "node_modules", "site-packages", "venv"})
-"""Names of folders with code that is not the project's, beside those that begin with a dot or are environments."""
+"""Names of folders with code that is not the project's, besides those that begin with a dot or are environments."""
 
 _NAME = re.compile(r"\s*([A-Za-z0-9][\w.-]*)")
 """The name at the beginning of a requirement (PEP 508)."""

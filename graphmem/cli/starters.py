@@ -126,7 +126,7 @@ STARTERS: Sequence[Starter] = (
     ),
     Starter(
         "fastapi",
-        "FastAPI with the client of OpenAI",
+        "FastAPI with the OpenAI client",
         (_FASTAPI, _OPENAI),
         "fastapi_openai.py",
         "Take its lifespan, `recall` and `remember` into your application, and `find_user` from your login.",
@@ -134,7 +134,7 @@ STARTERS: Sequence[Starter] = (
     ),
     Starter(
         "anthropic",
-        "The client of Anthropic",
+        "Anthropic client",
         (_ANTHROPIC,),
         "anthropic_chat.py",
         "Wrap the `Anthropic()` that your program makes as this one does.",
@@ -143,7 +143,7 @@ STARTERS: Sequence[Starter] = (
     ),
     Starter(
         "openai",
-        "The client of OpenAI",
+        "OpenAI client",
         (_OPENAI,),
         "openai_chat.py",
         "Wrap the `OpenAI()` that your program makes as this one does.",

@@ -209,7 +209,7 @@ Kind = Annotated[
 async def put_space(
     client: AsyncClient,
     space: SpaceId,
-    title: Annotated[str, typer.Option(help="What it is called, such as 'Team Atlas'.")],
+    title: Annotated[str, typer.Option(help="Title, such as 'Team Atlas'.")],
     about: Annotated[str, typer.Option(help="One sentence that tells extraction what belongs there.")] = "",
     owner: Annotated[list[str] | None, typer.Option(help="A user with the role owner; repeatable.")] = None,
     writer: Annotated[list[str] | None, typer.Option(help="A user with the role writer; repeatable.")] = None,

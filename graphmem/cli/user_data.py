@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
@@ -41,7 +41,6 @@ from graphmem.runtime.errors import ConfigurationError, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from graphmem.client import AsyncClient
-    from graphmem.jobs.job import Job
     from graphmem.tenants.owners import Owner
     from graphmem.user_data.models import ImportFormat, ImportResult, RejectedEntry
 
@@ -163,9 +162,9 @@ async def import_(
 ) -> None:
     """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log.
 
-    Without a user, each export of a folder is imported for the user whose it is. An export of 64 MB or more is checked,
-    then imported part by part: run the command again to go on after an interruption. Memories are extracted from the
-    messages of a chat log in this process, as with `graphmem ingest`.
+    Without --user, each export in a folder is imported for its own user. An export of 64 MB or more is checked and then
+    imported in parts; to resume after an interruption, run the command again. Memories are extracted from the messages
+    of a chat log in this process, as with `graphmem ingest`.
     """
     from graphmem.tenants.owners import make_owner
     from graphmem.user_data.export_reader import is_export_file
@@ -201,13 +200,13 @@ async def import_(
 
 
 async def _import_folder(output: Output, tenant: str, folder: Path) -> None:
-    """Import each export of a folder for the user whose it is; exit with an error when one was not imported."""
+    """Import each export in a folder for its own user; exit with an error if one was not imported."""
     async with open_services(output) as services:
         with progress_bar(output, "Importing", unit="users") as on_progress:
             imported = await services.export_imports.import_folder(tenant, folder, progress=on_progress)
     output.show(imported, *views.folder_import(imported))
     for entry in imported.refused:
-        _note_refused(output, entry, f"{entry.file}: ")
+        _note_refused(output, [entry], f"{entry.file}: ")
     if imported.failed:
         exit_with_error(f"{len(imported.failed)} files were not imported.")
 
@@ -223,7 +222,8 @@ async def _import_export(output: Output, owner: Owner, space: str | None, path: 
         ):
             place = await services.rights.find_place(owner, None, space, SpaceRole.WRITER)
             result = await services.export_imports.import_file(place, path, on_read=on_read, progress=on_progress)
-    _show_import(output, result)
+    _note_refused(output, result.refused)
+    output.show(result, *views.import_result(result))
 
 
 async def _import_document(
@@ -245,22 +245,18 @@ async def _import_document(
 
 async def _report_import(output: Output, client: AsyncClient, result: ImportResult) -> None:
     """Wait for the extraction of imported messages; exit with an error when that failed, or nothing was imported."""
+    _note_refused(output, result.refused)
     jobs = [await wait_for_job(client, job_id) for job_id in result.jobs]
-    _show_import(output, result, jobs)
+    output.show(result, *views.import_result(result), *(views.INGESTED(jobs) if jobs else ()))
     if failed_jobs(jobs):
         exit_with_error("Extraction failed for some of the messages: run the same command again to retry.")
     if result.refused and not any([*result.imported.values(), *result.unchanged.values()]):
         exit_with_error("Nothing was imported.")
 
 
-def _show_import(output: Output, result: ImportResult, jobs: Sequence[Job] = ()) -> None:
-    output.show(result, *views.import_result(result), *(views.INGESTED(jobs) if jobs else ()))
-    for entry in result.refused:
-        _note_refused(output, entry)
-
-
-def _note_refused(output: Output, entry: RejectedEntry, place: str = "") -> None:
-    output.note(f"not imported: {place}{'.'.join(map(str, entry.loc))}: {entry.reason}")
+def _note_refused(output: Output, refused: Iterable[RejectedEntry], place: str = "") -> None:
+    for entry in refused:
+        output.note(f"not imported: {place}{'.'.join(map(str, entry.loc))}: {entry.reason}")
 
 
 @command(app, "backup")

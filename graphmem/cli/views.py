@@ -232,7 +232,7 @@ def format_entity(entity: Entity) -> str:
 
 
 def _sender(message: Message) -> str:
-    return message.said_by if message.is_of_others else message.name or message.role
+    return message.said_by if message.is_of_others else message.speaker
 
 
 def _duration(session: Session) -> str:

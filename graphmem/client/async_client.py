@@ -1,4 +1,4 @@
-"""The client of the HTTP API for asyncio, one method an operation; `client.py` is its blocking form."""
+"""The asyncio client of the HTTP API, one method per operation; `client.py` is its blocking form."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ from graphmem.client.inputs import (
 )
 from graphmem.client.job_results import read_refusals, read_saves, skipped
 from graphmem.client.transport import AsyncTransport, CallRetryPolicy
-from graphmem.consolidation.maintenance_tasks import MaintenanceResults, MaintenanceTask
 from graphmem.consolidation.models import (
     ConsolidationIn,
     ConsolidationRun,
     MaintenanceIn,
     MaintenanceOut,
+    MaintenanceResults,
+    MaintenanceTask,
     Proposal,
     RollbackIn,
     RollbackPreview,
@@ -154,10 +155,10 @@ PAGE_SIZE = 200
 class AsyncClient:
     """The HTTP API, asynchronous: `async with AsyncClient(key) as memory: await memory.search("mara", "tea")`.
 
-    `timeout` is in seconds for one attempt; calls that wait for work to finish have none. `attempts` is how often a
-    call is sent when the server cannot be reached, is unavailable or limits the rate. With `trust_env` the proxies of
-    the environment are used. Writes carry an idempotency key: sent again, they happen once. Methods raise
-    the errors of `graphmem`.
+    `timeout` is in seconds per attempt; calls that wait for work to finish have none. `attempts` is how often a call is
+    sent if the server is unreachable, unavailable or rate-limiting. With `trust_env`, the proxies of the environment
+    are used. Writes carry an idempotency key, so that they happen once even if they are sent again. Methods raise the
+    errors of `graphmem`.
     """
 
     def __init__(
@@ -199,11 +200,9 @@ class AsyncClient:
     ) -> list[SaveResult]:
         """Save statements without a language model, all or none; or store messages and return what was extracted.
 
-        With `infer` a model compares statements with what is known, and they are inserted, reinforce or supersede
-        memories or are skipped.
-
-        A list of `{"role", "content"}` is a conversation, of the session `session_id`; the call ends when its
-        extraction has. `add_messages` extracts in the background.
+        With `infer`, a model compares the statements with what is known: they are inserted, reinforce or supersede
+        memories, or are skipped. A list of `{"role", "content"}` is a conversation in the session `session_id`; the
+        call returns after its extraction. `add_messages` extracts in the background.
         """
         items = [memories] if isinstance(memories, str | MemoryIn | MessageIn | Mapping) else list(memories)
         if not any(map(is_message, items)):
@@ -228,7 +227,7 @@ class AsyncClient:
     async def get_all(
         self, user_id: str, *, limit: int | None = None, **filters: Unpack[ListMemoriesFilters]
     ) -> list[Memory]:
-        """Return all current memories, or the first `limit` of them, by attributes: every page of `memories`."""
+        """Return all current memories, or the first `limit`, filtered by attributes: every page of `memories`."""
         found: list[Memory] = []
         cursor: str | None = None
         while limit is None or len(found) < limit:
@@ -267,7 +266,7 @@ class AsyncClient:
     async def update(
         self, user_id: str, memory_id: str, *, if_version: int | None = None, **changes: Unpack[MemoryChanges]
     ) -> Memory:
-        """Correct a memory in a new version; raise VersionConflict when `if_version` is not the latest."""
+        """Correct a memory in a new version; raise VersionConflict if `if_version` is not the latest."""
         body = validate_arguments(MemoryPatch, changes)
         return await self._send(
             patch(Memory, "/v1/users/{}/memories/{}", user_id, memory_id, body=body, if_version=if_version)
@@ -275,7 +274,7 @@ class AsyncClient:
 
     @about_user
     async def delete(self, user_id: str, memory_id: str) -> Memory:
-        """End a memory; it stays in history."""
+        """End a memory; its history stays."""
         return await self._send(delete(Memory, "/v1/users/{}/memories/{}", user_id, memory_id))
 
     @about_user
@@ -296,13 +295,13 @@ class AsyncClient:
 
     @about_user
     async def resolve(self, user_id: str, memory_id: str, *, holds: bool) -> Memory:
-        """Say whether a contested memory holds: it takes the place of what it contests, or is retired."""
+        """Accept or reject a contested memory: it replaces what it contests (`holds`), or is retired."""
         body = given(ResolutionIn, holds=holds)
         return await self._send(post(Memory, "/v1/users/{}/memories/{}/resolve", user_id, memory_id, body=body))
 
     @about_user
     async def revert(self, user_id: str, memory_id: str) -> Memory:
-        """Undo one supersession: reopen the memory and close the one that replaced it.
+        """Undo one supersession: reopen the memory and retire the one that replaced it.
 
         A contested memory that was resolved is contested again.
         """
@@ -328,7 +327,7 @@ class AsyncClient:
         known_as_of: TimeInput | None = None,
         spaces: SpacesInput | None = None,
     ) -> list[MessageHit]:
-        """Return the messages that answer a query, best first; as of two times: what was said and stored by then."""
+        """Return the messages that answer a query, best first, among those said and stored by the given times."""
         body = given(
             MessageSearchQuery,
             query=query,
@@ -341,7 +340,7 @@ class AsyncClient:
 
     @about_user
     async def lookup(self, user_id: str, text: str, **options: Unpack[LookupOptions]) -> LookupResponse:
-        """Return the entities that a text names and what is known about them, without language model or embedding."""
+        """Return the entities that a text names and what is known about them, without a language model or embedding."""
         query = validate_arguments(LookupQuery, {**options, "q": text})
         return await self._send(get(LookupResponse, "/v1/users/{}/entities/lookup", user_id, query=query))
 
@@ -356,13 +355,13 @@ class AsyncClient:
         cursor: str | None = None,
         spaces: SpacesInput | None = None,
     ) -> Page[Entity]:
-        """List entities by name; `query` is part of a name or alias."""
+        """List entities by name; `query` matches part of a name or alias."""
         params = given(EntityListQuery, query=query, type=type, limit=limit, cursor=cursor, spaces=spaces)
         return await self._send(get(Page[Entity], "/v1/users/{}/entities", user_id, query=params))
 
     @about_user
     async def entity(self, user_id: str, entity_id: str) -> ProfiledEntity:
-        """Read an entity with its aliases, its attributes and its profile: what is known of it in a few sentences."""
+        """Read an entity with its aliases, attributes and profile, a few sentences about it."""
         return await self._send(get(ProfiledEntity, "/v1/users/{}/entities/{}", user_id, entity_id))
 
     @about_user
@@ -401,7 +400,7 @@ class AsyncClient:
         known_as_of: TimeInput | None = None,
         spaces: SpacesInput | None = None,
     ) -> EntityGraph:
-        """Return the entities within `depth` (1 to 3) steps of one and the memories between them."""
+        """Return the entities within `depth` (1 to 3) steps of an entity, and the memories between them."""
         query = given(EntityGraphQuery, depth=depth, valid_as_of=valid_as_of, known_as_of=known_as_of, spaces=spaces)
         return await self._send(get(EntityGraph, "/v1/users/{}/entities/{}/graph", user_id, entity_id, query=query))
 
@@ -409,9 +408,9 @@ class AsyncClient:
 
     @about_user
     async def ask(self, user_id: str, question: str | AskRequest, **options: Unpack[AskOptions]) -> AskResponse:
-        """Return the answer of memory to a question, with citations, or that it has none.
+        """Answer a question from memory, with citations, or say that memory has no answer.
 
-        A language model is called once or twice; without one the server answers 501.
+        This takes one or two language model calls; without a model, the server answers 501.
         """
         return await self._send(
             ask(
@@ -427,7 +426,7 @@ class AsyncClient:
     async def context(
         self, user_id: str, question: str | ContextRequest | None = None, **options: Unpack[ContextOptions]
     ) -> ContextResponse:
-        """Return the context for the model's prompt, in a token budget; without a question, to start a conversation."""
+        """Return the context for the model's prompt; without a question, for the start of a conversation."""
         return await self._send(
             ask(
                 ContextResponse,
@@ -439,7 +438,7 @@ class AsyncClient:
 
     @about_user
     async def rate_context(self, user_id: str, context_id: str, score: int) -> ContextFeedbackResult:
-        """Rate the answer that a context led to, 1 to 5; a positive rating strengthens the memories that it held."""
+        """Rate the answer that a context led to, 1 to 5; a positive rating strengthens the context's memories."""
         body = given(ContextFeedbackIn, score=score)
         return await self._send(
             post(ContextFeedbackResult, "/v1/users/{}/context/{}/feedback", user_id, context_id, body=body)
@@ -447,7 +446,7 @@ class AsyncClient:
 
     @about_user
     async def memory_uses(self, user_id: str, memory_id: str, *, limit: int = 50) -> list[MemoryUse]:
-        """List the contexts that held a memory and how the answers were rated, the latest first."""
+        """List the contexts that held a memory and how the answers were rated, latest first."""
         query = given(MemoryUsesQuery, limit=limit)
         return await self._send(
             get(items_of(MemoryUse), "/v1/users/{}/memories/{}/uses", user_id, memory_id, query=query)
@@ -465,7 +464,7 @@ class AsyncClient:
 
     @about_user
     async def contexts(self, user_id: str, *, session_id: str | None = None) -> list[ContextItem]:
-        """List the context items that have not expired, of one session or of all."""
+        """List unexpired context items, of one session or of all."""
         query = given(ContextItemsQuery, session_id=session_id)
         return await self._send(get(items_of(ContextItem), "/v1/users/{}/contexts", user_id, query=query))
 
@@ -481,7 +480,7 @@ class AsyncClient:
         ttl: int = 7200,
         session_id: str | None = None,
     ) -> ContextItem:
-        """Store a topic, preference or goal that contexts use for `ttl` seconds, of one session or of all."""
+        """Store a topic, preference or goal that contexts use for `ttl` seconds, for one session or for all."""
         stated = without_none(type=type, key=key, relevance=relevance, ttl=ttl, session_id=session_id)
         body = validate_arguments(ContextItemIn, {**stated, "value": value})
         return await self._send(post(ContextItem, "/v1/users/{}/contexts", user_id, body=body))
@@ -503,7 +502,7 @@ class AsyncClient:
     async def profile(
         self, user_id: str, *, domain: str | None = None, spaces: SpacesInput | None = None
     ) -> UserProfile:
-        """Read the memories of the profile by type, and its core, without search; with a domain, also its memories."""
+        """Read the profile by memory type, and its core, without a search; with a domain, also that domain's."""
         query = given(ProfileQuery, domain=domain, spaces=spaces)
         return await self._send(get(UserProfile, "/v1/users/{}/profile", user_id, query=query))
 
@@ -514,7 +513,7 @@ class AsyncClient:
 
     @about_user
     async def set_persona(self, user_id: str, weights: Mapping[str, float] | None = None) -> Persona:
-        """Set the weights by memory type or tag that the user's searches use when they give none; none remove it."""
+        """Set the weights by memory type or tag that the user's searches use when they give none; none removes them."""
         body = given(Persona, weights=dict(weights or {}))
         return await self._send(post(Persona, "/v1/users/{}/persona", user_id, body=body))
 
@@ -532,7 +531,7 @@ class AsyncClient:
 
     @about_user
     async def intents(self, user_id: str) -> list[LearnedIntent]:
-        """List the intents learned from feedback, with the database queries that answered each well."""
+        """List the intents learned from feedback, with the database queries that answered them well."""
         return await self._send(get(items_of(LearnedIntent), "/v1/users/{}/intents", user_id))
 
     # Conversations
@@ -550,9 +549,9 @@ class AsyncClient:
         domain: str | None = None,
         space: str | None = None,
     ) -> MessagesAccepted | Job:
-        """Store messages and extract memories in the background; with `wait` return the finished job.
+        """Store messages and extract memories in the background; with `wait`, return the finished job.
 
-        With `space` the session, and what is extracted from it, is shared with the members of that space.
+        With `space`, the session and what is extracted from it are shared with the members of that space.
         """
         batch = parse_messages(
             messages, session_id=session_id, extract=extract, wait=wait, timezone=timezone, domain=domain, space=space
@@ -569,7 +568,7 @@ class AsyncClient:
         cursor: str | None = None,
         space: str | None = None,
     ) -> Page[Session]:
-        """List sessions, the latest first; `active` selects the open or the closed ones."""
+        """List sessions, latest first; `active` selects open or closed ones."""
         query = given(SessionListQuery, active=active, limit=limit, cursor=cursor, space=space)
         return await self._send(get(Page[Session], "/v1/users/{}/sessions", user_id, query=query))
 
@@ -585,7 +584,7 @@ class AsyncClient:
         domain: str | None = None,
         space: str | None = None,
     ) -> Session:
-        """Open a session under an id of your own or a new one; raise Conflict when the id is taken."""
+        """Open a session with your own id or a new one; raise Conflict if the id is taken."""
         body = given(
             SessionIn,
             session_id=session_id,
@@ -624,7 +623,7 @@ class AsyncClient:
     async def session_archives(
         self, user_id: str, session_id: str, *, space: str | None = None
     ) -> list[SessionArchive]:
-        """List the summaries that replaced old messages of a session, the oldest first."""
+        """List the summaries that replaced old messages of a session, oldest first."""
         return await self._send(
             get(
                 items_of(SessionArchive),
@@ -639,7 +638,8 @@ class AsyncClient:
     async def close_session(self, user_id: str, session_id: str, *, space: str | None = None) -> Session:
         """Close a session; messages that were not extracted yet are extracted in the background.
 
-        Its `reason` says why no summary is written, as when fewer than ten messages are new; None: one is.
+        `reason` of the result says why no summary is written, such as fewer than ten new messages; None if one is
+        written.
         """
         return await self._send(
             post(Session, "/v1/users/{}/sessions/{}/close", user_id, session_id, query=given(PlaceQuery, space=space))
@@ -649,7 +649,7 @@ class AsyncClient:
     async def summarize_session(
         self, user_id: str, session_id: str, *, wait: bool = False, space: str | None = None
     ) -> Job:
-        """Summarise a session and save the summary as a memory, in the background; with `wait` return the ended job."""
+        """Summarise a session in the background and save the summary; with `wait`, return the finished job."""
         body, query = SummarizeIn(wait=wait), given(PlaceQuery, space=space)
         return await self._send(
             post(Job, "/v1/users/{}/sessions/{}/summarize", user_id, session_id, body=body, query=query)
@@ -659,7 +659,7 @@ class AsyncClient:
     async def feedback(
         self, user_id: str, message_id: str, *, score: int, text: str | None = None, context_id: str | None = None
     ) -> FeedbackResult:
-        """Record the user's rating of a message, 1 to 5, and return what was learned from it."""
+        """Record the user's rating of a message, from 1 to 5, and return what was learned from it."""
         body = given(FeedbackIn, score=score, text=text, context_id=context_id)
         return await self._send(
             post(FeedbackResult, "/v1/users/{}/messages/{}/feedback", user_id, message_id, body=body)
@@ -678,14 +678,14 @@ class AsyncClient:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Job]:
-        """List the background jobs of a user or a space, or all of the tenant (admin), the newest first."""
+        """List the background jobs of a user or a space, or of the whole tenant (admin), latest first."""
         query = given(JobListQuery, user_id=user_id, space=space, status=status, limit=limit, cursor=cursor)
         return await self._send(get(Page[Job], "/v1/jobs", query=query))
 
     async def retry_job(self, job_id: str, *, fresh: bool = False) -> Job:
-        """Queue a failed job again from the step that failed; raise Conflict when it has not failed.
+        """Queue a failed job again from the step that failed; raise Conflict if it has not failed.
 
-        With `fresh` it starts again from its messages, and a model that has answered already is asked again.
+        With `fresh`, it starts again from its messages, and the model is asked again.
         """
         return await self._send(post(Job, "/v1/jobs/{}/retry", job_id, query=given(RetryQuery, fresh=fresh)))
 
@@ -706,7 +706,7 @@ class AsyncClient:
         wait: bool = False,
         proposals: Sequence[Proposal | Mapping[str, Any]] | None = None,
     ) -> ConsolidationRun | str:
-        """Start a consolidation of a user, a space or all, return the run's id; with `wait` the ended run (admin)."""
+        """Start a consolidation of a user, a space or all; return its id or, with `wait`, the finished run (admin)."""
         curated = None if proposals is None else as_dicts(proposals)
         body = given(ConsolidationIn, user_id=user_id, space=space, dry_run=dry_run, wait=wait, proposals=curated)
         return await self._send(post(_parse_run_or_id, "/v1/admin/consolidations", body=body))
@@ -714,7 +714,7 @@ class AsyncClient:
     async def runs(
         self, *, user_id: str | None = None, space: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> Page[ConsolidationRun]:
-        """List consolidation runs, the latest first, without their changes (admin)."""
+        """List consolidation runs, latest first, without their changes (admin)."""
         query = given(RunListQuery, user_id=user_id, space=space, limit=limit, cursor=cursor)
         return await self._send(get(Page[ConsolidationRun], "/v1/admin/consolidations", query=query))
 
@@ -725,9 +725,9 @@ class AsyncClient:
     async def rollback(
         self, run_id: str, *, force: bool = False, dry_run: bool = False
     ) -> RollbackResult | RollbackPreview:
-        """Undo a consolidation run; raise Conflict when later writes touched its changes, unless `force` (admin).
+        """Undo a consolidation run; raise Conflict if later writes touched its changes, unless `force` (admin).
 
-        With `dry_run` nothing is changed, and the result says what would go back, come back and stay.
+        With `dry_run`, nothing is changed, and the result lists what would go back, come back and stay.
         """
         body = RollbackIn(force=force, dry_run=dry_run)
         return await self._send(
@@ -737,16 +737,16 @@ class AsyncClient:
     async def maintain(
         self, *tasks: MaintenanceTask | Literal["decay", "compress", "prune", "expire"]
     ) -> MaintenanceResults:
-        """Run maintenance tasks now, all when none is named, and return what each did (admin)."""
+        """Run the given maintenance tasks now, or all, and return what each did (admin)."""
         body = validate_arguments(MaintenanceIn, {"tasks": list(tasks)} if tasks else {})
         return await self._send(post(_parse_maintenance, "/v1/admin/maintenance", body=body, waits=True))
 
     async def reembed(self, model: str | None = None) -> Job:
-        """Start to replace all vectors by those of a model, absent that of the settings, and return the job (admin)."""
+        """Start to replace all vectors by those of another model, by default the configured one (admin)."""
         return await self._send(post(Job, "/v1/admin/reembed", body=given(ReembeddingIn, model=model)))
 
     async def embedding(self) -> EmbeddingStatus:
-        """Read which embedding model all vectors are of, and how far a re-embedding has come (admin)."""
+        """Read the model of all vectors and the progress of a re-embedding (admin)."""
         return await self._send(get(EmbeddingStatus, "/v1/admin/reembed"))
 
     async def create_key(
@@ -760,8 +760,8 @@ class AsyncClient:
     ) -> CreatedApiKey:
         """Create an API key; only this result holds its secret (admin).
 
-        With `users` it gives access to these alone, with `spaces` to these of their spaces alone. What it saves is the
-        word of `source_kind`, without one the user's.
+        `users` and `spaces` limit what the key can access. `source_kind` is the source of what it saves; by default,
+        the user.
         """
         body = given(ApiKeyIn, name=name, role=role, users=users, spaces=spaces, source_kind=source_kind)
         return await self._send(post(CreatedApiKey, "/v1/admin/keys", body=body))
@@ -788,26 +788,26 @@ class AsyncClient:
         return await self._send(post(CreatedWebhook, "/v1/admin/webhooks", body=body))
 
     async def webhooks(self) -> list[Webhook]:
-        """List the tenant's webhooks and how their deliveries go, oldest first (admin)."""
+        """List the tenant's webhooks and the state of their deliveries, oldest first (admin)."""
         return await self._send(get(items_of(Webhook), "/v1/admin/webhooks"))
 
     async def delete_webhook(self, webhook_id: str) -> None:
-        """Delete a webhook; what it has not received yet is not delivered (admin)."""
+        """Delete a webhook; pending changes are not delivered (admin)."""
         return await self._send(delete(nothing, "/v1/admin/webhooks/{}", webhook_id))
 
     async def quarantine(
         self, user_id: str | None = None, *, space: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> Page[QuarantinedStatement]:
-        """List the statements that extraction has kept from the memories of a user, a space or all (admin)."""
+        """List the quarantined statements of a user, a space or the tenant (admin)."""
         query = given(QuarantineQuery, user_id=user_id, space=space, limit=limit, cursor=cursor)
         return await self._send(get(Page[QuarantinedStatement], "/v1/admin/quarantine", query=query))
 
     async def release_quarantined(self, statement_id: str) -> SaveResult:
-        """Save a statement in quarantine as the memory that it would have been (admin)."""
+        """Save a quarantined statement as a memory (admin)."""
         return await self._send(post(SaveResult, "/v1/admin/quarantine/{}/release", statement_id))
 
     async def drop_quarantined(self, statement_id: str) -> None:
-        """Erase a statement from the quarantine (admin)."""
+        """Erase a quarantined statement (admin)."""
         return await self._send(delete(nothing, "/v1/admin/quarantine/{}", statement_id))
 
     # Spaces
@@ -820,12 +820,12 @@ class AsyncClient:
         about: str = "",
         members: Sequence[SpaceMember | Mapping[str, Any]] | None = None,
     ) -> Space:
-        """Create a space or change it; without `members`, such as `{"user": "ann", "role": "writer"}`, its own stay."""
+        """Create or change a space; `members`, such as `{"user": "ann", "role": "writer"}`, replace its members."""
         body = given(SpaceIn, title=title, about=about, members=None if members is None else as_dicts(members))
         return await self._send(post(Space, "/v1/spaces/{}", space, body=body, method="PUT"))
 
     async def spaces(self) -> list[Space]:
-        """List the spaces of which the key or a user of the key is a member; with an admin's key, all."""
+        """List the spaces that the key or one of its users is a member of; with an admin's key, all."""
         return await self._send(get(items_of(Space), "/v1/spaces"))
 
     async def space(self, space: str) -> Space:
@@ -835,7 +835,7 @@ class AsyncClient:
     async def set_space_member(
         self, space: str, member: str, *, role: SpaceRole | str, kind: MemberKind | str | None = None
     ) -> Space:
-        """Give a user or a key a role in a space; without `kind`, an id that a key has is a key's."""
+        """Give a user or a key a role in a space; without `kind`, the id of a key means that key."""
         body = given(SpaceRoleIn, role=role)
         query = given(MemberQuery, kind=kind)
         return await self._send(
@@ -843,7 +843,7 @@ class AsyncClient:
         )
 
     async def remove_space_member(self, space: str, member: str, *, kind: MemberKind | str | None = None) -> None:
-        """Remove a user or a key from a space, with effect from the next request on."""
+        """Remove a user or a key from a space; takes effect with the next request."""
         query = given(MemberQuery, kind=kind)
         return await self._send(delete(nothing, "/v1/spaces/{}/members/{}", space, member, query=query))
 
@@ -854,34 +854,34 @@ class AsyncClient:
     # What a tenant wants
 
     async def instructions(self) -> Instructions:
-        """Read what the tenant wants remembered, and what not (admin)."""
+        """Read what the tenant wants remembered, and what must not be (admin)."""
         return await self._send(get(Instructions, "/v1/admin/instructions"))
 
     async def set_instructions(self, text: str) -> Instructions:
-        """Set what the tenant wants remembered, and what not; an empty text removes it (admin)."""
+        """Set what the tenant wants remembered, and what must not be; an empty text removes it (admin)."""
         return await self._send(post(Instructions, "/v1/admin/instructions", body=given(InstructionsIn, text=text)))
 
     async def trust(self) -> Trust:
-        """Read which sources the tenant trusts more than others, the most trusted first (admin)."""
+        """Read which sources the tenant trusts more than others, most trusted first (admin)."""
         return await self._send(get(Trust, "/v1/admin/trust"))
 
     async def set_trust(self, order: Sequence[str | Sequence[str]]) -> Trust:
-        """Set which sources the tenant trusts more than others; an empty order sets the default one again (admin).
+        """Set which sources the tenant trusts more than others; an empty order restores the default (admin).
 
-        Sources in one list are trusted alike; those left out follow in the default order.
+        Sources in one list are equally trusted; those left out follow in the default order.
         """
         return await self._send(post(Trust, "/v1/admin/trust", body=given(TrustIn, order=order), method="PUT"))
 
     async def placements(self) -> PlacementList:
-        """List the graphs in which tenants may live, and in which of them the tenant lives (admin)."""
+        """List the graphs that tenants can be stored in, and which one stores the tenant (admin)."""
         return await self._send(get(PlacementList, "/v1/admin/placements"))
 
     async def move_tenant(self, graph: str) -> Job:
-        """Start to move everything of the tenant to another graph, and return the job (admin)."""
+        """Start to move the tenant to another graph and return the job (admin)."""
         return await self._send(post(Job, "/v1/admin/placements", body=given(PlacementIn, graph=graph)))
 
     async def drain_graph(self, graph: str, to: str) -> Page[Job]:
-        """Start to move all tenants of a graph to another one, and return the jobs (only on the server's machine)."""
+        """Start to move all tenants of a graph to another one; return the jobs (only on the server's machine)."""
         return await self._send(post(Page[Job], "/v1/admin/placements/{}/drain", graph, body=given(DrainIn, to=to)))
 
     async def declared_types(self) -> DeclaredTypes:
@@ -891,7 +891,7 @@ class AsyncClient:
     async def set_declared_types(
         self, *, memory_types: Sequence[Mapping[str, Any]] = (), entity_types: Sequence[Mapping[str, Any]] = ()
     ) -> DeclaredTypes:
-        """Declare types of memories and entities, in place of those declared before (admin)."""
+        """Declare types of memories and entities; replaces the earlier declaration (admin)."""
         body = given(DeclaredTypesIn, memory_types=as_dicts(memory_types), entity_types=as_dicts(entity_types))
         return await self._send(post(DeclaredTypes, "/v1/admin/types", body=body, method="PUT"))
 
@@ -906,9 +906,9 @@ class AsyncClient:
         view: ExportView = "full",
         space: str | None = None,
     ) -> bytes:
-        """Return all data of a user, history and vectors too; with the view `records`, current memories to edit.
+        """Return all data of a user, with history and vectors; with the view `records`, current memories to edit.
 
-        With `space`, return all data of a space that the user reads.
+        With `space`, return all data of a space that the user may read.
         """
         query = given(ExportQuery, format=format, view=view, space=space)
         return await self._send(get(_read_bytes, "/v1/users/{}/export", user_id, query=query, waits=True))
@@ -930,9 +930,9 @@ class AsyncClient:
         format: ImportFormat | Literal["auto", "records", "graphmem", "graphiti", "mem0", "chat"] = "auto",
         space: str | None = None,
     ) -> ImportResult:
-        """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log; with `space` into it.
+        """Import an export of graphmem, records, an export of mem0 or Graphiti, or a chat log; with `space`, into it.
 
-        `ids` of the result maps ids of the document to those here.
+        `ids` of the result maps ids of the document to the new ones.
         """
         query = given(ImportQuery, format=format, space=space)
         if isinstance(document, str):
@@ -945,7 +945,7 @@ class AsyncClient:
         return await self._send(upload(ImportResult, "/v1/users/{}/import", user_id, document=document, query=query))
 
     async def users(self, *, query: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[UserSummary]:
-        """List the tenant's users by id, those whose id contains `query`."""
+        """List the tenant's users by id; `query` matches part of an id."""
         params = given(UserListQuery, query=query, limit=limit, cursor=cursor)
         return await self._send(get(Page[UserSummary], "/v1/users", query=params))
 

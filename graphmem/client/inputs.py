@@ -33,7 +33,7 @@ A string is read as RFC 3339, or as a date such as 2020-01-01.
 
 
 SpacesInput = Literal["all", "none"] | Sequence[str]
-"""Spaces to read beside the user's own memory: their ids, all that may be read, or none."""
+"""Spaces to read besides the user's own memory: their ids, all that may be read, or none."""
 
 
 class FilterOptions(TypedDict, total=False):
@@ -249,7 +249,7 @@ class _UnboundUserMethod(Protocol[P, T_co]):
 
 
 def about_user(method: Callable[Concatenate[Any, P], T]) -> _UnboundUserMethod[P, T]:
-    """Let the user of a method, its first parameter, be named beside other arguments by position."""
+    """Let the user of a method, its first parameter, be named next to other arguments by position."""
 
     @functools.wraps(method)
     def with_user(client: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -56,6 +56,9 @@ def _parse_retry_after(header: str | None) -> int | None:
 MAX_RETRY_AFTER_SECONDS = 60
 """Seconds; a call is not retried when the server asks for a longer pause."""
 
+CONNECT_SECONDS = 5.0
+"""Seconds in which a server must accept a connection: a slow one does, one that is away does not."""
+
 BACKOFF_SECONDS = 0.25
 """Longest pause after the first attempt, in seconds; it doubles with each further attempt."""
 
@@ -161,7 +164,7 @@ def _http_options(api_key: str, base_url: str, timeout: float, trust_env: bool) 
     return {
         "base_url": base_url,
         "headers": {"Authorization": f"Bearer {api_key}"},
-        "timeout": timeout,
+        "timeout": httpx.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)),
         "trust_env": trust_env,
         "verify": not base_url.startswith("http://"),  # certificates are loaded only where they are needed
     }
@@ -176,7 +179,9 @@ def _build_request(
         headers["Content-Type"] = call.media_type
     if call.is_write and policy.attempts > 1:
         headers["Idempotency-Key"] = uuid.uuid4().hex
-    timeout = httpx.Timeout(http.timeout.connect, read=None) if call.waits_for_completion else http.timeout
+    timeout = http.timeout
+    if call.waits_for_completion:
+        timeout = httpx.Timeout(timeout.write, connect=timeout.connect, read=None)
     return http.build_request(
         call.method, call.path, params=call.params, content=call.content, headers=headers, timeout=timeout
     )

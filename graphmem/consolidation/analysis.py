@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
-from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -25,8 +24,8 @@ from graphmem.consolidation.models import (
     UpdateEntity,
     parse_proposals,
 )
-from graphmem.consolidation.run_store import fetch_entities, list_rolled_back_proposals
-from graphmem.consolidation.verification import ProposalVerifier, VerificationResult
+from graphmem.consolidation.run_store import fetch_entities, list_rolled_back_proposals, load_zone
+from graphmem.consolidation.verification import ProposalVerifier
 from graphmem.memories.entity import Entity
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import Scope
@@ -207,7 +206,10 @@ class AnalysisResult:
 
 
 class ProposalAnalyser:
-    """Turns batches of memories into proposals; `zone` is that of users without their own."""
+    """Turns batches of memories into proposals, which the `verifier` checks, if there is a model.
+
+    `zone` is that of users without their own.
+    """
 
     def __init__(
         self,
@@ -220,16 +222,11 @@ class ProposalAnalyser:
     ) -> None:
         self._graph = graph
         self._model = model
-        self._verifier = ProposalVerifier(graph, model, prompts) if model else None
+        self.verifier = ProposalVerifier(graph, model, prompts) if model else None
         self._prompts = prompts
         self._instructions = instructions
         self._clock = clock
         self._zone = zone
-
-    @property
-    def has_model(self) -> bool:
-        """Whether a model analyses the batches."""
-        return self._model is not None
 
     async def analyse(self, owner: Owner, batch: MemoryBatch) -> AnalysisResult:
         """Return the proposals for one batch; raise ModelUnavailable when the model does not answer."""
@@ -245,14 +242,6 @@ class ProposalAnalyser:
         contradictions = shown.to_contradictions(answer.value.contradictions)
         return AnalysisResult(proposals, invalid_count + len(answer.value.refused), contradictions, answer.receipt)
 
-    async def verify(
-        self, owner: Owner, proposals: Sequence[ReviewedProposal], *, curated: bool = False
-    ) -> VerificationResult:
-        """Return the proposals of one batch with what a second call quotes for them; without a model, as they are."""
-        if self._verifier is None:
-            return VerificationResult(list(proposals))
-        return await self._verifier.verify(owner, proposals, curated=curated)
-
     async def _load_batch(self, owner: Owner, memory_ids: Sequence[str]) -> PromptBatch:
         async def work(transaction: Transaction) -> PromptBatch:
             found = await FactLoader(transaction, owner).fetch(memory_ids=memory_ids)
@@ -260,8 +249,7 @@ class ProposalAnalyser:
             entity_ids = [key for fact in facts for key in (fact.subject_id, *fact.entity_ids)]
             entities = await fetch_entities(transaction, owner, entity_ids)
             rolled_back = await list_rolled_back_proposals(transaction, owner)
-            rows = await transaction.run("episodes.get_timezone", group_id=owner.group_id)
-            zone = ZoneInfo((rows[0]["timezone"] if rows else None) or self._zone)
+            zone = await load_zone(transaction, owner, self._zone)
             return PromptBatch(facts, list(entities.values()), rolled_back, zone)
 
         return await self._graph.read(work)

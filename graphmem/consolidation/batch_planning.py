@@ -201,9 +201,8 @@ def discovery_score(
 def find_neighbours(
     candidates: Sequence[ConsolidationCandidate],
     groups_of: Callable[[ConsolidationCandidate], Iterable[Hashable]] = lambda candidate: [candidate.subject_id],
-    limit: int = MAX_NEIGHBOURS,
 ) -> list[list[tuple[int, float]]]:
-    """Return for each memory up to `limit` most similar others of each of its groups, by default of its subject.
+    """Return for each memory the most similar others of each of its groups, by default of its subject.
 
     They are sorted, the nearest first.
     """
@@ -219,7 +218,7 @@ def find_neighbours(
         for start in range(0, len(members), SIMILARITY_BLOCK_ROWS):
             cosines = vectors[start : start + SIMILARITY_BLOCK_ROWS] @ vectors.T
             cosines[np.arange(len(cosines)), np.arange(start, start + len(cosines))] = -1.0
-            count = min(limit, len(members) - 1)
+            count = min(MAX_NEIGHBOURS, len(members) - 1)
             best = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
             for row, columns in enumerate(best):
                 found[members[start + row]] |= {members[column]: float(cosines[row, column]) for column in columns}

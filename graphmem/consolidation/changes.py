@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from graphmem.consolidation.guards import GuardContext, review
-from graphmem.consolidation.merging import merge_facts
 from graphmem.consolidation.models import (
     Associate,
     Close,
@@ -21,17 +20,23 @@ from graphmem.consolidation.models import (
     Verification,
 )
 from graphmem.consolidation.text_checks import find_changed_numbers, is_literally, quotes_cover
+from graphmem.memories.decay import DECAY_RATES, apply_reinforcement
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.entity_store import EntityStore
-from graphmem.memories.fact import Fact, fact_to_properties
+from graphmem.memories.fact import MAX_SEARCH_TEXT, Fact, fact_to_properties, join_sources
 from graphmem.memories.ledger import Ledger
+from graphmem.memories.memory import MemoryType
 from graphmem.memories.saving import FactWrite
 from graphmem.memories.snapshot import ElementImage, ElementKind, diff_properties, image_of_fact
 from graphmem.memories.snapshot_store import ChangeRecorder
 from graphmem.neo4j.driver import Transaction
-from graphmem.runtime.field_types import Vector
+from graphmem.runtime.field_types import Vector, content_hash, deduplicate
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
+from graphmem.tenants.trust import CONSOLIDATION
+
+MAX_MERGED_TAGS = 50
+"""Most tags of a merged memory; a memory that callers save has as many at most."""
 
 FACT_ACTIONS: tuple[type, ...] = (CreateEntity, Close, Merge, Associate)
 """The actions on facts in the order of their execution.
@@ -41,22 +46,12 @@ an association follows a merge to its result.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class FactChangeResult:
-    """The outcome of the changes: the reviewed proposals, the facts ended, and the texts that remain of them.
-
-    `images` are the versions written, by uuid; `now` is the time reached.
-    """
-
-    proposals: list[ReviewedProposal]
-    ended: list[Fact]
-    remaining_texts: list[str]
-    images: dict[str, ElementImage]
-    now: datetime
-
-
 class FactChanges:
-    """Applies the proposals of one run about one user's facts, and writes the result once."""
+    """Applies the proposals of one run about one user's facts, and writes the result once.
+
+    Afterwards `ended` are the facts ended, `remaining_texts` what remains of them, `images` the versions written, by
+    uuid, and `now` is the time reached.
+    """
 
     def __init__(
         self,
@@ -82,12 +77,14 @@ class FactChanges:
         self._context = replace(context, facts=self._facts)
         self._ledger = Ledger(context.facts.values(), context.now, actor, context.order)
         self._merged_into: dict[str, str] = {}
-        self._ended: list[Fact] = []
         self._merged: list[Fact] = []
-        self._closing_texts: list[str] = []
+        self.ended: list[Fact] = []
+        self.remaining_texts: list[str] = []
+        self.images: dict[str, ElementImage] = {}
+        self.now = context.now
         self._changed: list[Fact] = []
 
-    async def apply(self, proposals: Sequence[ReviewedProposal]) -> FactChangeResult:
+    async def apply(self, proposals: Sequence[ReviewedProposal]) -> list[ReviewedProposal]:
         """Review proposals, apply those that pass the guards, and write all of it; return them in the order given."""
         reviewed = list(proposals)
         order = sorted(range(len(reviewed)), key=lambda index: FACT_ACTIONS.index(type(reviewed[index].proposal)))
@@ -97,9 +94,9 @@ class FactChanges:
             if reviewed[index].verdict is ProposalVerdict.EXECUTED:
                 result_id = await self._apply(proposal, reviewed[index].verification)
                 reviewed[index] = reviewed[index].model_copy(update={"result_id": result_id})
-        images = await self._write()
-        remaining_texts = [*(fact.content for fact in self._merged), *self._closing_texts]
-        return FactChangeResult(reviewed, self._ended, remaining_texts, images, self._ledger.now + MICROSECOND)
+        await self._write()
+        self.now = self._ledger.now + MICROSECOND
+        return reviewed
 
     def _follow_merges(self, proposal: Proposal) -> Proposal:
         """Return an association with the memories that this run merged replaced by the results."""
@@ -128,8 +125,9 @@ class FactChanges:
         merged = self._ledger.merge(draft, proposal.memory_ids, self._run_id)
         self._facts[merged.memory_id] = merged
         self._merged_into |= dict.fromkeys(proposal.memory_ids, merged.memory_id)
-        self._ended += sources
+        self.ended += sources
         self._merged.append(merged)
+        self.remaining_texts.append(merged.content)
         self._changed.append(merged)
         return merged.memory_id
 
@@ -138,10 +136,10 @@ class FactChanges:
         telling = [self._facts[key] for key in proposal.evidence]
         first = min(telling, key=lambda fact: (fact.valid_at is None, fact.valid_from))
         closed = self._ledger.close(proposal.memory_id, first, self._run_id)
-        self._ended.append(self._facts[proposal.memory_id])
+        self.ended.append(self._facts[proposal.memory_id])
         self._facts[proposal.memory_id] = closed
         self._changed.append(closed)
-        self._closing_texts += [fact.content for fact in telling]
+        self.remaining_texts += [fact.content for fact in telling]
 
     def _say_same(self, proposal: Merge, sources: Sequence[Fact], verification: Verification | None) -> bool:
         """Return whether the first of the sources to start says all that the merged text says, which holds since."""
@@ -189,15 +187,14 @@ class FactChanges:
 
     # Writing
 
-    async def _write(self) -> dict[str, ElementImage]:
-        """Record and write what the ledger has collected; return the images of the versions written."""
+    async def _write(self) -> None:
+        """Record and write what the ledger has collected."""
         await self._record_before()
         written = self._ledger.changed | self._ledger.created
-        images = {key: image_of_fact(fact) for key, fact in written.items()}
+        self.images = {key: image_of_fact(fact) for key, fact in written.items()}
         await self._write_annotated()
         vectors = {fact.uuid: self._vectors[fact.content] for fact in self._merged}
         await FactWrite(self._owner, self._transaction, self._context.now, self._ledger, vectors).commit(self._changed)
-        return images
 
     async def _record_before(self) -> None:
         """Record all elements that the ledger, and the links of changed facts, are about to touch."""
@@ -218,3 +215,84 @@ class FactChanges:
             del self._ledger.changed[fact.uuid]
         if rows:
             await self._transaction.run("snapshots.set_facts", group_id=self._owner.group_id, rows=rows)
+
+
+# The memory that a merge writes
+
+
+def merge_facts(sources: Sequence[Fact], content: str, *, say_same: bool) -> Fact:
+    """Return the first version of the memory that takes the place of `sources`.
+
+    It holds from the earliest known start of sources that `say_same`, else from the latest, and up to the end that one
+    of them has. Of single-valued sources that say the same as others, only their own starts count, because what they
+    replaced ended there. It has the greatest importance and the provenance of all sources, and is reinforced by each
+    further one; its confidence is the least of sources of which it needs all. The sources are trusted alike, and so is
+    it. Subject, predicate and object are those of the single-valued source, else of the most important one; it mentions
+    the objects of the others.
+    """
+    primary = max(sources, key=lambda fact: (fact.single_valued, fact.object_id is not None, fact.importance))
+    dated = [fact for fact in sources if fact.single_valued or not (say_same and primary.single_valued)]
+    starts = [fact.valid_at for fact in dated if fact.valid_at]
+    ends = [fact.invalid_at for fact in sources if fact.invalid_at]
+    best_confidence = max(fact.confidence for fact in sources)
+    strength, confidence = apply_reinforcement(
+        max(fact.strength for fact in sources), best_confidence, times=len(sources) - 1
+    )
+    ids = {fact.memory_id for fact in sources}
+    sessions = {fact.session_id for fact in sources}
+    kind = primary.type if len({fact.type for fact in sources}) == 1 else _common_type(sources)
+    now = primary.updated_at
+    return Fact(
+        uuid=str(uuid.uuid4()),
+        memory_id=str(uuid.uuid4()),
+        version=1,
+        group_id=primary.group_id,
+        subject_id=primary.subject_id,
+        object_id=primary.object_id,
+        predicate=primary.predicate,
+        content=content,
+        content_hash=content_hash(content),
+        type=kind,
+        scope=primary.scope,
+        domain=primary.domain,
+        entity_ids=_distinct([primary.entity_ids], (fact.entity_ids for fact in sources)),
+        tags=_distinct(fact.tags for fact in sources)[:MAX_MERGED_TAGS],
+        confidence=confidence if say_same else min(fact.confidence for fact in sources),
+        importance=max(fact.importance for fact in sources),
+        strength=strength,
+        decay_rate=DECAY_RATES[kind],
+        access_count=sum(fact.access_count for fact in sources),
+        last_accessed_at=_latest(fact.last_accessed_at for fact in sources),
+        valid_at=(min(starts) if say_same else max(starts)) if starts else None,
+        invalid_at=min(ends, default=None),
+        claimed_invalid_at=min(ends, default=None),
+        expires_at=_latest(fact.expires_at for fact in sources),
+        created_at=now,
+        first_created_at=now,
+        updated_at=now,
+        associations=tuple(key for key in _distinct(fact.associations for fact in sources) if key not in ids),
+        source_kind=CONSOLIDATION,
+        trusted_as=primary.trust_kind,
+        session_id=sessions.pop() if len(sessions) == 1 else None,
+        message_ids=join_sources(*(fact.message_ids for fact in sources)),
+        episodes=join_sources(*(fact.episodes for fact in sources)),
+        single_valued=primary.single_valued,
+        metadata={name: value for fact in reversed(sources) for name, value in fact.metadata.items()},
+        search_text=_join_search_texts(sources),
+    )
+
+
+def _join_search_texts(sources: Sequence[Fact]) -> str:
+    return "\n".join(deduplicate(line for fact in sources for line in fact.search_text.splitlines()))[:MAX_SEARCH_TEXT]
+
+
+def _common_type(sources: Sequence[Fact]) -> MemoryType:
+    return max(sources, key=lambda fact: (fact.importance, fact.type is MemoryType.FACT)).type
+
+
+def _distinct(*many: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(item for groups in many for items in groups for item in items))
+
+
+def _latest(times: Iterable[datetime | None]) -> datetime | None:
+    return max((time for time in times if time), default=None)

@@ -202,10 +202,12 @@ class ConsolidationJob:
         run = await self._load_run(owner, run_id)
         if run.phase in _ANALYSED:
             return analysed
-        verified = await self._analyser.verify(owner, analysed.proposals, curated=curated)
+        if self._analyser.verifier is not None:
+            proposals, receipt = await self._analyser.verifier.verify(owner, analysed.proposals, curated=curated)
+            analysed = replace(analysed, proposals=proposals, receipt=analysed.receipt + receipt)
         if not curated:
             await self._runs.update(run_id, RunUpdate(batches_done=run.batches_done + 1))
-        return replace(analysed, proposals=verified.proposals, receipt=analysed.receipt + verified.receipt)
+        return analysed
 
     async def _store_proposals(
         self, owner: Owner, run_id: str, batches: list[MemoryBatch], results: list[AnalysisResult]
@@ -232,7 +234,7 @@ class ConsolidationJob:
             receipt=receipt,
             batches=read,
             batches_done=len(read),
-            reason=reason if self._analyser.has_model or not batches else RUN_WITHOUT_MODEL_REASON,
+            reason=reason if self._analyser.verifier or not batches else RUN_WITHOUT_MODEL_REASON,
         )
         await self._runs.update(run_id, analysed)
         return receipt
@@ -311,13 +313,15 @@ class ConsolidationJob:
         begins = await steps.run("begin", partial(self._find_beginning, payload), datetime)
         groups = await steps.run("find users", partial(self._find_groups_with_work, payload.tenant))
         for group_id in groups:
-            await steps.run("start run", partial(self._start_run, _owner_of_group(group_id), payload, begins))
+            owner = Owner.from_group_id(group_id)
+            await steps.run("start run", partial(self._start_run, owner, payload, begins))
         return JobOutcome(actions=[NightAction(runs=len(groups))])
 
     async def _find_beginning(self, payload: NightPayload) -> datetime:
         return datetime.fromisoformat(payload.scheduled_at) if payload.scheduled_at else self._clock()
 
     async def _find_groups_with_work(self, tenant: str | None) -> list[str]:
+        """Return group ids, which the step records: by them the erasure of a user finds the jobs of the night."""
         return [owner.group_id for owner in await self._discovery.find_owners(tenant, self._clock())]
 
     async def _start_run(self, owner: Owner, payload: NightPayload, begins: datetime) -> None:
@@ -336,11 +340,6 @@ class ConsolidationJob:
                 execute_from=execute_from,
             )
             await self._jobs.enqueue(CONSOLIDATION_JOB, job, run_id)
-
-
-def _owner_of_group(group_id: str) -> Owner:
-    # The steps record group ids, by which the erasure of a user finds the jobs of the night.
-    return Owner.from_group_id(group_id)
 
 
 def _as_planned(proposals: list[ReviewedProposal]) -> list[ReviewedProposal]:

@@ -20,7 +20,7 @@ from graphmem.consolidation.batch_planning import (
     plan_batches,
 )
 from graphmem.memories.entity import NamedEntity
-from graphmem.memories.names import NameMatch, NameReason, NameVerdict, compare_name_lists, name_tokens
+from graphmem.memories.names import NameReason, compare_name_lists, name_tokens
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.migrations import NAME_TEXT_FIELDS
@@ -153,19 +153,7 @@ def _candidate_from_row(row: Row) -> ConsolidationCandidate:
     vector = np.asarray(row["vector"], dtype=np.float32)
     length = float(np.linalg.norm(vector))
     return ConsolidationCandidate(
-        memory_id=row["memory_id"],
-        content=row["content"],
-        subject_id=row["subject_id"],
-        predicate=row["predicate"],
-        scope=row["scope"],
-        domain=row["domain"],
-        entity_ids=frozenset(row["entity_ids"]),
-        associations=row["associations"],
-        created_at=row["created_at"],
-        access_count=row["access_count"],
-        is_new=row["is_new"],
-        considered_for_compression=row["considered_for_compression"],
-        vector=vector / length if length else vector,
+        **{**row, "entity_ids": frozenset(row["entity_ids"]), "vector": vector / length if length else vector}
     )
 
 
@@ -209,16 +197,16 @@ def rank_similar_names(entities: Sequence[NamedEntity], near: Mapping[tuple[str,
     `near` holds the pairs to compare, with the similarity of their vectors. A name that many share is left out.
     """
     by_id = {entity.id: entity for entity in entities}
-    matches: dict[str, dict[str, NameMatch]] = defaultdict(dict)
+    reasons: dict[str, dict[str, NameReason]] = defaultdict(dict)
     for (one, other), similarity in near.items():
         if one != other and one in by_id and other in by_id:
             first, second = by_id[one], by_id[other]
-            match = compare_name_lists(_names_of(first), first.type, _names_of(second), second.type, similarity)
-            if match.verdict is not NameVerdict.DIFFERENT and match.reason not in _CONTAINING:
-                matches[one][other] = matches[other][one] = match
-    pairs: dict[tuple[str, str], NameMatch] = {}
-    for one, found in matches.items():
-        known = [other for other in found if max(len(found), len(matches[other])) <= MAX_BEARERS]
+            reason = compare_name_lists(_names_of(first), first.type, _names_of(second), second.type, similarity)
+            if reason is not None and reason not in _CONTAINING:
+                reasons[one][other] = reasons[other][one] = reason
+    pairs: dict[tuple[str, str], NameReason] = {}
+    for one, found in reasons.items():
+        known = [other for other in found if max(len(found), len(reasons[other])) <= MAX_BEARERS]
         for other in sorted(known, key=lambda other: (_descending(found[other]), other))[:MAX_ALIKE]:
             pairs[min(one, other), max(one, other)] = found[other]
     return sorted(pairs, key=lambda pair: (_descending(pairs[pair]), pair))
@@ -228,8 +216,8 @@ _CONTAINING = (NameReason.CONTAINED, NameReason.QUALIFIER)
 """Reasons for which two names often mean two things, such as a company and one of its branches."""
 
 
-def _descending(match: NameMatch) -> tuple[int, ...]:
-    return tuple(-int(value) for value in match.strength)
+def _descending(reason: NameReason) -> tuple[int, ...]:
+    return tuple(-int(value) for value in reason.strength)
 
 
 def _names_of(entity: NamedEntity) -> list[str]:

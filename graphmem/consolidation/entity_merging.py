@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from graphmem.consolidation.merging import EntityDetails, combine_details, reattach_fact, update_details
 from graphmem.consolidation.models import UpdateEntity
-from graphmem.consolidation.run_store import fetch_facts_of_entity
+from graphmem.consolidation.run_store import fetch_entity_nodes, fetch_facts_of_entity
 from graphmem.memories.entity import Entity
-from graphmem.memories.entity_details import (
-    SUMMARY,
-    TYPE,
-    alias_detail,
-    attribute_detail,
-    join_detail_sources,
-    read_detail_sources,
-    write_detail_sources,
-)
+from graphmem.memories.entity_details import SourcedDetails
 from graphmem.memories.fact import Fact, fact_from_row, fact_to_properties, join_sources, profile_of
 from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import MemoryStatus
@@ -26,12 +17,11 @@ from graphmem.memories.saving import FactWrite
 from graphmem.memories.snapshot import ElementKind
 from graphmem.memories.snapshot_store import ChangeRecorder
 from graphmem.neo4j.driver import Transaction
-from graphmem.neo4j.driver_values import Row
-from graphmem.runtime.field_types import deduplicate, name_key, to_json
+from graphmem.runtime.field_types import deduplicate, name_key
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.tenant_settings import find_trust_order
-from graphmem.tenants.trust import Effect, SourceKind
+from graphmem.tenants.trust import DEFAULT_ORDER, Effect, SourceKind, TrustOrder
 
 
 async def retire_duplicates(
@@ -70,17 +60,17 @@ class EntityMerger:
     owner: Owner
     actor: str | None
 
-    async def update(self, proposal: UpdateEntity, entity: Entity, kind: SourceKind, now: datetime) -> None:
+    async def update(
+        self, proposal: UpdateEntity, entity: Entity, kind: SourceKind, order: TrustOrder, now: datetime
+    ) -> None:
         """Set attributes of an entity and add its new aliases as a source does; write nothing if it has all of them."""
-        details = update_details(entity, proposal.set, proposal.add_aliases)
-        if details == update_details(entity, {}, ()):
-            return
-        await self.recorder.record_before(ElementKind.ENTITY, [entity.id])
-        stored = (await self._fetch_nodes([entity.id]))[entity.id]
-        given = {name if name in (SUMMARY, TYPE) else attribute_detail(name) for name in proposal.set}
-        given |= {alias_detail(name_key(name)) for name in proposal.add_aliases if name not in entity.aliases}
-        sources = {**read_detail_sources(stored), **dict.fromkeys(given, kind)}
-        await self._write_entity(entity, details, sources, now)
+        nodes = await fetch_entity_nodes(self.transaction, self.owner, [entity.id])
+        details = SourcedDetails(nodes[entity.id], order)
+        details.overwrite(proposal.set, kind)
+        details.add_aliases({name_key(name): name for name in proposal.add_aliases}, kind)
+        if row := details.to_row(now):
+            await self.recorder.record_before(ElementKind.ENTITY, [entity.id])
+            await self.transaction.run("snapshots.set_entities", group_id=self.owner.group_id, rows=[row])
 
     async def merge(self, keep: Entity, merge: Entity, now: datetime) -> tuple[list[Fact], datetime]:
         """Move the facts, mentions and names of `merge` to `keep`, and delete `merge`.
@@ -98,11 +88,12 @@ class EntityMerger:
         await self.recorder.record_before(ElementKind.ENTITY, [keep.id, merge.id])
         await self.recorder.record_before(ElementKind.MENTION, mention_ids)
         reattached = [reattach_fact(fact, merge.id, keep.id) for fact in versions]
-        nodes = await self._fetch_nodes([keep.id, merge.id])
+        nodes = await fetch_entity_nodes(self.transaction, self.owner, [keep.id, merge.id])
         await self._write_reattached(reattached, keep, merge)
         await self.transaction.run("snapshots.remove_entities", group_id=self.owner.group_id, ids=[merge.id])
-        sources = join_detail_sources(nodes[keep.id], nodes[merge.id])
-        await self._write_entity(keep, combine_details(keep, merge), sources, now)
+        details = SourcedDetails(nodes[keep.id], DEFAULT_ORDER)
+        details.absorb(nodes[merge.id])
+        await self.transaction.run("snapshots.set_entities", group_id=self.owner.group_id, rows=[details.to_row(now)])
         await self.transaction.run(
             "facts.rebuild_references",
             group_id=self.owner.group_id,
@@ -181,24 +172,11 @@ class EntityMerger:
             "consolidation.reattach_mentions", group_id=group_id, keep_id=keep.id, merge_id=merge.id
         )
 
-    async def _fetch_nodes(self, ids: list[str]) -> dict[str, Row]:
-        rows = await self.transaction.run("consolidation.fetch_entities", group_id=self.owner.group_id, ids=ids)
-        return {row["entity"]["uuid"]: row["entity"] for row in rows}
 
-    async def _write_entity(
-        self, entity: Entity, details: EntityDetails, sources: Mapping[str, SourceKind], now: datetime
-    ) -> None:
-        properties = {
-            "detail_sources": write_detail_sources(sources),
-            "aliases": details.aliases or None,
-            "alias_keys": [name_key(name) for name in details.aliases] or None,
-            "alias_text": " ".join(details.aliases),
-            "summary": details.summary,
-            "attributes": to_json(details.attributes),
-            "type": details.type,
-            "labels": ["Entity", details.type],
-            "updated_at": now,
-        }
-        removed_labels = [entity.type] if details.type != entity.type else []
-        row = {"id": entity.id, "properties": properties, "labels": [details.type], "removed_labels": removed_labels}
-        await self.transaction.run("snapshots.set_entities", group_id=self.owner.group_id, rows=[row])
+def reattach_fact(fact: Fact, merge_id: str, keep_id: str) -> Fact:
+    """Return a version after the facts of entity `merge_id` moved to entity `keep_id`."""
+    subject = keep_id if fact.subject_id == merge_id else fact.subject_id
+    target = keep_id if fact.object_id == merge_id else fact.object_id
+    entity_ids = tuple(dict.fromkeys(keep_id if key == merge_id else key for key in fact.entity_ids))
+    moved = replace(fact, subject_id=subject, object_id=target, entity_ids=entity_ids)
+    return replace(moved, active_hash=moved.dedup_key if fact.active_hash else None)

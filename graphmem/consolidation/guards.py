@@ -13,13 +13,6 @@ from datetime import datetime
 from itertools import combinations
 from typing import Any
 
-from graphmem.consolidation.identity import (
-    IDENTITY_PREDICATES,
-    is_quoted_identity,
-    relates,
-    share_a_fact,
-    states_identity,
-)
 from graphmem.consolidation.models import (
     Associate,
     Close,
@@ -29,20 +22,17 @@ from graphmem.consolidation.models import (
     Proposal,
     ProposalVerdict,
     ReviewedProposal,
+    StatementQuote,
     UpdateEntity,
     Verification,
 )
 from graphmem.consolidation.text_checks import (
-    find_changed_names,
     find_changed_numbers,
-    find_misattributed_numbers,
     find_number_conflict,
     find_quote,
     find_source_not_literal,
     find_subject_mismatch,
     find_unverified,
-    restated_in,
-    user_names,
 )
 from graphmem.memories.entity import (
     DEFAULT_ENTITY_TYPE,
@@ -52,7 +42,7 @@ from graphmem.memories.entity import (
 )
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryStatus, MemoryType, Scope
-from graphmem.memories.names import NameMatch, NameReason, compare_name_lists, mentions_name, name_tokens
+from graphmem.memories.names import NameReason, compare_name_lists, mentions_name, name_tokens
 from graphmem.runtime.field_types import content_hash, name_key
 from graphmem.runtime.stored_values import stored_values
 from graphmem.tenants.trust import DEFAULT_ORDER, Effect, SourceKind, TrustOrder
@@ -63,6 +53,12 @@ USER_WORDS = load_words(*WRITTEN_LANGUAGES).user_words
 
 MAX_WORDS_OF_USER_NAME = 2
 """Most words of a name that means the user, as "the user" and "der Nutzer" do."""
+
+IDENTITY_PREDICATES = frozenset({
+    "ALIAS_OF", "ALSO_KNOWN_AS", "HAS_ALIAS", "HAS_NICKNAME", "IDENTICAL_TO", "IS_ALIAS_OF", "IS_SAME_AS",
+    "NICKNAME_OF", "SAME_AS", "SAME_PERSON_AS", "SHORT_FOR", "TRANSLITERATION_OF",
+})  # fmt: skip
+"""Predicates between two entities that mean nothing but that both are one."""
 
 PLANNED = (MemoryType.PLAN, MemoryType.OPEN_LOOP)
 """The types of memories that something else can carry out."""
@@ -123,7 +119,7 @@ class GuardContext:
     def subject_phrases(self, fact: Fact) -> list[str]:
         """Return what statements call a fact's subject: its names, and "the user" if it is the user."""
         is_user = self.person_key(fact.subject_id) == "user"
-        return [*self.subject_names(fact), *(user_names() if is_user else ())]
+        return [*self.subject_names(fact), *(USER_WORDS if is_user else ())]
 
     def people_named(self, *facts: Fact) -> list[str]:
         """Return the names of the people that facts mention beside their subject."""
@@ -214,7 +210,7 @@ def _check_permitted(effect: Effect, by: SourceKind, on: Iterable[Fact], context
     """Return why a source may not have an effect on what the most trusted of some memories says, or None."""
     most = context.order.most_trusted([fact.trust_kind for fact in on] or [by])
     if not context.order.permits(effect, by, most):
-        return f"the memories are not trusted alike: the word of {by} does not change that of {most}"
+        return f"the memories are not equally trusted: a statement from {by} does not change one from {most}"
     return None
 
 
@@ -262,9 +258,6 @@ def _check_merged_text(proposal: Merge, context: GuardContext, verification: Ver
     facts = [context.facts[key] for key in proposal.memory_ids]
     subject, sources = facts[0].subject_id, {fact.memory_id: fact.content for fact in facts}
     subject_names = context.subject_phrases(facts[0])
-    others = dict.fromkeys(key for fact in facts for key in fact.entity_ids if key != subject)
-    entity_names = [context.names_of([key]) for key in others]
-    restated = restated_in(verification) if verification else None
     reason: str | None
     if verification is not None and not verification.one_fact:
         reason = "the memories do not tell one fact"
@@ -274,15 +267,8 @@ def _check_merged_text(proposal: Merge, context: GuardContext, verification: Ver
         reason = None
     else:
         reason = find_source_not_literal(sources, proposal.content, subject_names)
-    reason = (
-        reason
-        or find_changed_numbers(sources, proposal.content, restated)
-        or find_changed_names(sources, proposal.content, subject_names, entity_names, restated)
-    )
-    if reason:
+    if reason := reason or find_changed_numbers(sources, proposal.content, verification):
         return reason
-    if misattributed := find_misattributed_numbers(sources.values(), proposal.content):
-        return f"the merged text attributes {', '.join(misattributed[:5])} to something else"
     same = (content_hash(proposal.content), subject)
     same_text = [
         fact.memory_id
@@ -363,8 +349,8 @@ def _check_entity_update(
 
 
 def _is_form_of_name(entity: Entity, alias: str) -> bool:
-    match = compare_name_lists([entity.name, *entity.aliases], entity.type, [alias], entity.type)
-    return match.reason is not None and match.reason.is_evidence
+    reason = compare_name_lists(_names_of(entity), entity.type, [alias], entity.type)
+    return reason is not None and reason.is_evidence
 
 
 def _check_values(
@@ -423,7 +409,8 @@ def _check_entity_link(proposal: LinkEntities, context: GuardContext, verificati
         return f"{merge.name} occurs in {immutable.memory_id}, which is immutable"
     about = {fact.memory_id: fact for fact in _facts_about(keep, merge, proposal.evidence, context)}
     quoted = _quoted_identity(verification, about, keep, merge)
-    stating = quoted | {key for key, fact in about.items() if states_identity(fact, keep, merge)}
+    joining = {key: fact for key, fact in about.items() if {keep.id, merge.id} <= {*fact.end_ids, *fact.entity_ids}}
+    stating = quoted | {key for key, fact in joining.items() if fact.predicate in IDENTITY_PREDICATES}
     is_verified = context.curated and proposal.verified
     if reason := _check_traits(keep, merge, context, is_stated=bool(stating) or is_verified):
         return reason
@@ -431,10 +418,8 @@ def _check_entity_link(proposal: LinkEntities, context: GuardContext, verificati
         return None
     if verification is not None and verification.apart:
         return f"{verification.apart[0].memory_id} tells them apart"
-    for key, fact in about.items():
-        if key not in stating and (
-            relates(fact, keep, merge) if not quoted else {fact.subject_id, fact.object_id} == {keep.id, merge.id}
-        ):
+    for key, fact in joining.items():
+        if key not in stating and (not quoted or set(fact.end_ids) == {keep.id, merge.id}):
             return f"{key} tells them apart: it relates {keep.name} and {merge.name}"
     if not stating:
         return _check_same_name(keep, merge, context)
@@ -450,8 +435,23 @@ def _quoted_identity(
     return {
         quote.memory_id
         for quote in quotes
-        if quote.memory_id in about and is_quoted_identity(quote, about[quote.memory_id], keep, merge)
+        if quote.memory_id in about and _is_quoted_identity(quote, about[quote.memory_id], keep, merge)
     }
+
+
+def _is_quoted_identity(quote: StatementQuote, fact: Fact, one: Entity, other: Entity) -> bool:
+    """Return whether a quote stands in a fact and names two entities, or one of them where the other is its subject."""
+    if find_quote(quote.words, fact.content) is None:
+        return False
+    return all(
+        entity.id == fact.subject_id or any(mentions_name(quote.words, name) for name in _called(entity))
+        for entity in (one, other)
+    )
+
+
+def _called(entity: Entity) -> list[str]:
+    """Return what statements call an entity."""
+    return [*_names_of(entity), *(USER_WORDS if entity.is_user else ())]
 
 
 def _facts_about(keep: Entity, merge: Entity, evidence: Sequence[str], context: GuardContext) -> list[Fact]:
@@ -493,13 +493,22 @@ def _check_same_name(keep: Entity, merge: Entity, context: GuardContext) -> str 
     """Return that the names of two entities are no evidence that they are one, or None."""
     if keep.is_user and not USER_WORDS.isdisjoint(map(str.casefold, _names_of(merge))):
         return None
-    match = _compare(keep, merge)
+    reason = compare_name_lists(_names_of(keep), keep.type, _names_of(merge), merge.type)
     ours, theirs = context.facts_by_entity.get(keep.id, ()), context.facts_by_entity.get(merge.id, ())
-    if match.reason is NameReason.PART_OF_NAME and not share_a_fact(ours, theirs, keep, merge):
+    if reason is NameReason.PART_OF_NAME and not _share_a_fact(ours, theirs, keep, merge):
         return f"a part of a name is no evidence that {keep.name} is {merge.name}"
-    if not _may_mean_one(match):
+    if not _may_mean_one(reason):
         return f"no memory says that {keep.name} is {merge.name}, and the names are no forms of one another"
     return _find_third_of_name(keep, merge, context) if _may_be_person(keep) and _may_be_person(merge) else None
+
+
+def _share_a_fact(ours: Iterable[Fact], theirs: Iterable[Fact], one: Entity, other: Entity) -> bool:
+    """Return whether the same relation to the same thing is stated of both entities."""
+    relations, others = (
+        {(fact.predicate, fact.object_id) for fact in facts if fact.subject_id == entity.id and fact.object_id}
+        for facts, entity in ((ours, one), (theirs, other))
+    )
+    return not relations.isdisjoint(others)
 
 
 def _find_third_of_name(keep: Entity, merge: Entity, context: GuardContext) -> str | None:
@@ -514,16 +523,12 @@ def _find_third_of_name(keep: Entity, merge: Entity, context: GuardContext) -> s
     return None
 
 
-def _compare(one: Entity, other: Entity) -> NameMatch:
-    return compare_name_lists(_names_of(one), one.type, _names_of(other), other.type)
-
-
 def _names_of(entity: Entity) -> list[str]:
     return [entity.name, *entity.aliases]
 
 
-def _may_mean_one(match: NameMatch) -> bool:
-    return match.reason is not None and (match.reason.is_evidence or match.reason is NameReason.PART_OF_NAME)
+def _may_mean_one(reason: NameReason | None) -> bool:
+    return reason is not None and (reason.is_evidence or reason is NameReason.PART_OF_NAME)
 
 
 def _shares_more_of_name(keep: Entity, third: Entity, merge: Entity) -> bool:
@@ -555,27 +560,17 @@ class LossLimits:
     free_ended_count: int = 4
 
 
-@dataclass(frozen=True, slots=True)
-class LossEstimate:
-    """What a run would take from a user: current memories, memories ended, characters before and after."""
+def check_loss(limits: LossLimits, current: int, ended: int, text_before: int, text_after: int) -> str | None:
+    """Return the reason to abort a run, or None.
 
-    current: int
-    ended: int
-    text_before: int
-    text_after: int
-
-
-def check_loss(estimate: LossEstimate, limits: LossLimits) -> str | None:
-    """Return the reason to abort a run, or None."""
-    if estimate.ended <= limits.free_ended_count:
+    It would end so many of a user's `current` memories, and leave so many of their characters.
+    """
+    if ended <= limits.free_ended_count:
         return None
-    if estimate.ended > limits.max_ended_share * estimate.current:
-        return f"it would end {estimate.ended} of {estimate.current} memories, more than {limits.max_ended_share:.0%}"
-    if estimate.text_after < limits.min_text_share * estimate.text_before:
-        return (
-            f"it would shrink {estimate.text_before} characters to {estimate.text_after}, "
-            f"below {limits.min_text_share:.0%}"
-        )
+    if ended > limits.max_ended_share * current:
+        return f"it would end {ended} of {current} memories, more than {limits.max_ended_share:.0%}"
+    if text_after < limits.min_text_share * text_before:
+        return f"it would shrink {text_before} characters to {text_after}, below {limits.min_text_share:.0%}"
     return None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from graphmem.consolidation.maintenance_tasks import MaintenanceTask
+from graphmem.consolidation.models import MaintenanceTask
 from graphmem.consolidation.run_store import RunStore
 from graphmem.jobs.job import JobAction, JobOutcome
 from graphmem.jobs.kinds import (

@@ -18,7 +18,6 @@ from pydantic import (
     model_validator,
 )
 
-from graphmem.consolidation.maintenance_tasks import MaintenanceResults, MaintenanceTask
 from graphmem.memories.entity import EntityType
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import MAX_CONTENT_LENGTH
@@ -270,18 +269,8 @@ class ReviewedProposal(BaseModel):
     verified_by: str | None = None
     result_id: str | None = None
 
-    @staticmethod
-    def list_from_json(text: str | None) -> list[ReviewedProposal]:
-        """Parse the JSON that `list_to_json` wrote."""
-        return _REVIEWED_PROPOSALS.validate_json(text or "[]")
 
-    @staticmethod
-    def list_to_json(reviewed: Sequence[ReviewedProposal]) -> str:
-        """Return reviewed proposals as JSON."""
-        return _REVIEWED_PROPOSALS.dump_json(list(reviewed)).decode()
-
-
-_REVIEWED_PROPOSALS = TypeAdapter(list[ReviewedProposal])
+PROPOSAL_LIST = TypeAdapter(list[ReviewedProposal])
 
 
 class RunStatus(StrEnum):
@@ -336,18 +325,8 @@ class ReportedContradiction(BaseModel):
     memory_ids: list[str]
     reason: str = ""
 
-    @staticmethod
-    def list_from_json(text: str | None) -> list[ReportedContradiction]:
-        """Parse the JSON that `list_to_json` wrote."""
-        return _REPORTED_CONTRADICTIONS.validate_json(text or "[]")
 
-    @staticmethod
-    def list_to_json(reported: Sequence[ReportedContradiction]) -> str:
-        """Return reported contradictions as JSON."""
-        return _REPORTED_CONTRADICTIONS.dump_json(list(reported)).decode()
-
-
-_REPORTED_CONTRADICTIONS = TypeAdapter(list[ReportedContradiction])
+CONTRADICTION_LIST = TypeAdapter(list[ReportedContradiction])
 
 
 class RollbackConflict(BaseModel):
@@ -394,7 +373,7 @@ class ConsolidationRun(BaseModel):
 class UserContradiction(ReportedContradiction):
     """A contradiction with the run that reported it, and when.
 
-    One of a contested memory comes from no run; `contested` is the memory to resolve.
+    For a contested memory there is no run; `contested` is the memory to resolve.
     """
 
     run_id: str | None
@@ -430,8 +409,8 @@ class RollbackElement(BaseModel):
 class RollbackPreview(BaseModel):
     """What the rollback of a run would do; nothing was changed.
 
-    `goes_back` is what the run wrote and the rollback removes, `comes_back` what gets its earlier state again, `stays`
-    what later writes keep. With `conflicts` a rollback needs `force`.
+    `goes_back`: what the run wrote and the rollback removes; `comes_back`: what gets its earlier state again; `stays`:
+    what later writes keep. With `conflicts`, a rollback needs `force`.
     """
 
     run_id: str
@@ -466,6 +445,19 @@ class RollbackIn(RequestBody):
 
     force: bool = False
     dry_run: bool = Field(False, description="Whether to change nothing and only return what would change.")
+
+
+class MaintenanceTask(StrEnum):
+    """The tasks of maintenance, in the order in which they run."""
+
+    DECAY = "decay"
+    COMPRESS = "compress"
+    PRUNE = "prune"
+    EXPIRE = "expire"
+
+
+MaintenanceResults = dict[MaintenanceTask, dict[str, int | str]]
+"""What each task did: counts by name, and a `reason` when a task skipped work."""
 
 
 class MaintenanceIn(RequestBody):

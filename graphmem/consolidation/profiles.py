@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, Field
 
+from graphmem.consolidation.guards import USER_WORDS
 from graphmem.consolidation.models import RunPhase, RunStatus
-from graphmem.consolidation.profile_checks import MIN_SENTENCES, CitableFact, ProfileCheck
-from graphmem.consolidation.run_store import RunStore, RunUpdate, fetch_entities
-from graphmem.consolidation.text_checks import user_names
+from graphmem.consolidation.run_store import RunStore, RunUpdate, fetch_entities, load_zone
+from graphmem.consolidation.text_checks import find_untold
 from graphmem.memories.decay import DECAY_RATES
 from graphmem.memories.entity import Entity
 from graphmem.memories.entity_profile import ProfileSentence, number_sentences
@@ -20,6 +20,7 @@ from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryType, Scope
+from graphmem.memories.names import mentions_name
 from graphmem.memories.saving import FactLoader, FactWrite
 from graphmem.memories.snapshot import ElementKind
 from graphmem.memories.snapshot_store import ChangeRecorder
@@ -43,6 +44,16 @@ MAX_SHOWN_CHARACTERS = 12_000
 
 PROFILE_IMPORTANCE = 0.5
 """Importance of a profile, which ranks nowhere: what it says ranks by the facts that say it."""
+
+
+MIN_SENTENCES = 2
+"""Sentences below which there is no profile: a single one says no more than a fact does."""
+
+MAX_SENTENCES = 8
+"""Most sentences of a profile; the first are kept."""
+
+MAX_SENTENCE_LENGTH = 500
+"""Longest sentence of a profile, in characters."""
 
 
 class AnsweredSentence(BaseModel):
@@ -74,6 +85,62 @@ class ProfileDraft(BaseModel):
     def content(self) -> str:
         """The sentences as one text."""
         return " ".join(sentence.content for sentence in self.sentences)
+
+
+# Checking: a sentence is dropped as a whole, because a profile that says less is right, one that says more is not
+
+
+@dataclass(frozen=True, slots=True)
+class CitableFact:
+    """A fact as a prompt shows it: its statement and the days between which it holds."""
+
+    memory_id: str
+    content: str
+    days: str = ""
+
+    @property
+    def text(self) -> str:
+        """All that a sentence may take from it."""
+        return f"{self.content} {self.days}"
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileCheck:
+    """What the sentences about one entity are compared with.
+
+    `names` are those of the entity, `other_names` those of each other entity that the facts name; `has_secret` says
+    whether a text holds what must not be stored.
+    """
+
+    facts: Sequence[CitableFact]
+    names: Sequence[str]
+    other_names: Sequence[Sequence[str]]
+    has_secret: Callable[[str], bool]
+
+    def keep_supported(self, answered: Iterable[tuple[str, Sequence[int]]]) -> list[ProfileSentence]:
+        """Return the sentences, given with the numbers of facts, that cite known facts and say nothing else."""
+        kept: list[ProfileSentence] = []
+        for content, numbers in answered:
+            content, numbers = " ".join(content.split()), list(dict.fromkeys(numbers))
+            if self.find_problem(content, numbers) is None:
+                memory_ids = [self.facts[number - 1].memory_id for number in numbers]
+                kept.append(ProfileSentence(content=content, memory_ids=memory_ids))
+        return kept[:MAX_SENTENCES]
+
+    def find_problem(self, content: str, numbers: Sequence[int]) -> str | None:
+        """Return why a sentence is not part of a profile, or None."""
+        if not content or len(content) > MAX_SENTENCE_LENGTH:
+            return "it is empty or too long"
+        if not numbers or not all(0 < number <= len(self.facts) for number in numbers):
+            return "it cites no fact, or one that was not shown"
+        if self.has_secret(content):
+            return "it holds a secret"
+        sources = [self.facts[number - 1].text for number in numbers]
+        for names in self.other_names:
+            named = next((name for name in names if mentions_name(content, name)), None)
+            if named and not any(mentions_name(source, name) for source in sources for name in names):
+                return f"no source names {named}"
+        return find_untold(sources, content, self.names)
 
 
 class ProfileWriter:
@@ -163,8 +230,7 @@ class ProfileWriter:
                     facts.append(fact)
             ids = [entity_id, *(key for fact in facts for key in (fact.subject_id, *fact.entity_ids))]
             entities = await fetch_entities(transaction, owner, ids)
-            zones = await transaction.run("episodes.get_timezone", group_id=owner.group_id)
-            return facts, entities, ZoneInfo((zones[0]["timezone"] if zones else None) or self._zone)
+            return facts, entities, await load_zone(transaction, owner, self._zone)
 
         return await self._graph.read(work)
 
@@ -287,7 +353,7 @@ def _to_fact(
 
 def _names_of(entity: Entity) -> list[str]:
     """Return all that an entity is called; what statements call the user is a name of the user's own."""
-    return [entity.name, *entity.aliases, *(user_names() if entity.is_user else ())]
+    return [entity.name, *entity.aliases, *(USER_WORDS if entity.is_user else ())]
 
 
 def _describe_entity(entity: Entity) -> str:

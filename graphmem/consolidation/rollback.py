@@ -84,8 +84,8 @@ class RunRollback:
         self._ensure_can_roll_back(run)
         parts = await self._list_changed_parts(tenant, run_id)
         if not force and len(parts) > 1:
-            found = [await self._find_conflicts(owner, part_id) for part_id, owner in parts]
-            _raise_conflicts(conflict for conflicts in found for conflict in conflicts)
+            plans = [await self._read_plan(owner, part_id) for part_id, owner in parts]
+            _raise_conflicts(conflict for plan in plans for conflict in plan.conflicts)
         results = [await self._roll_back_part(owner, part_id, force, actor) for part_id, owner in parts]
         rollback_id = results[0].rollback_id
         if run.parts:
@@ -140,9 +140,6 @@ class RunRollback:
     async def _has_changes(self, tenant: str, run_id: str) -> bool:
         part = await self._runs.get(tenant, run_id, with_changes=False)
         return part.status is RunStatus.SUCCEEDED and await self._runs.has_changes(run_id)
-
-    async def _find_conflicts(self, owner: Owner, run_id: str) -> list[RollbackConflict]:
-        return (await self._read_plan(owner, run_id)).conflicts
 
     async def _read_plan(self, owner: Owner, run_id: str) -> RollbackPlan:
         async def work(transaction: Transaction) -> RollbackPlan:
@@ -286,16 +283,16 @@ class RollbackPlan:
         return await snapshot_store.fetch_images(self._transaction, self._owner.group_id, kind, ids)
 
     def _add_change(self, change: ElementChange, current: ElementImage | None) -> None:
-        restored = restore_element(change, current)
+        restored, conflicts = restore_element(change, current)
         if _is_profile(change.before) or _is_profile(change.after):
             # Later runs write a profile anew: that is no conflict, and what another rollback removed stays away.
             is_removed = current is None and change.after is not None
-            target = None if is_removed else restored.image
+            target = None if is_removed else restored
             self._set(PlannedElement(change.kind, change.id, current, target))
             return
-        self._set(PlannedElement(change.kind, change.id, current, restored.image))
-        if restored.conflicts:
-            fields = list(restored.conflicts)
+        self._set(PlannedElement(change.kind, change.id, current, restored))
+        if conflicts:
+            fields = list(conflicts)
             if fields == [EXISTENCE_FIELD]:
                 detail = "was created or deleted after the run"
             else:

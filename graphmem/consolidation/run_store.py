@@ -7,11 +7,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from graphmem.consolidation.guards import memory_ids_of
 from graphmem.consolidation.models import (
+    CONTRADICTION_LIST,
+    PROPOSAL_LIST,
     Associate,
     ConsolidationRun,
     MemoryBatch,
@@ -90,7 +93,7 @@ class RunUpdate(BaseModel):
             properties["candidates"] = sum(len(batch.memory_ids) for batch in self.batches)
         if self.proposals is not None:
             verdicts = [proposal.verdict for proposal in self.proposals]
-            properties["proposals"] = ReviewedProposal.list_to_json(self.proposals)
+            properties["proposals"] = PROPOSAL_LIST.dump_json(self.proposals).decode()
             properties["executed"] = sum(
                 verdict in (ProposalVerdict.EXECUTED, ProposalVerdict.PLANNED) for verdict in verdicts
             )
@@ -98,7 +101,7 @@ class RunUpdate(BaseModel):
                 verdict in (ProposalVerdict.REFUSED, ProposalVerdict.STALE) for verdict in verdicts
             )
         if self.contradictions is not None:
-            properties["contradictions"] = ReportedContradiction.list_to_json(self.contradictions)
+            properties["contradictions"] = CONTRADICTION_LIST.dump_json(self.contradictions).decode()
         if self.receipt is not None:
             properties["receipt"] = self.receipt.model_dump_json()
         if self.preview is not None:
@@ -145,7 +148,7 @@ class RunStore:
             "actor": actor,
             "created_at": now,
             "undoes": undoes,
-            "proposals": ReviewedProposal.list_to_json(proposals),
+            "proposals": PROPOSAL_LIST.dump_json(list(proposals)).decode(),
         }
 
         async def work(inside: Transaction) -> None:
@@ -228,7 +231,7 @@ class RunStore:
         rows = await self._graph.fetch("runs.list_contradictions", group_id=owner.group_id, limit=MAX_REPORTING_RUNS)
         found: dict[frozenset[str], UserContradiction] = {}
         for row in rows:
-            for reported in ReportedContradiction.list_from_json(row["contradictions"]):
+            for reported in CONTRADICTION_LIST.validate_json(row["contradictions"] or "[]"):
                 contradiction = UserContradiction(
                     **reported.model_dump(), run_id=row["run_id"], reported_at=row["reported_at"]
                 )
@@ -294,12 +297,12 @@ class RunStore:
             ]
             contradictions = [
                 contradiction
-                for contradiction in ReportedContradiction.list_from_json(row["contradictions"])
+                for contradiction in CONTRADICTION_LIST.validate_json(row["contradictions"] or "[]")
                 if memory_id not in contradiction.memory_ids
             ]
             properties = {
                 "proposals": to_json(proposals),
-                "contradictions": ReportedContradiction.list_to_json(contradictions),
+                "contradictions": CONTRADICTION_LIST.dump_json(contradictions).decode(),
                 "batch_ids": _BATCH_LIST.dump_json(batches).decode(),
                 "unprofiled": [key for key in row["unprofiled"] or () if key not in entity_ids] or None,
                 "preview": None,
@@ -321,7 +324,9 @@ class RunStore:
 async def list_rolled_back_proposals(transaction: Transaction, owner: Owner) -> list[Merge | Associate]:
     """Return the merges and associations of a user's runs that were rolled back."""
     rows = await transaction.run("runs.list_rolled_back_proposals", group_id=owner.group_id)
-    proposals = [reviewed.proposal for row in rows for reviewed in ReviewedProposal.list_from_json(row["proposals"])]
+    proposals = [
+        reviewed.proposal for row in rows for reviewed in PROPOSAL_LIST.validate_json(row["proposals"] or "[]")
+    ]
     return [proposal for proposal in proposals if isinstance(proposal, Merge | Associate)]
 
 
@@ -340,8 +345,8 @@ def _run_from_node(node: Row) -> ConsolidationRun:
         space=owner and owner.space,
         status=RunStatus(node["status"]),
         receipt=Receipt.model_validate_json(node.get("receipt") or "{}"),
-        proposals=ReviewedProposal.list_from_json(node.get("proposals")),
-        contradictions=ReportedContradiction.list_from_json(node.get("contradictions")),
+        proposals=PROPOSAL_LIST.validate_json(node.get("proposals") or "[]"),
+        contradictions=CONTRADICTION_LIST.validate_json(node.get("contradictions") or "[]"),
     )
 
 
@@ -385,13 +390,25 @@ async def fetch_facts(transaction: Transaction, owner: Owner, proposals: Sequenc
     )
 
 
-async def fetch_entities(transaction: Transaction, owner: Owner, ids: Iterable[str]) -> dict[str, Entity]:
-    """Return entities by id; ids of no entity of the user are left out."""
+async def fetch_entity_nodes(transaction: Transaction, owner: Owner, ids: Iterable[str]) -> dict[str, Row]:
+    """Return the nodes of entities by id; ids of no entity of the user are left out."""
     distinct_ids = list(dict.fromkeys(ids))
     if not distinct_ids:
         return {}
     rows = await transaction.run("consolidation.fetch_entities", group_id=owner.group_id, ids=distinct_ids)
-    return {row["entity"]["uuid"]: entity_from_node(row["entity"]) for row in rows}
+    return {row["entity"]["uuid"]: row["entity"] for row in rows}
+
+
+async def fetch_entities(transaction: Transaction, owner: Owner, ids: Iterable[str]) -> dict[str, Entity]:
+    """Return entities by id; ids of no entity of the user are left out."""
+    nodes = await fetch_entity_nodes(transaction, owner, ids)
+    return {key: entity_from_node(node) for key, node in nodes.items()}
+
+
+async def load_zone(transaction: Transaction, owner: Owner, default: str) -> ZoneInfo:
+    """Return a user's time zone, or the default one for a user without."""
+    rows = await transaction.run("episodes.get_timezone", group_id=owner.group_id)
+    return ZoneInfo((rows[0]["timezone"] if rows else None) or default)
 
 
 async def fetch_facts_of_entity(

@@ -14,9 +14,10 @@ from croniter import CroniterBadCronError, croniter
 
 from graphmem.consolidation.discovery import Discovery
 from graphmem.consolidation.maintenance import MAINTENANCE_JOB, MAINTENANCE_SCHEDULE, MaintenancePayload
-from graphmem.consolidation.maintenance_tasks import MaintenanceResults, MaintenanceTask
 from graphmem.consolidation.models import (
     ConsolidationRun,
+    MaintenanceResults,
+    MaintenanceTask,
     Proposal,
     ReviewedProposal,
     RollbackPreview,
@@ -95,7 +96,7 @@ def next_tick(cron: str, timezone: str, after: datetime) -> datetime:
     try:
         tick: datetime = croniter(cron, after.astimezone(ZoneInfo(timezone))).get_next(datetime)
     except (CroniterBadCronError, KeyError, ValueError) as error:
-        raise InvalidInput(f"{cron!r} in {timezone!r} is no cron: {error}.") from error
+        raise InvalidInput(f"{cron!r} in {timezone!r} is not a cron expression: {error}.") from error
     return tick
 
 

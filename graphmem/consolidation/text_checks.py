@@ -1,22 +1,21 @@
 """What a sentence must keep of the statements that it takes the place of, and the quotes that show it. Pure.
 
-Digits, names with capital letters and the names of known entities are written in one way in every language: a merged
-sentence has those of its sources, as written. All else is shown by the quotes of a verification; without one, each
-source must stand in the sentence literally.
+A merged sentence has the numbers and dates of its sources, as written. All else is shown by the quotes of a
+verification; without one, each source must stand in the sentence literally.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import product
 
 from graphmem.consolidation.models import Agreement, CarriedPart, StatementCheck, Verification
-from graphmem.memories.names import find_evidence, is_like_any, may_be_same_person, mentions_name
+from graphmem.memories.names import is_like_any, may_be_same_person, mentions_name
 from graphmem.text.folding import UNSPACED_LETTER, UNSPACED_SCRIPTS
 from graphmem.text.names import POSSESSIVE_ENDING, is_first_name, strip_possessive
 from graphmem.text.normalising import fold
@@ -24,10 +23,7 @@ from graphmem.text.tokenising import WORD_PATTERN, detect_languages
 from graphmem.text.word_lists import WRITTEN_LANGUAGES, load_words
 
 SUBJECT = "\0"
-"""Key of the token that stands for a name of the subject."""
-
-MAX_NAME_TOKENS = 64
-"""Most tokens of a name that are compared."""
+"""Key of the tokens that stand for a name of the subject."""
 
 _WORD = re.compile(WORD_PATTERN)
 _DIGITS = r"\d+(?:[A-Za-z](?![^\W_]))?"
@@ -100,42 +96,12 @@ def is_number(key: str) -> bool:
     return any(map(str.isdigit, key))
 
 
-def name_keys(name: str) -> tuple[str, ...]:
-    """Return the keys of the tokens of a name."""
-    return tuple(token.key for token in split_statement(name) if not token.is_mark)
-
-
-def mark_subject(tokens: Sequence[Token], subject_names: Iterable[str]) -> list[Token]:
-    """Return tokens with one `SUBJECT` for each name of the subject, or for "the user" with its article."""
-    names = _names_by_first_key(tuple(subject_names))
-    marked: list[Token] = []
-    at = 0
-    while at < len(tokens):
-        following = tuple(token.key for token in tokens[at : at + MAX_NAME_TOKENS])
-        found = next((name for name in names.get(tokens[at].key, ()) if following[: len(name)] == name), None)
-        marked.append(tokens[at] if found is None else Token(SUBJECT, is_name=True))
-        at += 1 if found is None else len(found)
-    return marked
-
-
-@lru_cache(maxsize=256)
-def _names_by_first_key(subject_names: tuple[str, ...]) -> dict[str, list[tuple[str, ...]]]:
-    """Return the tokens of names by the first of them, the longest name first."""
-    found: dict[str, list[tuple[str, ...]]] = {}
-    for name in sorted({name_keys(name) for name in subject_names} - {()}, key=len, reverse=True):
-        found.setdefault(name[0], []).append(name)
-    return found
-
-
-@cache
-def user_names() -> tuple[str, ...]:
-    """Return what statements call the user who has no name in them, with and without an article."""
-    return tuple(
-        phrase
-        for language in WRITTEN_LANGUAGES
-        for word in load_words(language).user_words
-        for phrase in (word, *(f"{article} {word}" for article in load_words(language).articles))
-    )
+@lru_cache(maxsize=4096)
+def mark_subject(text: str, subject_names: tuple[str, ...]) -> tuple[Token, ...]:
+    """Return the tokens of a text with `SUBJECT` in place of those of the subject's names."""
+    named = {index for name in subject_names for index in find_quote(name, text) or ()}
+    tokens = enumerate(split_statement(text))
+    return tuple(Token(SUBJECT, is_name=True) if index in named else token for index, token in tokens)
 
 
 def known_languages(text: str) -> tuple[str, ...]:
@@ -166,8 +132,8 @@ _FINAL_MARKS = " .!?…。！？"
 def find_source_not_literal(sources: Mapping[str, str], result: str, subject_names: Iterable[str] = ()) -> str | None:
     """Return which source, by memory id, does not stand literally in a merged text, or None.
 
-    Case, white space and final punctuation make no difference. No other words stand in its clause, which might deny or
-    limit it, but those of other sources, `subject_names` and neutral words.
+    Case, white space and final punctuation make no difference. The text has no other words, which might deny or limit
+    a source, except `subject_names` and neutral words.
     """
     text = _as_literal(result)
     for key, source in sources.items():
@@ -179,15 +145,9 @@ def find_source_not_literal(sources: Mapping[str, str], result: str, subject_nam
     for (key, source), other in product(sources.items(), sources.values()):
         if added := _find_change_of_sense(source, other, names):
             return f'{key} is not covered: with "{added}" another source may say the opposite. {HINT}'
-    tokens = split_statement(result)
     told = {index for source in sources.values() for index in find_quote(source, result) or ()}
-    neutral = neutral_words(known_languages(result)) | names
-    open_to = {index for index, token in enumerate(tokens) if token.key in neutral}
-    for key, source in sources.items():
-        stands = find_quote(source, result) or []
-        if stands and (added := _find_words_beside(stands, tokens, told | open_to)):
-            return f'{key} is not covered: next to it the merged text says "{added}", which no source does. {HINT}'
-    return None
+    rest = _uncovered_words(result, told, list(subject_names))
+    return f'no source says "{" ".join(rest[:8])}" of the merged text. {HINT}' if rest else None
 
 
 def _find_change_of_sense(source: str, other: str, names: Collection[str]) -> str | None:
@@ -212,15 +172,6 @@ def _find_change_of_sense(source: str, other: str, names: Collection[str]) -> st
     if behind and not before and not denies:
         return None
     return " ".join([*before, *behind][:5]) or None
-
-
-def _find_words_beside(stands: Sequence[int], tokens: Sequence[Token], told: Collection[int]) -> str | None:
-    """Return the first words in the clauses of a quote that are not told, or None."""
-    ends = [index for index, token in enumerate(tokens) if token.is_mark]
-    first = max((end for end in ends if end < stands[0]), default=-1) + 1
-    last = min((end for end in ends if end > stands[-1]), default=len(tokens))
-    added = [tokens[index].key for index in range(first, last) if index not in told and not tokens[index].is_mark]
-    return " ".join(added[:5]) or None
 
 
 def is_literally(source: str, result: str) -> bool:
@@ -285,21 +236,13 @@ MIN_SAME_MATTER = 0.65
 """Smallest share of their words that two statements have in common if they are about the same matter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restated:
-    """The tokens of sources, by memory id, and of the merged text that are the same in another form."""
-
-    in_sources: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    in_result: frozenset[str] = frozenset()
-
-
 def find_number_conflict(one: str, other: str, subject_names: Iterable[str] = ()) -> str | None:
     """Return that two statements are alike except for their numbers, so that they cannot both hold, or None.
 
     Only what is written in one form is compared: a date in digits is no conflict with one that names its month.
     """
-    names = list(subject_names)
-    first, second = (mark_subject(split_statement(text), names) for text in (one, other))
+    names = tuple(subject_names)
+    first, second = (mark_subject(text, names) for text in (one, other))
     words, others = ({token.key for token in tokens if not is_number(token.key)} for tokens in (first, second))
     if not words or not others or 2 * len(words & others) / (len(words) + len(others)) < MIN_SAME_MATTER:
         return None
@@ -320,54 +263,41 @@ def _form(number: str) -> str:
     return next((mark for mark in "/:-" if mark in number[1:]), "plain")
 
 
-def find_changed_numbers(sources: Mapping[str, str], result: str, restated: Restated | None = None) -> str | None:
+MAX_RESTATED_TOKENS = 5
+"""Most tokens of a part of a verification that gives a number in words, or one in words in digits."""
+
+
+def find_changed_numbers(
+    sources: Mapping[str, str], result: str, verification: Verification | None = None
+) -> str | None:
     """Return which number or date of a source a merged text lacks, or which one it has too often or anew, or None.
 
     They are compared as written. The text has each at least as often as every source does, and no more often than all
-    of them together, because sources may say the same.
+    of them together, because sources may say the same. Those are left out that a verification quotes in words.
     """
-    restated = restated or Restated()
+    restated = _restated_numbers(verification) if verification else set()
     made = _numbers(split_statement(result))
     told: Counter[str] = Counter()
     for key, text in sources.items():
         numbers = _numbers(split_statement(text))
         told += numbers
-        if lost := [number for number in numbers - made if number not in restated.in_sources.get(key, ())]:
+        if lost := [number for number in numbers - made if (key, number) not in restated]:
             return f"{key} is not covered: the merged text lacks {', '.join(lost[:5])}"
-    if new := [number for number in made - told if number not in restated.in_result]:
+    if new := [number for number in made - told if ("", number) not in restated]:
         return f"no source has {', '.join(new[:5])} of the merged text: write numbers and dates as the sources do"
     return None
 
 
-def find_misattributed_numbers(sources: Iterable[str], result: str) -> list[str]:
-    """Return the numbers that share a clause of the result with the words of another number of the sources."""
-    words_by_number: dict[str, set[str]] = defaultdict(set)
-    for text in sources:
-        for numbers, words in _numbers_and_words(text):
-            for number in numbers:
-                words_by_number[number] |= words
-    misattributed = set()
-    for numbers, words in _numbers_and_words(result):
-        for number in numbers & words_by_number.keys():
-            own = words_by_number[number]
-            others = [words_by_number[other] - own for other in words_by_number.keys() - numbers]
-            shared = max((len(words & other) for other in others), default=0)
-            if shared and shared > len(words & own):
-                misattributed.add(number)
-    return sorted(misattributed)
-
-
-def _numbers_and_words(text: str) -> Iterable[tuple[set[str], set[str]]]:
-    """Yield the numbers and the other words of each clause, which a mark or a conjunction ends."""
-    languages = known_languages(text)
-    neutral = neutral_words(languages)
-    clause: list[str] = []
-    for token in [*split_statement(text), Token(",", is_mark=True)]:
-        if not token.is_mark and token.key not in neutral:
-            clause.append(token.key)
-        elif token.is_mark or token.key in load_words(*languages).conjunctions:
-            yield {key for key in clause if is_number(key)}, {key for key in clause if not is_number(key)}
-            clause = []
+def _restated_numbers(verification: Verification) -> set[tuple[str, str]]:
+    """Return the numbers that short quotes give in words, each with its memory's id, or "" for the merged text."""
+    restated: set[tuple[str, str]] = set()
+    for check in verification.statements:
+        for part in check.parts:
+            sides = split_statement(part.words), split_statement(part.result)
+            words, says = ([token.key for token in side if is_number(token.key)] for side in sides)
+            if sides[1] and max(map(len, sides)) <= MAX_RESTATED_TOKENS and not (words and says):
+                restated |= {(check.memory_id, key) for key in words} | {("", key) for key in says}
+    return restated
 
 
 def _numbers(tokens: Iterable[Token]) -> Counter[str]:
@@ -386,41 +316,6 @@ NOUN_CAPITALISING = frozenset({"de"})
 """Languages that write every noun with a capital letter, so that one is no sign of a name."""
 
 
-def find_changed_names(
-    sources: Mapping[str, str],
-    result: str,
-    own_names: Iterable[str],
-    entity_names: Iterable[Sequence[str]],
-    restated: Restated | None = None,
-) -> str | None:
-    """Return which name of a source a merged text lacks, or which one it has that no source has, or None.
-
-    `own_names` are those of the subject, which may be missing; `entity_names` are the names of each other entity, any
-    of which will do.
-    """
-    own_names, entity_names, restated = list(own_names), list(entity_names), restated or Restated()
-    for key, text in sources.items():
-        kept = restated.in_sources.get(key, frozenset())
-        for names in entity_names:
-            named = [name for name in names if mentions_name(text, name)]
-            is_kept = any(mentions_name(result, name) for name in names)
-            if named and not is_kept and not _words(named) & kept:
-                return f"{key} is not covered: the merged text does not name {named[0]}"
-    if not _may_share_language([*sources.values(), result]):
-        return None
-    known = _words([*own_names, *(name for names in entity_names for name in names)])
-    made = {token.key for token in split_statement(result)}
-    for key, text in sources.items():
-        kept = restated.in_sources.get(key, frozenset())
-        for name in sorted(_capitalised(text) - known - kept):
-            if not is_like_any(name, made):
-                return f"{key} is not covered: the merged text does not name {name}"
-    told = {token.key for text in sources.values() for token in split_statement(text)} | known | restated.in_result
-    if new := sorted(name for name in _capitalised(result) if not is_like_any(name, told)):
-        return f"no source names {', '.join(new[:5])}"
-    return None
-
-
 def _words(names: Iterable[str]) -> frozenset[str]:
     return frozenset(token.key for name in names for token in split_statement(name))
 
@@ -434,12 +329,6 @@ def _capitalised(text: str) -> frozenset[str]:
         for token in split_statement(text)
         if token.is_name and not is_number(token.key) and len(token.key) > 1
     )
-
-
-def _may_share_language(texts: Iterable[str]) -> bool:
-    """Return whether nothing says that texts are in several languages."""
-    known = [set(languages) for text in texts if (languages := detect_languages(text))]
-    return not known or bool(set.intersection(*known))
 
 
 # Sentences of profiles
@@ -470,9 +359,6 @@ def find_untold(sources: Iterable[str], sentence: str, names: Iterable[str] = ()
 
 
 # Quotes
-
-MAX_RESTATED_TOKENS = 5
-"""Most tokens of a number or a name that a part of a verification gives in another form."""
 
 _DISAGREEMENTS = {
     Agreement.DENIED: "the merged text denies what it affirms, or affirms what it denies",
@@ -513,54 +399,6 @@ def quotes_cover(verification: Verification, memory_id: str, result: str, subjec
     parts = [part for check in verification.statements if check.memory_id == memory_id for part in check.parts]
     covered = {index for part in parts for index in find_quote(part.result, result) or ()}
     return bool(parts) and _find_uncovered_result(result, covered, list(subject_names)) is None
-
-
-def restated_in(verification: Verification) -> Restated:
-    """Return the numbers, dates and names that short parts of a verification give in another form."""
-    sources: dict[str, set[str]] = {}
-    result: set[str] = set()
-    for check in verification.statements:
-        for part in check.parts:
-            words, says = split_statement(part.words), split_statement(part.result)
-            if says and len(words) <= MAX_RESTATED_TOKENS and len(says) <= MAX_RESTATED_TOKENS:
-                may_differ = _may_be_one_number(words, says), _may_be_one_name(words, says)
-                sources.setdefault(check.memory_id, set()).update(_keys(words, *may_differ))
-                result |= _keys(says, *may_differ)
-    return Restated({key: frozenset(words) for key, words in sources.items()}, frozenset(result))
-
-
-def _keys(tokens: Iterable[Token], numbers: bool, names: bool) -> set[str]:
-    return {token.key for token in tokens if (numbers if is_number(token.key) else names)}
-
-
-def _may_be_one_number(words: Sequence[Token], says: Sequence[Token]) -> bool:
-    """Return whether not both sides write a number in digits: one may be written in words."""
-    return not any(is_number(token.key) for token in words) or not any(is_number(token.key) for token in says)
-
-
-def _may_be_one_name(words: Sequence[Token], says: Sequence[Token]) -> bool:
-    """Return whether not each side has a name or a month of its own: one in another script, language or form."""
-    months, other_months = (
-        {_MONTHS[token.key] for token in tokens if token.key in _MONTHS} for tokens in (words, says)
-    )
-    if months and other_months and months != other_months:
-        return False
-    own, others = (
-        {token.key for token in tokens if token.is_name and not is_number(token.key) and token.key not in _MONTHS}
-        for tokens in (words, says)
-    )
-    if not own or not others:
-        return True
-    text, other = (" ".join(token.key for token in tokens) for tokens in (words, says))
-    languages = [set(detect_languages(side)) for side in (text, other)]
-    if _scripts(text).isdisjoint(_scripts(other)) or (all(languages) and languages[0].isdisjoint(languages[1])):
-        return True
-    return find_evidence(" ".join(own), " ".join(others), may_be_people=False) is not None
-
-
-def _scripts(text: str) -> set[str]:
-    """Return the scripts of the letters of a text, as the names of the characters begin."""
-    return {unicodedata.name(char, "").split(" ")[0] for char in text if char.isalpha()}
 
 
 def find_quote(quote: str, text: str) -> list[int] | None:
@@ -605,12 +443,9 @@ def _find_uncovered_result(result: str, covered: set[int], names: Sequence[str])
 
 def _uncovered_words(text: str, covered: set[int], names: Sequence[str]) -> list[str]:
     """Return the words outside quotes that are neither neutral nor names of the subject."""
-    neutral = neutral_words(known_languages(text))
-    tokens: list[Token] = list(split_statement(text))
-    for index in covered:
-        tokens[index] = Token(",", is_mark=True)
+    neutral = neutral_words(known_languages(text)) | {SUBJECT}
     return [
         token.key
-        for token in mark_subject(tokens, names)
-        if not token.is_mark and token.key != SUBJECT and token.key not in neutral
+        for index, token in enumerate(mark_subject(text, tuple(names)))
+        if index not in covered and not token.is_mark and token.key not in neutral
     ]

@@ -5,9 +5,10 @@ It sees neither who proposed something nor why. Its answer is quotes, which the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -21,10 +22,7 @@ from graphmem.consolidation.models import (
     Proposal,
     ProposalVerdict,
     ReviewedProposal,
-    StatementCheck,
-    StatementQuote,
     UpdateEntity,
-    ValueQuote,
     Verification,
 )
 from graphmem.consolidation.run_store import fetch_entities, fetch_facts_of_entity
@@ -101,14 +99,6 @@ What a person sets on an entity is the person's own statement, which no memory n
 
 
 @dataclass(frozen=True, slots=True)
-class VerificationResult:
-    """The proposals of a batch with what was quoted, those without an answer refused, and what the call cost."""
-
-    proposals: list[ReviewedProposal]
-    receipt: Receipt = field(default_factory=Receipt)
-
-
-@dataclass(frozen=True, slots=True)
 class ShownProposals:
     """What a prompt shows: proposals and the statements they rest on, each in the order of their numbers."""
 
@@ -132,33 +122,14 @@ class ShownProposals:
 
     def to_verification(self, answered: CheckedProposal) -> Verification:
         """Return an answer with ids of memories; quotes from statements of other numbers are left out."""
-        return Verification(
-            differences=answered.differences[:MAX_DIFFERENCES_LENGTH],
-            one_fact=answered.one_fact,
-            statements=[
-                StatementCheck(memory_id=key, parts=found.parts, agreement=found.agreement)
-                for found in answered.statements
-                if (key := self._memory_id(found.statement))
-            ],
-            added=answered.added,
-            closing=self._to_quotes(answered.closing),
-            identity=self._to_quotes(answered.identity),
-            apart=self._to_quotes(answered.apart),
-            values=[
-                ValueQuote(memory_id=key, words=found.words, value=found.value)
-                for found in answered.values
-                if (key := self._memory_id(found.statement))
-            ],
-        )
+        found: dict[str, Any] = answered.model_dump()
+        for part in ("statements", "closing", "identity", "apart", "values"):
+            found[part] = [{**quote, "memory_id": key} for quote in found[part] if (key := self._memory_id(quote))]
+        found["differences"] = answered.differences[:MAX_DIFFERENCES_LENGTH]
+        return Verification.model_validate(found)
 
-    def _to_quotes(self, answered: Iterable[AnsweredQuote]) -> list[StatementQuote]:
-        return [
-            StatementQuote(memory_id=key, words=found.words)
-            for found in answered
-            if (key := self._memory_id(found.statement))
-        ]
-
-    def _memory_id(self, number: int) -> str | None:
+    def _memory_id(self, quote: Mapping[str, Any]) -> str | None:
+        number = quote["statement"]
         return self.facts[number - 1].memory_id if 0 < number <= len(self.facts) else None
 
     def _describe_subject(self, fact: Fact) -> str:
@@ -193,15 +164,15 @@ class ProposalVerifier:
 
     async def verify(
         self, owner: Owner, reviewed: Sequence[ReviewedProposal], *, curated: bool = False
-    ) -> VerificationResult:
-        """Return proposals with their verifications; raise ModelUnavailable when the model does not answer.
+    ) -> tuple[list[ReviewedProposal], Receipt]:
+        """Return proposals with their verifications, and what the call cost; raise ModelUnavailable without an answer.
 
         Of curated ones, those are left as they are that a person has verified or that set something on an entity.
         Other waiting proposals without an answer are refused: all of them if the answer is not usable.
         """
         shown, indexes = await self._load(owner, reviewed, curated)
         if not indexes:
-            return VerificationResult(list(reviewed))
+            return list(reviewed), Receipt()
         checked: dict[int, CheckedProposal] = {}
         refusal = UNANSWERED
         try:
@@ -218,7 +189,7 @@ class ProposalVerifier:
             if number in checked:
                 update = {"verification": shown.to_verification(checked[number])}
             proposals[index] = proposals[index].model_copy(update=update)
-        return VerificationResult(proposals, receipt)
+        return proposals, receipt
 
     async def _load(
         self, owner: Owner, reviewed: Sequence[ReviewedProposal], curated: bool

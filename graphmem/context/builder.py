@@ -192,7 +192,7 @@ class ContextBuilder:
             hit for hit in found.messages if order.passes(order.least_trusted(hit.message.stated_by), request.min_trust)
         ]
         if not request.requested_domains and snapshot.session:
-            request = request.model_copy(update={"domain": snapshot.session.domain})
+            request = request.model_copy(update={"domain": snapshot.session.own_domain})
         hits = await self._add_hits_of_domains(source, request, found.results)
         refers_to_past = bool(ticket_sessions) or refers_to_past_session(request.question_text)
         if request.question is None and not (hits or snapshot.profile or snapshot.messages):

@@ -254,6 +254,7 @@ def complete_context(
         material.refers_to_past,
         said_at,
         material.is_leisure,
+        material.trust_order,
     )
     context = ContextResponse(
         context_id=str(uuid.uuid4()),

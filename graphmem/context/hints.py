@@ -34,7 +34,7 @@ from graphmem.memories.memory import DEFAULT_PREDICATES, Memory, MemoryType, Sco
 from graphmem.search.models import FIT_SCORE, SearchHit
 from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import ConcernRule, ContinuityPhrase, PatternType, ProductProfile
-from graphmem.tenants.trust import TEXT_OF_OTHERS
+from graphmem.tenants.trust import DEFAULT_ORDER, TEXT_OF_OTHERS, SourceKind, TrustOrder
 from graphmem.text.added_texts import fence_line, fence_lines, is_label
 from graphmem.text.identifiers import find_identifiers, names_each
 from graphmem.text.normalising import normalise
@@ -169,6 +169,7 @@ class HintSources:
     refers_to_past: bool
     message_times: Mapping[MessageName, datetime]
     is_leisure: bool = False
+    order: TrustOrder = DEFAULT_ORDER
 
 
 def last_said_at(memory: Memory, message_times: Mapping[MessageName, datetime]) -> datetime | None:
@@ -180,7 +181,7 @@ def last_said_at(memory: Memory, message_times: Mapping[MessageName, datetime]) 
 def build_hints(request: ContextRequest, snapshot: ContextSnapshot, sources: HintSources) -> PersonalizationHints:
     """Return the hints for a reply to the request."""
     preferences = snapshot.preferences
-    name = _user_name(request, snapshot)
+    name = _user_name(request, snapshot, sources.order)
     last_session = snapshot.sessions[0] if snapshot.sessions else None
     topic = session_topic(last_session) if last_session else None
     intent = request.intent or next((message.intent for message in reversed(snapshot.messages) if message.intent), None)
@@ -278,19 +279,31 @@ def format_date(date: datetime) -> str:
     return f"{date:%Y-%m-%d}"
 
 
-def _user_name(request: ContextRequest, snapshot: ContextSnapshot) -> str | None:
-    """Return the user's name: as the caller gives it, else as memories do, else the name on their messages."""
+def _user_name(request: ContextRequest, snapshot: ContextSnapshot, order: TrustOrder) -> str | None:
+    """Return the user's name: as the caller gives it, else as memories do, else the name on their messages.
+
+    A memory that is trusted less than the user gives a name where the user has given none.
+    """
     given = request.profile_pack.get("name")
     if isinstance(given, str) and given.strip():
         return given.strip()
+    names: dict[SourceKind, str] = {}
     for memory in snapshot.profile:
-        if memory.subject.name != snapshot.user_entity_name or memory.source.trust_kind in TEXT_OF_OTHERS:
+        kind = memory.source.trust_kind
+        if memory.subject.name != snapshot.user_entity_name or kind in TEXT_OF_OTHERS:
             continue
-        if memory.predicate in NAME_PREDICATES and memory.object:
-            return _as_name(memory.object.name)
-        if name := _stated_name(memory.content, memory.subject.name):
-            return _as_name(name)
-    return _as_name(snapshot.speaker)
+        if name := _name_in(memory):
+            names.setdefault(kind, name)
+    if snapshot.speaker:
+        names.setdefault("user", snapshot.speaker)
+    return _as_name(names[order.most_trusted(names)]) if names else None
+
+
+def _name_in(memory: Memory) -> str | None:
+    """Return the name that a memory gives its subject."""
+    if memory.predicate in NAME_PREDICATES and memory.object:
+        return memory.object.name
+    return _stated_name(memory.content, memory.subject.name)
 
 
 def _as_name(text: str | None) -> str | None:

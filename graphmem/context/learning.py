@@ -13,7 +13,7 @@ from pydantic import Field
 
 from graphmem.context.mentions import MAX_TTL, extract_mentions, extract_named_things
 from graphmem.context.models import BehaviorPattern, FeedbackResult, FeedbackVerdict, Lesson, Mention
-from graphmem.context.patterns import find_patterns, max_window_days
+from graphmem.context.patterns import find_patterns_by_source, max_window_days
 from graphmem.context.preferences import (
     HIGHEST_SCORE,
     LOWEST_SCORE,
@@ -23,6 +23,7 @@ from graphmem.context.preferences import (
     extract_stated_preferences,
     read_wished_preferences,
     select_stale_preferences,
+    signals_of,
 )
 from graphmem.context.store import ContextStore, ContextTransaction
 from graphmem.context.usage import ContextUsage
@@ -42,6 +43,7 @@ from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.trust import Effect, StatedKind
 
 
 class ObservationPayload(UserJobPayload):
@@ -162,13 +164,21 @@ class ContextLearner:
         await self.detect_patterns(owner)
 
     async def learn_from_feedback(
-        self, reader: Reader, message_id: str, score: int, text: str | None = None, context_id: str | None = None
+        self,
+        reader: Reader,
+        message_id: str,
+        score: int,
+        text: str | None = None,
+        context_id: str | None = None,
+        *,
+        kind: StatedKind | None = None,
     ) -> FeedbackResult:
         """Learn from a score of 1 to 5 on a message and an optional comment; repeated feedback teaches nothing.
 
         A positive one credits the memories of the context that led to the reply; a question that was answered badly no
-        longer counts for the user's patterns. Raises InvalidInput for another score,
-        NotFound for an unknown message or context.
+        longer counts for the user's patterns. `kind` is the source that gives it, None for an admin. Raises
+        InvalidInput for another score, NotFound for an unknown message or context, Forbidden for a message that a more
+        trusted source has rated.
         """
         if not LOWEST_SCORE <= score <= HIGHEST_SCORE:
             raise InvalidInput(
@@ -181,16 +191,19 @@ class ContextLearner:
         now = self._clock()
 
         async def learn(transaction: ContextTransaction) -> FeedbackResult:
-            interaction = await transaction.load_interaction(message_id)
-            result = evaluate_feedback(interaction, score, said, technical_cues, now)
-            await transaction.save_feedback(interaction, result, text, Lesson(result.verdict, said))
+            interaction, order = await transaction.load_interaction(message_id), await transaction.find_order()
+            if interaction.message.feedback_score is not None:
+                order.require(Effect.END, kind, interaction.rated_as, "The rating of this message")
+            by = kind or "user"
+            result = evaluate_feedback(interaction, score, said, technical_cues, now, by, order)
+            await transaction.save_feedback(interaction, result, text, Lesson(result.verdict, said), by)
             return result
 
         credited: list[str] = []
         if context_id is not None:
             if not await self._episodes.load_messages(owner, [message_id]):
                 raise NotFound("There is no such message.")
-            credited = (await self._usage.rate(reader, context_id, score)).credited
+            credited = (await self._usage.rate(reader, context_id, score, kind)).credited
         result = await self._store.write(owner, learn)
         PREFERENCE_UPDATES.inc(len(result.preferences))
         if result.verdict is not FeedbackVerdict.NEUTRAL:
@@ -204,7 +217,7 @@ class ContextLearner:
         turns = await self._store.list_user_messages(
             owner, now - timedelta(days=max_window_days(profile)), await self._episodes.get_timezone(owner)
         )
-        patterns = find_patterns(turns, now, profile)
+        patterns = find_patterns_by_source(turns, now, profile, await self._store.get_order(owner))
         await self._store.upsert_patterns(owner, patterns)
         for pattern in patterns:
             PATTERN_DETECTION_COUNT.labels(pattern.type.value).inc()
@@ -251,12 +264,15 @@ class ContextLearner:
         now = self._clock()
 
         async def learn(transaction: ContextTransaction) -> int:
-            current = await transaction.list_preferences()
+            current, order = await transaction.list_preferences(), await transaction.find_order()
             already_learned = {
                 preference.type_and_key for preference in current if message.id in preference.learned_from.message_ids
             }
-            new_signals = [signal for signal in signals if signal.type_and_key not in already_learned]
-            changed = apply_signals(current, new_signals, owner.user_id, message.id, now)
+            new_signals = signals_of(
+                order.least_trusted(message.stated_by),
+                (signal for signal in signals if signal.type_and_key not in already_learned),
+            )
+            changed = apply_signals(current, new_signals, owner.user_id, message.id, now, order)
             await transaction.upsert_preferences(changed)
             return len(changed)
 

@@ -35,6 +35,7 @@ from graphmem.runtime.field_types import to_json
 from graphmem.runtime.times import from_micros, parse_times
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import PatternType
+from graphmem.tenants.trust import Effect, StatedKind, TrustOrder
 
 MAX_PATTERN_EVIDENCE = 25
 """Messages that a pattern is linked to at most; the newest are taken."""
@@ -109,18 +110,24 @@ def item_from_columns(columns: Sequence[Any]) -> ContextItem:
         **{name: stored[name] for name in same},
         session_id=stored["session_id"] or None,
         user_id=_user_id_from_node(stored),
+        source_kind=_source_kind_from_node(stored),
         context_value=json.loads(stored["context_value"]),
     )
 
 
-def mention_to_row(owner: Owner, mention: Mention, now: datetime) -> Row:
-    """Return a mention as a context item to be stored; `item_key` is equal for equal mentions of a session."""
+def mention_to_row(owner: Owner, mention: Mention, order: TrustOrder, now: datetime) -> Row:
+    """Return a mention as a context item to be stored; `item_key` is equal for equal mentions of a session.
+
+    `permitted` are the kinds of the sources whose item it may change.
+    """
     value = to_json(mention.value)
+    kind = order.least_trusted(mention.stated_by)
     digest = hashlib.sha256(f"{mention.type}\n{mention.key}\n{value}".encode()).hexdigest()[:32]
     return {
         "message_id": mention.message_id,
         "session_id": mention.session_id,
         "item_key": digest,
+        "permitted": order.permitted_on(Effect.OUTRANK, kind),
         "properties": {
             "id": str(uuid.uuid4()),
             "group_id": owner.group_id,
@@ -131,11 +138,12 @@ def mention_to_row(owner: Owner, mention: Mention, now: datetime) -> Row:
             "relevance_score": mention.relevance,
             "expires_at": mention.expires_at,
             "created_at": now,
+            "source_kind": kind,
         },
     }
 
 
-def stated_item_to_row(owner: Owner, item: ContextItemIn, now: datetime) -> Row:
+def stated_item_to_row(owner: Owner, item: ContextItemIn, kind: StatedKind, now: datetime) -> Row:
     """Return a context item of a caller to be stored; `item_key` is equal for items of the same type and key."""
     value = to_json(item.value)
     return {
@@ -153,6 +161,7 @@ def stated_item_to_row(owner: Owner, item: ContextItemIn, now: datetime) -> Row:
             "context_value": value,
             "relevance_score": item.relevance,
             "expires_at": now + timedelta(seconds=item.ttl),
+            "source_kind": kind,
         },
     }
 
@@ -167,6 +176,7 @@ def preference_from_columns(columns: Sequence[Any]) -> LearnedPreference:
         preference_type=PreferenceType(stored["preference_type"]),
         preference_value=json.loads(stored["preference_value"]),
         learned_from=PreferenceSource.model_validate_json(stored["learned_from"]),
+        source_kind=_source_kind_from_node(stored),
     )
 
 
@@ -186,7 +196,7 @@ def lessons_to_text(lessons: Sequence[Lesson]) -> str:
 
 def preference_to_row(preference: LearnedPreference) -> Row:
     """Return a learned preference as a row to be stored."""
-    same = ("id", "confidence_score", "frequency", "last_observed", "created_at", "updated_at")
+    same = ("id", "confidence_score", "frequency", "last_observed", "created_at", "updated_at", "source_kind")
     return {
         "preference_type": preference.preference_type.value,
         "preference_key": preference.preference_key,
@@ -212,6 +222,7 @@ def pattern_from_columns(columns: Sequence[Any]) -> BehaviorPattern:
         user_id=_user_id_from_node(stored),
         pattern_type=PatternType(stored["pattern_type"]),
         pattern_data=json.loads(stored["pattern_data"]),
+        source_kind=_source_kind_from_node(stored),
     )
 
 
@@ -228,8 +239,15 @@ def pattern_to_row(pattern: DetectedPattern) -> Row:
             "pattern_data": to_json(pattern.data),
             "confidence_score": pattern.confidence,
             "occurrence_count": len(pattern.evidence),
+            "source_kind": pattern.source_kind,
         },
     }
+
+
+def _source_kind_from_node(stored: Mapping[str, Any]) -> StatedKind:
+    """Return whose word something is; an export may leave out that it is the user's."""
+    kind: StatedKind = stored.get("source_kind") or "user"
+    return kind
 
 
 def _user_id_from_node(stored: Mapping[str, Any]) -> str:

@@ -115,7 +115,16 @@ def _time_mentions(message: Message, now: datetime) -> list[Mention]:
     given = {str(value).casefold() for kind in TIME_KINDS for value in message.entities.get(kind, ())}
     local = at.astimezone(timezone(timedelta(minutes=message.utc_offset_minutes)))
     return [
-        Mention(message.id, message.session_id, "time_reference", time.type, time, TIME_RELEVANCE, at + TIME_TTL)
+        Mention(
+            message.id,
+            message.session_id,
+            "time_reference",
+            time.type,
+            time,
+            TIME_RELEVANCE,
+            at + TIME_TTL,
+            message.stated_by,
+        )
         for time in extract_times(message.content[:MAX_CHARACTERS_READ], local)
         if given.isdisjoint((time.text.casefold(), time.at.casefold(), time.at[:10], time.at[:7]))
     ]
@@ -136,6 +145,7 @@ def _amount_mentions(message: Message, now: datetime, profile: ProductProfile) -
             amount,
             AMOUNT_RELEVANCE,
             at + AMOUNT_TTL,
+            message.stated_by,
         )
         for amount in extract_amounts(text, profile, categories)
         if amount.amount not in given
@@ -147,7 +157,16 @@ def _entity_mentions(message: Message, now: datetime, known_entities: Iterable[t
     found = named or [(kind.lower(), name) for kind, name in known_entities]
     expires_at = min(message.timestamp, now) + ENTITY_TTL
     return [
-        Mention(message.id, message.session_id, f"entity_{kind}", kind, value, ENTITY_RELEVANCE, expires_at)
+        Mention(
+            message.id,
+            message.session_id,
+            f"entity_{kind}",
+            kind,
+            value,
+            ENTITY_RELEVANCE,
+            expires_at,
+            message.stated_by,
+        )
         for kind, value in found
     ]
 

@@ -95,6 +95,7 @@ class UserTurn:
     entities: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     plans: Sequence[str] = ()
     answered_badly: bool = False
+    source_kind: StatedKind = "user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ class DetectedPattern:
     data: PatternData
     confidence: float
     evidence: Sequence[str]
+    source_kind: StatedKind = "user"
 
 
 class BehaviorPattern(BaseModel):
@@ -125,6 +127,9 @@ class BehaviorPattern(BaseModel):
     first_detected: datetime
     last_detected: datetime
     is_active: bool
+    source_kind: StatedKind = Field(
+        "user", exclude_if=lambda kind: kind == "user", description="Least trusted source of the messages that show it."
+    )
 
 
 class PreferenceType(StrEnum):
@@ -167,6 +172,9 @@ class LearnedPreference(BaseModel):
     last_observed: datetime
     created_at: datetime
     updated_at: datetime
+    source_kind: StatedKind = Field(
+        "user", exclude_if=lambda kind: kind == "user", description="Source that stated it."
+    )
 
     @property
     def type_and_key(self) -> PreferenceKey:
@@ -246,6 +254,8 @@ class RatedInteraction:
     intent_confidence: float | None
     preferences: Sequence[LearnedPreference]
     lessons: Sequence[Lesson]
+    rated_as: StatedKind = "user"
+    """Source of the present rating."""
 
     @property
     def verdict(self) -> FeedbackVerdict | None:
@@ -277,10 +287,10 @@ MAX_ITEM_SECONDS = 30 * 24 * 3600
 class ContextRequest(RequestBody):
     """A question that is about to be sent to a model; without one, the start of a conversation.
 
-    `top` limits the memories chosen by relevance, which are added to those of the profile. `sources` adds to every
-    bullet when and in which session it was said. Of `profile_pack`, what the caller knows about the user, `name` and
-    `goals` are used. With `recent_messages` false, the messages of the session are left out, for a caller that sends
-    them to the model anyway. With `valid_as_of` or `known_as_of` the context is the one of that time.
+    `top` limits the memories chosen by relevance, in addition to the profile. `sources` adds to every bullet when and
+    in which session it was said. `profile_pack` is what the caller knows about the user; `name` and `goals` are used.
+    Set `recent_messages` to false if you send the messages of the session to the model yourself. With `valid_as_of` or
+    `known_as_of`, the context is as of that time.
     """
 
     question: NonBlankText | None = Field(None, max_length=MAX_QUESTION_LENGTH)
@@ -289,7 +299,7 @@ class ContextRequest(RequestBody):
     domain: Domain | None = None
     tags: TagFilter | None = Field(
         None,
-        description="Only memories with these tags, and without those in `none`; so for messages, by their memories.",
+        description="Only memories with these tags and without those in `none`; messages by their memories.",
     )
     domains: list[Domain] = Field(
         default_factory=list, max_length=10, description="Further domains of the question, in addition to `domain`."
@@ -333,8 +343,8 @@ class ContextRequest(RequestBody):
 class ContextItemIn(RequestBody):
     """A context item that the caller states; it replaces one of the same type, key and session.
 
-    Goals, preferences and topics are used in contexts until `ttl` seconds have passed: of one session, or of all of
-    them without `session_id`.
+    Contexts use goals, preferences and topics until `ttl` seconds have passed, in one session or, without `session_id`,
+    in all.
     """
 
     type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64, examples=["topic", "preference", "goal"])]
@@ -353,7 +363,7 @@ class ContextItemIn(RequestBody):
 class EnhanceIn(RequestBody):
     """A draft reply, the question that it answers, and what it rests on.
 
-    A source is the id of a memory or a message, or the name of something outside of memory.
+    A source is the id of a memory or a message, or the name of an external source.
     """
 
     reply: NonBlankText = Field(max_length=MAX_QUESTION_LENGTH)
@@ -363,12 +373,12 @@ class EnhanceIn(RequestBody):
     sources: list[Annotated[NonBlankText, Field(max_length=500)]] = Field(
         default_factory=list,
         max_length=50,
-        description="What the reply rests on: ids of memories or messages, or names of something outside of memory.",
+        description="What the reply rests on: ids of memories or messages, or names of external sources.",
     )
 
 
 class ContextItem(BaseModel):
-    """Something that a recent message mentions, or that the caller stated; without `session_id`, of every session."""
+    """Something that a recent message mentions, or that the caller stated; without `session_id`, for all sessions."""
 
     id: str
     session_id: str | None
@@ -379,6 +389,9 @@ class ContextItem(BaseModel):
     relevance_score: float
     expires_at: datetime
     created_at: datetime
+    source_kind: StatedKind = Field(
+        "user", exclude_if=lambda kind: kind == "user", description="Source that mentioned or stated it."
+    )
 
 
 class TimeMention(BaseModel):
@@ -417,6 +430,7 @@ class Mention:
     value: TimeMention | AmountMention | EntityValue
     relevance: float
     expires_at: datetime
+    stated_by: tuple[StatedKind, ...] = ("user",)
 
 
 class SentimentTrend(StrEnum):
@@ -475,7 +489,7 @@ class Outcome(StrEnum):
 class PastSolution(BaseModel):
     """A memory of something recommended or tried before that is relevant to the question.
 
-    Something that was tried without a known success counts as failed: it is not to be proposed again.
+    Something that was tried without a known success counts as failed, so that it is not proposed again.
     """
 
     memory_id: str
@@ -611,6 +625,9 @@ class ContextSnapshot:
             statistics=replace(self.statistics, intents=()),
             sessions=[],
             profile=[memory for memory in self.profile if order.passes(memory.source.trust_kind, kind)],
+            items=[item for item in self.items if order.passes(item.source_kind, kind)],
+            preferences=[wish for wish in self.preferences if order.passes(wish.source_kind, kind)],
+            patterns=[pattern for pattern in self.patterns if order.passes(pattern.source_kind, kind)],
             messages=[one for one in self.messages if order.passes(order.least_trusted(one.stated_by), kind)],
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from statistics import fmean, multimode
 from typing import Any
@@ -17,7 +18,9 @@ from graphmem.context.models import (
     TimeOfDayData,
     UserTurn,
 )
+from graphmem.runtime.field_types import deduplicate
 from graphmem.tenants.profiles import ConcernRule, PatternType, ProductProfile
+from graphmem.tenants.trust import TrustOrder
 from graphmem.text.normalising import normalise
 
 QUERY_WINDOW_DAYS = 30
@@ -57,6 +60,24 @@ def max_window_days(profile: ProductProfile) -> int:
     """Return how many days back the patterns of a profile are counted."""
     concern_days = [rule.window_days for rule in profile.concerns]
     return max(QUERY_WINDOW_DAYS, GOAL_WINDOW_DAYS, TIME_OF_DAY_WINDOW_DAYS, *concern_days)
+
+
+def find_patterns_by_source(
+    turns: Sequence[UserTurn], now: datetime, profile: ProductProfile, order: TrustOrder
+) -> list[DetectedPattern]:
+    """Return the patterns in a user's messages, with the least trusted source that each one needs.
+
+    A pattern that the messages of more trusted sources show alone is counted over those: others do not change it.
+    """
+    found: dict[tuple[PatternType, str], DetectedPattern] = {}
+    kinds = deduplicate(turn.source_kind for turn in turns)
+    while kinds:
+        kind = order.most_trusted(kinds)
+        kinds = [other for other in kinds if not order.passes(other, kind)]
+        trusted = [turn for turn in turns if order.passes(turn.source_kind, kind)]
+        for pattern in find_patterns(trusted, now, profile):
+            found.setdefault((pattern.type, pattern.key), replace(pattern, source_kind=kind))
+    return list(found.values())
 
 
 def find_patterns(turns: Sequence[UserTurn], now: datetime, profile: ProductProfile) -> list[DetectedPattern]:

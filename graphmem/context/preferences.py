@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from graphmem.context import cues
@@ -23,6 +23,7 @@ from graphmem.context.models import (
 from graphmem.context.stated_wishes import StatedWish, find_stated_wishes
 from graphmem.conversations.session import Message
 from graphmem.ingestion.answers import Polarity, Wish, WishAbout
+from graphmem.tenants.trust import DEFAULT_ORDER, Effect, StatedKind, TrustOrder
 
 OLD_WEIGHT = 0.7
 """Share of the old confidence when something is observed again."""
@@ -73,6 +74,7 @@ class PreferenceSignal:
     value: Mapping[str, str]
     confidence: float
     key: str | None = None
+    source_kind: StatedKind = "user"
 
     @property
     def type_and_key(self) -> PreferenceKey:
@@ -91,6 +93,11 @@ class PreferenceSignal:
         return preference.type_and_key == self.contrary and set(self.value.values()) == set(
             preference.preference_value.values()
         )
+
+
+def signals_of(kind: StatedKind, signals: Iterable[PreferenceSignal]) -> list[PreferenceSignal]:
+    """Return signals as those of a source."""
+    return [replace(signal, source_kind=kind) for signal in signals]
 
 
 def avoid_key(value: str) -> str:
@@ -194,22 +201,35 @@ def apply_signals(
     user_id: str,
     message_id: str,
     now: datetime,
+    order: TrustOrder = DEFAULT_ORDER,
 ) -> list[LearnedPreference]:
     """Return the preferences that signals create or change.
 
     A preference observed again gets the new value, a blended confidence and one more in its frequency; one that says
-    the opposite is used no longer.
+    the opposite is used no longer. A signal that would change what a more trusted source stated is ignored.
     """
     known = {preference.type_and_key: preference for preference in current}
     changed: dict[PreferenceKey, LearnedPreference] = {}
     for signal in signals:
         before = changed.get(signal.type_and_key) or known.get(signal.type_and_key)
+        contrary = changed.get(signal.contrary) or known.get(signal.contrary)
+        withdrawn = contrary if contrary and signal.contradicts(contrary) else None
+        if not _may_change([before, withdrawn], signal.source_kind, order):
+            continue
         after = _observe_again(before, signal, message_id, now) if before else _create(signal, user_id, message_id, now)
         changed[signal.type_and_key] = after
-        contrary = changed.get(signal.contrary) or known.get(signal.contrary)
-        if contrary and signal.contradicts(contrary):
-            changed[signal.contrary] = _withdraw(contrary, now)
+        if withdrawn:
+            changed[signal.contrary] = _withdraw(withdrawn, now)
     return list(changed.values())
+
+
+def _may_change(preferences: Iterable[LearnedPreference | None], by: StatedKind, order: TrustOrder) -> bool:
+    """Return whether a source may change preferences; those that are no longer used are no source's word."""
+    return all(
+        order.permits(Effect.END, by, preference.source_kind)
+        for preference in preferences
+        if preference and preference.confidence_score > WITHDRAWN_CONFIDENCE
+    )
 
 
 def weaken_preferences(
@@ -308,6 +328,7 @@ def _create(signal: PreferenceSignal, user_id: str, message_id: str, now: dateti
         preference_key=signal.type_and_key.key,
         preference_value=dict(signal.value),
         confidence_score=signal.confidence,
+        source_kind=signal.source_kind,
         learned_from=PreferenceSource(message_id=message_id, message_ids=[message_id]),
         frequency=1,
         last_observed=now,
@@ -335,6 +356,7 @@ def _observe_again(
             else blend_confidence(before.confidence_score, signal.confidence),
             "learned_from": PreferenceSource(message_id=message_id, message_ids=message_ids),
             "frequency": before.frequency + 1,
+            "source_kind": signal.source_kind,
             "last_observed": now,
             "updated_at": now,
         }
@@ -399,14 +421,20 @@ def detect_issues(text: str) -> list[str]:
 
 
 def evaluate_feedback(
-    interaction: RatedInteraction, score: int, text: str, technical_cues: Sequence[str], now: datetime
+    interaction: RatedInteraction,
+    score: int,
+    text: str,
+    technical_cues: Sequence[str],
+    now: datetime,
+    by: StatedKind = "user",
+    order: TrustOrder = DEFAULT_ORDER,
 ) -> FeedbackResult:
-    """Return what feedback on an interaction changes.
+    """Return what feedback of a source on an interaction changes.
 
     Positive feedback reinforces the intent and the preferences that the interaction shows. Negative feedback weakens
     the intent and the preferences that it complains about. Neutral feedback changes only the message's confidence. A
     rating that is changed replaces the one before it in the confidence; what its verdict has taught, it does not teach
-    again, and a new comment adds what it states.
+    again, and a new comment adds what it states. Preferences that a more trusted source stated stay.
     """
     verdict = verdict_for_score(score)
     result = FeedbackResult(
@@ -417,18 +445,22 @@ def evaluate_feedback(
     )
     if verdict is FeedbackVerdict.NEUTRAL or Lesson(verdict, text) in interaction.lessons:
         return result
-    stated = extract_stated_preferences(text, is_comment=True)
+    stated = signals_of(by, extract_stated_preferences(text, is_comment=True))
     issues = detect_issues(text) if verdict is FeedbackVerdict.NEGATIVE else []
     if any(lesson.verdict is verdict for lesson in interaction.lessons):
-        return result.model_copy(update={"issues": issues, "preferences": _apply(interaction, stated, now)})
+        return result.model_copy(update={"issues": issues, "preferences": _apply(interaction, stated, now, order)})
     if verdict is FeedbackVerdict.POSITIVE:
         contrary = {signal.contrary for signal in stated}
-        shown = signals_from_interaction(interaction.question, interaction.reply, technical_cues)
+        shown = signals_of(
+            order.least_trusted([by, *(interaction.question.stated_by if interaction.question else ())]),
+            signals_from_interaction(interaction.question, interaction.reply, technical_cues),
+        )
         stated = [*(signal for signal in shown if signal.type_and_key not in contrary), *stated]
-    preferences = _apply(interaction, stated, now)
+    preferences = _apply(interaction, stated, now, order)
     doubted = {_DOUBTED_PREFERENCES[issue] for issue in issues if issue in _DOUBTED_PREFERENCES}
     changed = {preference.type_and_key for preference in preferences}
-    preferences += weaken_preferences(interaction.preferences, doubted - changed, now)
+    doubtful = [one for one in interaction.preferences if _may_change([one], by, order)]
+    preferences += weaken_preferences(doubtful, doubted - changed, now)
     return result.model_copy(
         update={
             "intent": interaction.intent,
@@ -440,9 +472,10 @@ def evaluate_feedback(
 
 
 def _apply(
-    interaction: RatedInteraction, signals: Sequence[PreferenceSignal], now: datetime
+    interaction: RatedInteraction, signals: Sequence[PreferenceSignal], now: datetime, order: TrustOrder
 ) -> list[LearnedPreference]:
-    return apply_signals(interaction.preferences, signals, interaction.message.user_id, interaction.message.id, now)
+    rated = interaction.message
+    return apply_signals(interaction.preferences, signals, rated.user_id, rated.id, now, order)
 
 
 def _blend_intent_confidence(interaction: RatedInteraction, verdict: FeedbackVerdict) -> float | None:

@@ -36,6 +36,7 @@ from graphmem.secrets.values import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.trust import StatedKind
 
 MAX_ENHANCED_TOKENS = 1_000_000
 """Token budget for finding the session that a question of any length refers to."""
@@ -114,12 +115,15 @@ class ContextService:
         related = (await self._builder.build(owner, request)).context.related_sessions
         return related[0] if related else None
 
-    async def rate(self, reader: Reader, context_id: str, score: int) -> ContextFeedbackResult:
+    async def rate(
+        self, reader: Reader, context_id: str, score: int, kind: StatedKind | None = None
+    ) -> ContextFeedbackResult:
         """Store the rating of the answer that a context led to, which credits the memories that it held.
 
-        Raises NotFound for a context that is unknown or has expired.
+        `kind` is the source that rates, None for an admin. Raises NotFound for a context that is unknown or has
+        expired, Forbidden for one that a more trusted source has rated.
         """
-        return await self._usage.rate(reader, context_id, score)
+        return await self._usage.rate(reader, context_id, score, kind)
 
     async def list_uses(self, reader: Reader, memory_id: str, limit: int) -> list[MemoryUse]:
         """Return the contexts that held a memory, the latest first; raise NotFound for an unknown memory."""
@@ -129,18 +133,25 @@ class ContextService:
         """Write the contexts that are not written yet."""
         await self._usage.buffer.close()
 
-    async def add_item(self, owner: Owner, item: ContextItemIn) -> ContextItem:
-        """Store a context item; raise InvalidInput for a secret, NotFound for a session that is not the user's."""
+    async def add_item(self, owner: Owner, item: ContextItemIn, kind: StatedKind | None = None) -> ContextItem:
+        """Store a context item that a source states, None for an admin.
+
+        Raises InvalidInput for a secret, NotFound for a session that is not the user's, Forbidden for an item of a more
+        trusted source.
+        """
         classes = await read_text(
             text_length(item), lambda: self._policy.refused_classes(stored_values(item), owner.tenant)
         )
         if classes:
             raise InvalidInput(f"The item contains a secret ({', '.join(classes)}), which is not stored: leave it out.")
-        return await self._store.save_item(owner, item)
+        return await self._store.save_item(owner, item, kind)
 
-    async def delete_item(self, owner: Owner, item_id: str) -> None:
-        """Delete a context item; raise NotFound for one that is not the user's."""
-        await self._store.delete_item(owner, item_id)
+    async def delete_item(self, owner: Owner, item_id: str, kind: StatedKind | None = None) -> None:
+        """Delete a context item for a source, None for an admin.
+
+        Raises NotFound for one that is not the user's, Forbidden for that of a more trusted source.
+        """
+        await self._store.delete_item(owner, item_id, kind)
 
     async def list_intents(self, owner: Owner) -> list[LearnedIntent]:
         """Return the learned intents, the best understood first."""

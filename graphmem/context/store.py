@@ -51,6 +51,8 @@ from graphmem.runtime.errors import NotFound
 from graphmem.runtime.times import MAX_TIME, Clock
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.tenant_settings import find_trust_order, load_trust_order
+from graphmem.tenants.trust import Effect, StatedKind, TrustOrder
 from graphmem.tenants.users import lock_or_create_user, lock_user
 
 
@@ -59,8 +61,13 @@ class ContextTransaction:
 
     def __init__(self, transaction: Transaction, owner: Owner, now: datetime) -> None:
         self._transaction = transaction
+        self._tenant = owner.tenant
         self._group_id = owner.group_id
         self._now = now
+
+    async def find_order(self) -> TrustOrder:
+        """Return the order of trust of the tenant."""
+        return await find_trust_order(self._transaction, self._tenant)
 
     async def list_preferences(self) -> list[LearnedPreference]:
         """Return the learned preferences, the most confident first."""
@@ -95,13 +102,19 @@ class ContextTransaction:
             intent_confidence=None,
             preferences=await self.list_preferences(),
             lessons=lessons_from_text(rows[0]["learned_from"]),
+            rated_as=rows[0]["rated"].get("rated_as") or "user",
         )
         return replace(interaction, intent_confidence=await self._get_intent_confidence(interaction.intent))
 
     async def save_feedback(
-        self, interaction: RatedInteraction, result: FeedbackResult, text: str | None, lesson: Lesson
+        self,
+        interaction: RatedInteraction,
+        result: FeedbackResult,
+        text: str | None,
+        lesson: Lesson,
+        rated_as: StatedKind,
     ) -> None:
-        """Write the feedback on a message and everything that was learned from it.
+        """Write the feedback of a source on a message and everything that was learned from it.
 
         An intent counts the messages by their present rating.
         """
@@ -114,6 +127,7 @@ class ContextTransaction:
             issues=result.issues,
             confidence=result.confidence,
             learned_from=lessons_to_text([*interaction.lessons, lesson]),
+            rated_as=rated_as,
         )
         is_positive = result.verdict is FeedbackVerdict.POSITIVE
         changes = {
@@ -282,28 +296,47 @@ class ContextStore:
         )
         return {row["id"]: row["at"] for row in rows}
 
-    async def save_item(self, owner: Owner, item: ContextItemIn) -> ContextItem:
-        """Store a context item that the caller states, instead of one of the same type, key and session.
+    async def save_item(self, owner: Owner, item: ContextItemIn, kind: StatedKind | None) -> ContextItem:
+        """Store a context item that a source states, instead of one of the same type, key and session.
 
-        Raises NotFound for a session that is not the user's.
+        `kind` is None for an admin. Raises NotFound for a session that is not the user's, Forbidden for an item of a
+        more trusted source.
         """
         now = self._clock()
 
         async def work(transaction: Transaction) -> ContextItem:
             await lock_or_create_user(transaction, owner, now)
-            row = stated_item_to_row(owner, item, now)
-            rows = await transaction.run("context.save_item", group_id=owner.group_id, **row)
+            order = await find_trust_order(transaction, owner.tenant)
+            rows = await transaction.run(
+                "context.save_item",
+                group_id=owner.group_id,
+                **stated_item_to_row(owner, item, kind or "user", now),
+                permitted=order.permitted_on(Effect.END, kind),
+                now=now,
+            )
             if not rows:
                 raise NotFound("There is no such session.")
+            if not rows[0]["is_permitted"]:
+                order.require(Effect.END, kind, rows[0]["source_kind"], f"The context item {item.key!r}")
             return item_from_columns(rows[0]["item"])
 
         return await self._graph.write(work)
 
-    async def delete_item(self, owner: Owner, item_id: str) -> None:
-        """Delete a context item; raise NotFound for one that is not the user's."""
-        rows = await self._write_rows(owner, "context.delete_item", id=item_id)
-        if not rows[0]["deleted"]:
-            raise NotFound("There is no such context item.")
+    async def delete_item(self, owner: Owner, item_id: str, kind: StatedKind | None) -> None:
+        """Delete a context item for a source, None for an admin.
+
+        Raises NotFound for one that is not the user's, Forbidden for that of a more trusted source.
+        """
+
+        async def work(transaction: Transaction) -> None:
+            await self._lock_user(transaction, owner)
+            rows = await transaction.run("context.delete_item", group_id=owner.group_id, id=item_id)
+            if not rows:
+                raise NotFound("There is no such context item.")
+            order = await find_trust_order(transaction, owner.tenant)
+            order.require(Effect.HIDE, kind, rows[0]["source_kind"], "The context item")
+
+        await self._graph.write(work)
 
     async def list_active_items(self, owner: Owner, session_id: str | None) -> list[ContextItem]:
         """Return the context items that have not expired, the latest first."""
@@ -321,6 +354,10 @@ class ContextStore:
         """Return the patterns that a user shows now, the most confident first."""
         (row,) = await self._graph.fetch("context.list_patterns", group_id=owner.group_id)
         return [pattern_from_columns(columns) for columns in row["patterns"]]
+
+    async def get_order(self, owner: Owner) -> TrustOrder:
+        """Return the order of trust of a user's tenant."""
+        return await load_trust_order(self._graph, owner.tenant)
 
     async def list_user_messages(self, owner: Owner, since: datetime, zone: str | None) -> list[UserTurn]:
         """Return the messages of a user since a time; local times are in `zone`, else in each message's own offset."""
@@ -340,6 +377,7 @@ class ContextStore:
                 entities=json.loads(row["entities"] or "{}"),
                 plans=row["plans"],
                 answered_badly=row["answered_badly"],
+                source_kind=row["source_kind"],
             )
             for row in rows
         ]
@@ -355,11 +393,17 @@ class ContextStore:
 
     async def upsert_items(self, owner: Owner, mentions: Sequence[Mention]) -> None:
         """Store mentions as context items; one that a session has already expires later."""
-        if mentions:
-            now = self._clock()
-            await self._write_rows(
-                owner, "context.upsert_items", rows=[mention_to_row(owner, mention, now) for mention in mentions]
-            )
+        if not mentions:
+            return
+        now = self._clock()
+
+        async def work(transaction: Transaction) -> None:
+            await self._lock_user(transaction, owner)
+            order = await find_trust_order(transaction, owner.tenant)
+            rows = [mention_to_row(owner, mention, order, now) for mention in mentions]
+            await transaction.run("context.upsert_items", group_id=owner.group_id, rows=rows)
+
+        await self._graph.write(work)
 
     async def delete_expired_items(self, owner: Owner) -> int:
         """Delete expired context items; return how many."""

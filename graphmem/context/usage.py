@@ -25,6 +25,8 @@ from graphmem.runtime.errors import NotFound, UserBeingForgotten
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.tenant_settings import find_trust_order
+from graphmem.tenants.trust import Effect, StatedKind
 from graphmem.tenants.users import lock_user
 from graphmem.tenants.write_buffer import WriteBuffer
 
@@ -62,10 +64,13 @@ class ContextUseStore:
         with suppress(NotFound, UserBeingForgotten):
             await self._graph.write(work)
 
-    async def rate(self, owner: Owner, context_id: str, score: int, *, credits_memories: bool) -> RatedContext:
+    async def rate(
+        self, owner: Owner, context_id: str, score: int, kind: StatedKind | None, *, credits_memories: bool
+    ) -> RatedContext:
         """Store the rating of a context, and return which of its memories it credits: those of the first that does.
 
-        Raises NotFound for a context that is unknown or has expired.
+        Raises NotFound for a context that is unknown or has expired, Forbidden for one that a more trusted source has
+        rated.
         """
         context = {"group_id": owner.group_id, "context_id": context_id}
 
@@ -74,9 +79,13 @@ class ContextUseStore:
             rows = await transaction.run("context_uses.find", now=now, **context)
             if not rows:
                 raise NotFound("There is no such context: it is unknown or has expired.")
+            if rows[0]["score"] is not None:
+                order = await find_trust_order(transaction, owner.tenant, {kind, rows[0]["rated_as"]})
+                order.require(Effect.END, kind, rows[0]["rated_as"], "The rating of this context")
             was_credited = bool(rows[0]["credited"])
             credited = was_credited or credits_memories
-            await transaction.run("context_uses.rate", score=score, credited=credited, now=now, **context)
+            rated = {"score": score, "credited": credited, "rated_as": kind or "user"}
+            await transaction.run("context_uses.rate", now=now, **rated, **context)
             return RatedContext(rows[0]["memory_ids"] if credits_memories and not was_credited else [], now)
 
         return await self._graph.write(work)
@@ -142,16 +151,20 @@ class ContextUsage:
         )
         self.buffer.add(owner, use.context_id, use)
 
-    async def rate(self, reader: Reader, context_id: str, score: int) -> ContextFeedbackResult:
+    async def rate(
+        self, reader: Reader, context_id: str, score: int, kind: StatedKind | None = None
+    ) -> ContextFeedbackResult:
         """Store the rating of the answer that a context led to; memories of spaces count where the reader may write.
 
         The first positive rating counts as one more retrieval of each memory that the context held. A negative one is
-        shown and changes no memory: a bad answer does not make a fact wrong. Raises NotFound for an unknown context.
+        shown and changes no memory: a bad answer does not make a fact wrong. `kind` is the source that rates, None for
+        an admin. Raises NotFound for an unknown context, Forbidden for one that a more trusted source has rated.
         """
         await self.buffer.flush()
         scope, verdict = scope_of(reader), verdict_for_score(score)
         owner = scope.owner
-        rated = await self._store.rate(owner, context_id, score, credits_memories=verdict is FeedbackVerdict.POSITIVE)
+        credits_memories = verdict is FeedbackVerdict.POSITIVE
+        rated = await self._store.rate(owner, context_id, score, kind, credits_memories=credits_memories)
         if rated.credited:
             counts = {memory_id: RetrievalCount(1, rated.at) for memory_id in rated.credited}
             for owned in (owner, owner.tenant_global, *(space for space, _ in scope.spaces if scope.may_write(space))):

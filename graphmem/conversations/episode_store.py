@@ -38,6 +38,7 @@ from graphmem.tenants.owners import Owner
 from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import Effect, StatedKind
 from graphmem.tenants.users import lock_or_create_user, lock_user
+from graphmem.text.normalising import fold
 
 _SESSION_FIELDS = (
     "session_id", "source_session_id", "title", "summary", "sentiment_score", "created_at", "updated_at", "ended_at",
@@ -89,6 +90,7 @@ def session_from_node(stored: Mapping[str, Any]) -> Session:
         topic_tags=list(stored.get("topic_tags") or ()),
         message_count=stored["message_count"],
         is_active=stored["is_active"],
+        sent_as=stored.get("sent_as"),
         metadata=json.loads(stored["metadata"]),
     )
 
@@ -229,8 +231,8 @@ class EpisodeStore:
 
         A message whose id is known stays unchanged, and so does one of a batch that `recognise_batch` knows. With a
         `job`, the messages that no job has read or will read are assigned to it. `timezone` becomes the user's time
-        zone. With `request`, they are stored once for it. Raises Conflict for an id that a message of a less trusted
-        source has.
+        zone, unless a more trusted source has given one. With `request`, they are stored once for it. Raises Conflict
+        for an id that a message of a less trusted source has.
         """
         # Ids are given before the transaction, which runs again when it is unknown whether it was committed.
         received = [prepared.message for prepared in messages]
@@ -240,7 +242,7 @@ class EpisodeStore:
         async def append(transaction: Transaction) -> AppendResult:
             now = await lock_or_create_user(transaction, owner, self._clock())
             if timezone:
-                await transaction.run("episodes.set_timezone", group_id=owner.group_id, timezone=timezone)
+                await self._set_timezone(transaction, owner, timezone, messages[0].sent_as or "user")
             target, message_ids = session_id, ids
             if may_be_repeated:
                 target, message_ids = await recognise_batch(
@@ -253,6 +255,16 @@ class EpisodeStore:
             return await write_once(transaction, request, _APPEND_RESULT, lambda: append(transaction))
 
         return await self._graph.write(work)
+
+    async def _set_timezone(self, transaction: Transaction, owner: Owner, timezone: str, kind: StatedKind) -> None:
+        order = await find_trust_order(transaction, owner.tenant)
+        await transaction.run(
+            "episodes.set_timezone",
+            group_id=owner.group_id,
+            timezone=timezone,
+            timezone_as=kind,
+            permitted=order.permitted_on(Effect.END, kind),
+        )
 
     async def _append_messages(
         self,
@@ -289,7 +301,8 @@ class EpisodeStore:
 
     async def refuse_names_of_members(self, space: Owner, author: str, names: Sequence[str]) -> None:
         """Raise Forbidden for a name that is the id of a member of a space other than the author."""
-        keys = {name_key(name): name for name in names if name_key(name) != name_key(author)}
+        given = {name_key(fold(name).text): name for name in names}
+        keys = {key: name for key, name in given.items() if key != name_key(author)}
         if not keys:
             return
         rows = await self._graph.fetch("spaces.list_spaces", group_ids=[space.group_id])

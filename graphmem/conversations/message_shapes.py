@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import BaseModel
@@ -33,8 +34,11 @@ FOREIGN_FIELDS = frozenset(
 )  # fmt: skip
 """Fields of messages of those APIs that say nothing about what was said."""
 
-_MILLISECONDS_FROM = 100_000_000_000
-"""Numbers from here on are milliseconds since 1970: as seconds, they are after the year 5000."""
+_LARGEST_SECONDS = 1e11
+"""A number from which on a time is not in seconds since 1970, but in milliseconds, microseconds or nanoseconds."""
+
+_NUMBER = re.compile(r"-?\d{9,}(\.\d+)?")
+"""A time that is written as the text of a number; one with fewer digits may be a year or a date."""
 
 
 def read_message(value: object) -> object:
@@ -89,13 +93,20 @@ def read_content(content: object) -> object:
 
 
 def read_timestamp(value: object) -> object:
-    """Return a number of seconds or milliseconds since 1970 as a time; any other value as it is."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    """Return a number of seconds, or of a fraction of them, since 1970 as a time; any other value as it is.
+
+    It may count seconds, milliseconds, microseconds or nanoseconds, and be written as text, from nine digits on.
+    """
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (is_number or (isinstance(value, str) and _NUMBER.fullmatch(value.strip()))):
         return value
-    seconds = value / 1000 if abs(value) >= _MILLISECONDS_FROM else value
     try:
-        return datetime.fromtimestamp(seconds, UTC)
-    except (ValueError, OverflowError, OSError):
+        number = float(value)  # type: ignore[arg-type]  # a number, or the text of one
+        for _ in range(3):
+            if abs(number) >= _LARGEST_SECONDS:
+                number /= 1000
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=number)
+    except (ValueError, OverflowError):
         raise ValueError("must be a time, or seconds or milliseconds since 1970") from None
 
 

@@ -26,6 +26,7 @@ from graphmem.runtime.field_types import (
     StorableText,
     UnitInterval,
     Vector,
+    name_key,
 )
 from graphmem.runtime.paging import PageQuery
 from graphmem.runtime.stored_values import MAX_REQUEST_TEXT, check_request_size, text_length
@@ -138,7 +139,7 @@ MessageContent = Annotated[
 
 
 class MemoryDefaults(RequestBody):
-    """What the memories that are extracted from a message get, beside what it says."""
+    """Values for the memories that are extracted from a message, in addition to what it says."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -149,7 +150,7 @@ class MemoryDefaults(RequestBody):
 class MessageIn(RequestBody):
     """A message as a caller sends it, also in the shape of OpenAI's and Anthropic's APIs.
 
-    Fields that those APIs have beside these are ignored.
+    Other fields of those APIs are ignored.
     """
 
     id: Id | None = None
@@ -320,10 +321,18 @@ class Message(BaseModel):
         return not TEXT_OF_OTHERS.isdisjoint(self.stated_by)
 
     @property
+    def speaker(self) -> str:
+        """Who said it: the name on it, else its role; in a space also who sent what the user said by another name."""
+        named = self.name or self.role.value
+        if self.space is None or self.role is not MessageRole.USER or name_key(named) == name_key(self.user_id):
+            return named
+        return f"{named} (sent by {self.user_id})"
+
+    @property
     def said_by(self) -> str:
-        """Who is quoted with it: the name of who said it or the role, or where text of others is from."""
+        """Who is quoted with it: who said it, or where text of others is from."""
         if not self.is_of_others:
-            return self.name or f"the {self.role.value}"
+            return self.speaker if self.name else f"the {self.role.value}"
         kind = next(kind for kind in (self.origin, self.sent_as) if kind in TEXT_OF_OTHERS)
         named = {"web": self.metadata.get(WEB_KEY), "document": self.metadata.get(DOCUMENT_KEY)}.get(kind, self.name)
         return name_source(QUOTED_AS[kind], named)
@@ -355,8 +364,8 @@ class SessionIn(RequestBody):
 class Session(BaseModel):
     """A session; `summary` covers its messages up to the position `summarized_through`.
 
-    That of an extraction has the id and, read alone, the status of its job; its messages are those with the model. The
-    answer to a closing has the id of the job that promotes and summarizes.
+    The session of an extraction contains the messages exchanged with the model, and has the id of its job; read alone,
+    also the job's status. The response to closing a session has the id of the job that extracts and summarises it.
     """
 
     id: str
@@ -381,6 +390,13 @@ class Session(BaseModel):
     job_id: str | None = None
     job_status: JobStatus | None = None
     reason: str | None = Field(None, description="Of a closing: why it writes no summary; null: it does.")
+    sent_as: StatedKind | None = Field(None, exclude=True)
+    """Source of the key that opened it, if not the user."""
+
+    @property
+    def own_domain(self) -> str | None:
+        """The domain that its messages have without their own; None where a key of text of others opened it."""
+        return None if self.sent_as in TEXT_OF_OTHERS else self.domain
 
 
 def require_conversation(session_id: str, kind: SessionKind) -> None:

@@ -185,10 +185,10 @@ def read_benchmark(benchmark: Benchmark, path: Path) -> BenchmarkData:
         where = f": get it from {address}" if address else ""
         raise InvalidInput(f"{path} cannot be read ({error.strerror or error}){where}.") from error
     except ValidationError as error:
-        raise InvalidInput(f"{path} is no file of this form: {describe_field_errors(field_errors(error))}.") from error
+        raise InvalidInput(f"{path} does not have this form: {describe_field_errors(field_errors(error))}.") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidInput(
-            f"{path} is no file of {benchmark.value} ({type(error).__name__}: {error}): give it as it is published, or "
+            f"{path} is not a {benchmark.value} file ({type(error).__name__}: {error}): give it as it is published, or "
             "in the form of docs/evaluate.md."
         ) from error
 

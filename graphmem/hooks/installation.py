@@ -1,4 +1,4 @@
-"""Installing hooks into the settings of a coding agent, beside everything else that the settings hold."""
+"""Installing hooks into the settings of a coding agent, next to everything else that the settings hold."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ MAX_ID_LENGTH = 200
 VARIABLES = {
     "GRAPHMEM_URL": (DEFAULT_URL, "Address of the server that hooks talk to."),
     "GRAPHMEM_API_KEY": ("", "Key of hooks, of role `agent`; absent: they do nothing."),
-    "GRAPHMEM_USER": ("", "Whose memory hooks use, unless they were installed with `--user`; absent: the login name."),
+    "GRAPHMEM_USER": ("", "User of hooks that were installed without `--user`; defaults to the login name."),
     "GRAPHMEM_HOOKS": ("", "`off`: hooks do nothing."),
     "GRAPHMEM_HOOKS_BUDGET": (DEFAULT_BUDGET, "Tokens of an injected context."),
     "GRAPHMEM_HOOKS_SECONDS": (DEFAULT_SECONDS, "Seconds that a hook may hold up its agent."),

@@ -14,9 +14,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from graphmem.memories.declared_types import DeclaredMemoryType, DeclaredTypes
+from graphmem.memories.declared_types import DeclaredMemoryType, DeclaredTypes, find_attribute_problem
 from graphmem.memories.memory import StatedType
-from graphmem.memories.type_checks import find_attribute_problem
 from graphmem.models.language_model import LenientAnswer
 
 # The first call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from graphmem.ingestion.candidates import STATED_END_KEY, Statement
@@ -28,14 +28,13 @@ from graphmem.memories.fact_store import FactStore
 from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import (
     MAINTENANCE_TAGS,
-    MAX_SOURCE_MESSAGES,
     MemoryPatch,
     MemoryType,
     SaveAction,
     SaveResult,
 )
 from graphmem.memories.new_memory import NewMemory
-from graphmem.memories.saving import MENTIONED_ONCE, FactLoader, FactWrite, record_interest
+from graphmem.memories.saving import MENTIONED_ONCE, FactLoader, FactWrite
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key, to_json
 from graphmem.tenants.owners import Owner
@@ -75,14 +74,6 @@ class BatchWriter:
         """Return the tags by which the session of a batch is found, with topics in the spelling of the profile."""
         tags = {tag for statement in batch.statements for tag in statement.memory.tags}
         return self._profiles.for_tenant(owner.tenant).session_tags(sorted(tags - MAINTENANCE_TAGS))
-
-
-@dataclass(frozen=True, slots=True)
-class CurrentFacts:
-    """The believed versions of facts by memory id, and the entities that they and new statements name by id."""
-
-    facts: Mapping[str, Fact]
-    entity_refs: Mapping[str, EntityRef]
 
 
 class BatchTransaction:
@@ -128,18 +119,18 @@ class BatchTransaction:
     async def carry_out(self) -> tuple[ActionPlan, list[tuple[Save, SaveResult]]]:
         """Make the plan for the facts as they are now and carry it out; return it, and what became of its saves."""
         self._linking = await self._link_new_names()
-        current = await self._load_current_facts()
-        self._order = await self._find_order(current.facts)
-        planner = ActionPlanner(self._batch.statements, self._linking, current.facts, current.entity_refs, self._order)
+        facts, entity_refs = await self._load_current_facts()
+        self._order = await self._find_order(facts)
+        planner = ActionPlanner(self._batch.statements, self._linking, facts, entity_refs, self._order)
         plan = planner.plan(self._batch.answer)
-        resolution = self._resolve_names(plan, current.entity_refs)
+        resolution = self._resolve_names(plan, entity_refs)
         await self._rename_entities(resolution)
         await self._end(plan.ends)
-        saved = await self._save(plan.saves, resolution, current.facts, has_ended=bool(plan.ends))
+        saved = await self._save(plan.saves, resolution, has_ended=bool(plan.ends))
         await self._end(plan.deletions)
         await self._add_aliases(resolution)
         if not self._owner.is_space:
-            await self._name_user(current.entity_refs)
+            await self._name_user(entity_refs)
         return plan, saved
 
     # What is known
@@ -154,10 +145,10 @@ class BatchTransaction:
         entities = found.with_names(known)
         return linking.model_copy(update={"entities": entities})
 
-    async def _load_current_facts(self) -> CurrentFacts:
-        """Return the facts related to the statements, and those that compete with the single-valued ones.
+    async def _load_current_facts(self) -> tuple[dict[str, Fact], dict[str, EntityRef]]:
+        """Return the facts related to the statements, and those that compete with the single-valued ones, by memory id.
 
-        The entities are those that the facts and the statements name, and those that unclear names may mean.
+        The entities, by id, are those that the facts and the statements name, and those that unclear names may mean.
         """
         ids, statements = self._linking.entities, self._batch.statements
         slots = {
@@ -173,7 +164,7 @@ class BatchTransaction:
         named = {entity_id for fact in facts.values() for entity_id in (fact.subject_id, *fact.entity_ids)}
         possible = {entity.id for entity in self._linking.known}
         wanted = sorted(named | ids.all_ids | possible)
-        return CurrentFacts(facts, await self._entities.get_refs(self._transaction, self._owner, wanted))
+        return facts, await self._entities.get_refs(self._transaction, self._owner, wanted)
 
     async def _find_order(self, facts: Mapping[str, Fact]) -> TrustOrder:
         """Return the order of trust by which statements and facts are compared."""
@@ -251,7 +242,10 @@ class BatchTransaction:
         own = next((row["entity"] for row in rows if row["entity"]["is_user"]), None)
         if own is None or len(rows) > 1:
             return
-        await self._rename(own["uuid"], name, SourcedDetails(own, self._order).rename("user"))
+        kind, details = self._source_of_name(name), SourcedDetails(own, self._order)
+        if name_key(current) != name_key(user_id) and not details.may_rename(kind):
+            return
+        await self._rename(own["uuid"], name, details.rename(kind))
         await self._entities.add_aliases(self._transaction, self._owner, own["uuid"], [current], self._now)
 
     async def _add_aliases(self, resolution: NameResolution) -> None:
@@ -291,14 +285,10 @@ class BatchTransaction:
         await FactWrite(self._owner, self._transaction, now, ledger).commit()
 
     async def _save(
-        self, saves: Sequence[Save], resolution: NameResolution, facts: Mapping[str, Fact], *, has_ended: bool
+        self, saves: Sequence[Save], resolution: NameResolution, *, has_ended: bool
     ) -> list[tuple[Save, SaveResult]]:
         named = [replace(save, memory=with_canonical_names(save.memory, resolution.canonical_names)) for save in saves]
-        ready = [
-            checked
-            for save in named
-            if self._has_vector(save) and (checked := await self._check_interest_mentions(save, facts))
-        ]
+        ready = [save for save in named if self._has_vector(save)]
         if not ready:
             return []
         results = await self._facts.save_in_transaction(
@@ -337,27 +327,6 @@ class BatchTransaction:
         reason = "what it repeats has been rewritten meanwhile"
         self._actions.append(MemoryAction.refused(save.memory.type.value, reason))
         return False
-
-    async def _check_interest_mentions(self, save: Save, facts: Mapping[str, Fact]) -> Save | None:
-        """Return a save; for a new inferred interest only once enough messages show it, with all of them as sources."""
-        memory = save.memory
-        is_known = any(fact.content_hash == content_hash(memory.content) for fact in facts.values())
-        is_new_interest = memory.type is MemoryType.INFERRED_INTEREST and not is_known
-        if self._batch.is_given or not is_new_interest or save.is_reinforcement or memory.supersedes:
-            return save
-        message_ids = await record_interest(
-            self._transaction,
-            self._owner,
-            memory,
-            list(self._batch.statements[save.index].user_message_ids),
-            self._now,
-        )
-        if message_ids is None:
-            self._actions.append(MemoryAction(action="note", type=memory.type.value, reason=MENTIONED_ONCE))
-            return None
-        assert memory.source
-        source = memory.source.model_copy(update={"message_ids": message_ids[-MAX_SOURCE_MESSAGES:]})
-        return replace(save, memory=memory.model_copy(update={"source": source}))
 
     def _type_of(self, index: int) -> MemoryType:
         return self._batch.statements[index].memory.type
@@ -412,6 +381,8 @@ class BatchTransaction:
 
 
 def _save_action(save: Save, result: SaveResult) -> MemoryAction:
+    if result.reason == MENTIONED_ONCE:
+        return MemoryAction(action="note", type=save.memory.type.value, reason=MENTIONED_ONCE)
     is_decided = result.action is SaveAction.SUPERSEDE and save.memory.supersedes
     return MemoryAction.from_save(result, save.memory.type).model_copy(
         update={

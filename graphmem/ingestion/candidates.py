@@ -236,13 +236,20 @@ def collect_alias_groups(extraction: Extraction, user_names: Iterable[str]) -> l
 
 
 def keep_own_names(group: AliasGroup, lines: Sequence[TranscriptLine]) -> AliasGroup:
-    """Return the names of the user without those that stand only in lines which are not the user's own word."""
+    """Return the names of the user with the sources of the lines that have one.
+
+    Names that stand only in lines which are not the user's own word are left out.
+    """
     foreign = find_foreign_lines(lines)
-    if not foreign:
-        return group
     own = [line for line in lines if line not in foreign]
-    said = [name for line in own for name in (line.speaker or "", line.text)]
-    return replace(group, others=tuple(name for name in group.others if any(find_words(name, text) for text in said)))
+    kept = tuple(name for name in group.others if _lines_with(own, name)) if foreign else group.others
+    return replace(group, others=kept, stated_by=tuple(deduplicate(_stated_by(own, kept))))
+
+
+def _stated_by(lines: Sequence[TranscriptLine], names: Sequence[str]) -> list[tuple[SourceKind, ...]]:
+    return [
+        line.stated_by for line in lines if line.origin == "user" and any(_lines_with([line], name) for name in names)
+    ]
 
 
 def with_sources(group: AliasGroup, lines: Sequence[TranscriptLine]) -> AliasGroup:

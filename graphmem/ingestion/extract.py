@@ -321,7 +321,7 @@ class Extractor:
 
     async def extract(self, owner: Owner, parts: Sequence[MessagePart], model: LanguageModel) -> ExtractionStep:
         """Ask what is worth remembering of a batch, with one structured call."""
-        conversation = await self._load_conversation(owner, parts)
+        conversation = await self._episodes.load_conversation_context(owner, message_ids_of(parts), EARLIER_MESSAGES)
         if conversation is None:
             return ExtractionStep()
         known, instructions, types, space = await asyncio.gather(
@@ -330,14 +330,15 @@ class Extractor:
             self._declared_types.find(owner.tenant),
             self._find_space(owner),
         )
-        redact = self._make_redactor(owner)
+        allowed = self._policy.allowed_classes(owner.tenant)
+        redact = make_redactor(allowed)
         lines, earlier = await self._read_conversation(conversation, parts, redact)
         user_names = [] if owner.is_space else collect_user_names(lines, known)
         foreign_lines = render_foreign_lines(lines)
         prompt = self._prompts["extract"].render(
             calendar=render_calendar(lines) if lines else "",
             previous_conversation=render_previous_conversation(conversation.previous_at, lines),
-            secrets=self._render_secret_rule(owner),
+            secrets=render_secret_rule(allowed),
             known_names=_render_known_names(known, user_names, redact, speakers_in_space(owner, lines)),
             known_domains="\n".join(map(indent_continuations, known.domains)),
             known_intents=", ".join(map(indent_continuations, known.intents)),
@@ -372,7 +373,7 @@ class Extractor:
         self, owner: Owner, parts: Sequence[MessagePart], model: LanguageModel
     ) -> ExtractionStep:
         """Let the model save what is worth remembering by calls of the tool `upsert_memories`, until it makes none."""
-        conversation = await self._load_conversation(owner, parts)
+        conversation = await self._episodes.load_conversation_context(owner, message_ids_of(parts), EARLIER_MESSAGES)
         if conversation is None:
             return ExtractionStep()
         known, instructions, space = await asyncio.gather(
@@ -380,13 +381,14 @@ class Extractor:
             self._instructions.find(owner.tenant),
             self._find_space(owner),
         )
-        redact = self._make_redactor(owner)
+        allowed = self._policy.allowed_classes(owner.tenant)
+        redact = make_redactor(allowed)
         lines, _ = await self._read_conversation(conversation, parts, redact)
         foreign_lines = render_foreign_lines(lines)
         prompt = self._prompts["tool_extraction"].render(
             conversation_history=render_history(lines),
             period=render_period(lines),
-            secrets=self._render_secret_rule(owner),
+            secrets=render_secret_rule(allowed),
             custom_instructions=_join_instructions(instructions, space),
             foreign_lines=foreign_lines,
         )
@@ -409,9 +411,6 @@ class Extractor:
             transcript=make_transcript(answer, redact),
             receipt=answer.receipt,
         )
-
-    async def _load_conversation(self, owner: Owner, parts: Sequence[MessagePart]) -> ConversationContext | None:
-        return await self._episodes.load_conversation_context(owner, message_ids_of(parts), EARLIER_MESSAGES)
 
     async def _read_conversation(
         self, conversation: ConversationContext, parts: Sequence[MessagePart], redact: Redactor
@@ -453,12 +452,6 @@ class Extractor:
     async def _find_space(self, owner: Owner) -> Space | None:
         """Return the space that a conversation is in, None for that of a user."""
         return await self._spaces.find(owner) if owner.is_space else None
-
-    def _make_redactor(self, owner: Owner) -> Redactor:
-        return make_redactor(self._policy.allowed_classes(owner.tenant))
-
-    def _render_secret_rule(self, owner: Owner) -> str:
-        return render_secret_rule(self._policy.allowed_classes(owner.tenant))
 
 
 def collect_user_names(lines: Sequence[TranscriptLine], known: KnownWorld) -> list[str]:

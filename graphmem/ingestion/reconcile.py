@@ -34,7 +34,7 @@ from graphmem.memories.entity_details import alias_detail, follow_aliases, read_
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.memory import MemoryIn, MemoryStatus
-from graphmem.memories.names import NameVerdict, compare_name_lists, is_short_form
+from graphmem.memories.names import NameReason, compare_name_lists, is_short_form
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import LanguageModel, Receipt
@@ -134,135 +134,6 @@ def name_keys_of(memory: MemoryIn) -> set[str]:
     return {name_key(entity.name) for entity in (memory.subject, memory.object, *memory.entities) if entity}
 
 
-class Linker:
-    """Looks up the entities and facts that new statements touch."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    async def link(
-        self,
-        owner: Owner,
-        statements: Sequence[Statement],
-        aliases: Sequence[AliasGroup],
-        vectors: Mapping[str, Vector],
-        keywords: Sequence[str],
-    ) -> tuple[LinkingResult, list[Fact]]:
-        """Return what the statements touch, and its related facts; `vectors` holds those of all contents and names."""
-        named = collect_named_entities(statements, aliases)
-        entities = await self._graph.read(
-            lambda transaction: find_exact_matches(transaction, owner, list(named), statements)
-        )
-        entities = entities.with_names(_ids_by_alias(aliases, entities))
-        same, known, ambiguous_names = await self._find_similar_names(owner, statements, named, entities, vectors)
-        entities = entities.with_names(same)
-        found = await self._find_related_facts(owner, statements, entities, vectors, keywords)
-        related, related_by_statement = select_related_facts(found, statements, entities)
-        linking = LinkingResult(
-            entities=entities,
-            known=known,
-            ambiguous_names=ambiguous_names,
-            related=[fact.memory_id for fact in related],
-            related_by_statement=related_by_statement,
-        )
-        return linking, related
-
-    async def _find_order(self, owner: Owner) -> TrustOrder:
-        return await self._graph.read(lambda transaction: find_trust_order(transaction, owner.tenant))
-
-    async def _find_similar_names(
-        self,
-        owner: Owner,
-        statements: Sequence[Statement],
-        named: Mapping[str, EntityIn],
-        entities: EntityIds,
-        vectors: Mapping[str, Vector],
-    ) -> tuple[dict[str, str], list[PossibleEntity], list[AmbiguousName]]:
-        """Return the ids of names that differ in spelling only, and the ambiguous names with what they may mean.
-
-        A name that exactly one known entity has is not ambiguous. That of a known person is, if another known person
-        has it as well: as an alias, with a surname, or with what tells the two apart.
-        """
-        compared = {
-            key: entity
-            for key, entity in named.items()
-            if key not in entities.by_name_key
-            or (entity.type == PERSON_TYPE and entities.by_name_key[key] != entities.user)
-        }
-        if not compared:
-            return {}, [], []
-        rows = await self._graph.fetch_value(
-            "extraction.find_similar_entities",
-            group_id=owner.group_id,
-            names=[
-                {
-                    "key": key,
-                    "words": _build_fulltext_query(owner, entity.name, NAME_TEXT_FIELDS),
-                    "vector": vectors[entity.name],
-                }
-                for key, entity in compared.items()
-            ],
-        )
-        same: dict[str, str] = {}
-        known: dict[str, PossibleEntity] = {}
-        options: dict[str, list[str]] = {}
-        has_sources = any(given["detail_sources"] for _, _, given, _ in rows)
-        order = await self._find_order(owner) if has_sources else DEFAULT_ORDER
-        for key, stored, given, similarity in rows:
-            if given["detail_sources"]:
-                stored["aliases"] = follow_aliases(given, source_of_name(key, statements, order), order)
-            possible = PossibleEntity(**stored)
-            if key in entities.by_name_key:
-                if entities.by_name_key[key] == possible.id or _is_called(compared[key], possible):
-                    known[possible.id] = possible
-                    options.setdefault(key, []).append(possible.id)
-                continue
-            name, known_names = compared[key], (possible.name, *possible.aliases)
-            match = compare_name_lists([name.name], name.type, known_names, possible.type, similarity)
-            if match.verdict is NameVerdict.SAME:
-                same.setdefault(key, possible.id)
-            elif match.verdict is NameVerdict.POSSIBLE:
-                known[possible.id] = possible
-                options.setdefault(key, []).append(possible.id)
-        ambiguous_names = [
-            AmbiguousName(name=compared[key].name, type=compared[key].type, options=ids)
-            for key, ids in options.items()
-            if key not in same and _is_unsettled(ids, entities.by_name_key.get(key))
-        ]
-        asked = {entity_id for ambiguous_name in ambiguous_names for entity_id in ambiguous_name.options}
-        possible_entities = [known[entity_id] for entity_id in asked]
-        return same, sorted(possible_entities, key=lambda entity: (name_key(entity.name), entity.id)), ambiguous_names
-
-    async def _find_related_facts(
-        self,
-        owner: Owner,
-        statements: Sequence[Statement],
-        entities: EntityIds,
-        vectors: Mapping[str, Vector],
-        keywords: Sequence[str],
-    ) -> list[RelatedFact]:
-        contents = [statement.memory.content for statement in statements]
-        rows = await self._graph.fetch(
-            "extraction.find_related_facts",
-            group_id=owner.group_id,
-            vectors=[vectors[content] for content in contents],
-            words=_build_fulltext_query(owner, " ".join([*keywords, *contents]), FACT_TEXT_FIELDS),
-            entity_ids=sorted({entity_id for statement in statements for entity_id in entities.named_in(statement)}),
-            pairs=[
-                [subject, statement.memory.predicate]
-                for statement in statements
-                if (subject := entities.of_subject(statement))
-            ],
-            hashes=[content_hash(content) for content in contents],
-            user_id=entities.user,
-            pending_types=sorted(PENDING_TYPES),
-            ends_after=min(statement.sent_at for statement in statements).astimezone(UTC),
-            known_at=AS_OF_NOW,
-            limit=FACTS_PER_CHANNEL,
-        )
-        return [RelatedFact(fact_from_row(row), row["similarities"]) for row in rows]
-
-
 def _ids_by_alias(aliases: Sequence[AliasGroup], entities: EntityIds) -> dict[str, str]:
     """Return the ids of unknown names that mean a known entity: its full name is known, or one of its aliases alone."""
     found: dict[str, str] = {}
@@ -332,7 +203,6 @@ class Reconciler:
         self._entities = entities
         self._memory_writer = memory_writer
         self._policy = policy
-        self._linker = Linker(graph)
         self._prompt = load_prompts()["reconcile"]
 
     async def reconcile(
@@ -340,9 +210,7 @@ class Reconciler:
     ) -> ReconciliationStep:
         """Link the statements of a batch, and ask where a model must decide about a related fact or a name."""
         await vectors.add(batch.texts(owner))
-        linking, related = await self._linker.link(
-            owner, batch.statements, batch.aliases, vectors.by_text, batch.keywords
-        )
+        linking, related = await self._link(owner, batch.statements, batch.aliases, vectors.by_text, batch.keywords)
         if not needs_model_call(batch.statements, linking, related):
             return ReconciliationStep(linking=linking)
         subjects = sorted({fact.subject_id for fact in related})
@@ -372,6 +240,127 @@ class Reconciler:
             ],
             receipt=answer.receipt,
         )
+
+    async def _link(
+        self,
+        owner: Owner,
+        statements: Sequence[Statement],
+        aliases: Sequence[AliasGroup],
+        vectors: Mapping[str, Vector],
+        keywords: Sequence[str],
+    ) -> tuple[LinkingResult, list[Fact]]:
+        """Return what the statements touch, and its related facts; `vectors` holds those of all contents and names."""
+        named = collect_named_entities(statements, aliases)
+        entities = await self._graph.read(
+            lambda transaction: find_exact_matches(transaction, owner, list(named), statements)
+        )
+        entities = entities.with_names(_ids_by_alias(aliases, entities))
+        same, known, ambiguous_names = await self._find_similar_names(owner, statements, named, entities, vectors)
+        entities = entities.with_names(same)
+        found = await self._find_related_facts(owner, statements, entities, vectors, keywords)
+        related, related_by_statement = select_related_facts(found, statements, entities)
+        linking = LinkingResult(
+            entities=entities,
+            known=known,
+            ambiguous_names=ambiguous_names,
+            related=[fact.memory_id for fact in related],
+            related_by_statement=related_by_statement,
+        )
+        return linking, related
+
+    async def _find_similar_names(
+        self,
+        owner: Owner,
+        statements: Sequence[Statement],
+        named: Mapping[str, EntityIn],
+        entities: EntityIds,
+        vectors: Mapping[str, Vector],
+    ) -> tuple[dict[str, str], list[PossibleEntity], list[AmbiguousName]]:
+        """Return the ids of names that differ in spelling only, and the ambiguous names with what they may mean.
+
+        A name that exactly one known entity has is not ambiguous. That of a known person is, if another known person
+        has it as well: as an alias, with a surname, or with what tells the two apart.
+        """
+        compared = {
+            key: entity
+            for key, entity in named.items()
+            if key not in entities.by_name_key
+            or (entity.type == PERSON_TYPE and entities.by_name_key[key] != entities.user)
+        }
+        if not compared:
+            return {}, [], []
+        rows = await self._graph.fetch_value(
+            "extraction.find_similar_entities",
+            group_id=owner.group_id,
+            names=[
+                {
+                    "key": key,
+                    "words": _build_fulltext_query(owner, entity.name, NAME_TEXT_FIELDS),
+                    "vector": vectors[entity.name],
+                }
+                for key, entity in compared.items()
+            ],
+        )
+        same: dict[str, str] = {}
+        known: dict[str, PossibleEntity] = {}
+        options: dict[str, list[str]] = {}
+        has_sources = any(given["detail_sources"] for _, _, given, _ in rows)
+        order = DEFAULT_ORDER
+        if has_sources:
+            order = await self._graph.read(lambda transaction: find_trust_order(transaction, owner.tenant))
+        for key, stored, given, similarity in rows:
+            if given["detail_sources"]:
+                stored["aliases"] = follow_aliases(given, source_of_name(key, statements, order), order)
+            possible = PossibleEntity(**stored)
+            if key in entities.by_name_key:
+                if entities.by_name_key[key] == possible.id or _is_called(compared[key], possible):
+                    known[possible.id] = possible
+                    options.setdefault(key, []).append(possible.id)
+                continue
+            name, known_names = compared[key], (possible.name, *possible.aliases)
+            reason = compare_name_lists([name.name], name.type, known_names, possible.type, similarity)
+            if reason is NameReason.SAME_WORDS:
+                same.setdefault(key, possible.id)
+            elif reason is not None:
+                known[possible.id] = possible
+                options.setdefault(key, []).append(possible.id)
+        ambiguous_names = [
+            AmbiguousName(name=compared[key].name, type=compared[key].type, options=ids)
+            for key, ids in options.items()
+            if key not in same and _is_unsettled(ids, entities.by_name_key.get(key))
+        ]
+        asked = {entity_id for ambiguous_name in ambiguous_names for entity_id in ambiguous_name.options}
+        possible_entities = [known[entity_id] for entity_id in asked]
+        return same, sorted(possible_entities, key=lambda entity: (name_key(entity.name), entity.id)), ambiguous_names
+
+    async def _find_related_facts(
+        self,
+        owner: Owner,
+        statements: Sequence[Statement],
+        entities: EntityIds,
+        vectors: Mapping[str, Vector],
+        keywords: Sequence[str],
+    ) -> list[RelatedFact]:
+        contents = [statement.memory.content for statement in statements]
+        rows = await self._graph.fetch(
+            "extraction.find_related_facts",
+            group_id=owner.group_id,
+            vectors=[vectors[content] for content in contents],
+            words=_build_fulltext_query(owner, " ".join([*keywords, *contents]), FACT_TEXT_FIELDS),
+            entity_ids=sorted({entity_id for statement in statements for entity_id in entities.named_in(statement)}),
+            pairs=[
+                [subject, statement.memory.predicate]
+                for statement in statements
+                if (subject := entities.of_subject(statement))
+            ],
+            hashes=[content_hash(content) for content in contents],
+            user_id=entities.user,
+            pending_types=sorted(PENDING_TYPES),
+            ends_after=min(statement.sent_at for statement in statements).astimezone(UTC),
+            known_at=AS_OF_NOW,
+            limit=FACTS_PER_CHANNEL,
+        )
+        return [RelatedFact(fact_from_row(row), row["similarities"]) for row in rows]
 
     def _check_remainders(self, owner: Owner, remainders: Sequence[Remainder]) -> list[Remainder]:
         """Return the statements that the second call words, without those that the policy rejects."""

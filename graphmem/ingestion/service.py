@@ -9,7 +9,6 @@ from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import (
     ExtractionTriggered,
     Message,
-    MessageRole,
     MessagesAccepted,
     MessagesIn,
     Session,
@@ -76,7 +75,7 @@ class MessageService:
             return MessagesAccepted(job_id=None, session_id=session_id, message_ids=[], skipped=skipped)
         extract = batch.extract and self._is_automatic
         if author is not None:
-            named = [message.name for message in batch.messages if message.role is MessageRole.USER and message.name]
+            named = [message.name for message in batch.messages if message.name]
             await self._episodes.refuse_names_of_members(owner, author, named)
             batch = with_author(batch, author)
         if sent_as in TEXT_OF_OTHERS:

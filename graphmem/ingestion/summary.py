@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -231,10 +231,9 @@ class SummaryJob:
         rows = await self._graph.fetch("episodes.list_episodic_facts", group_id=owner.group_id, session_id=session_id)
         for fact in map(fact_from_row, rows):
             if fact.importance >= MIN_PROMOTED_IMPORTANCE and not fact.immutable:
-                scope = Scope.DOMAIN if fact.domain else Scope.PROFILE
-                await self._facts.update_memory(
-                    owner, fact.memory_id, _set_scope(fact, scope), actor=f"session:{session_id}"
-                )
+                patch = MemoryPatch(scope=Scope.DOMAIN if fact.domain else Scope.PROFILE, domain=fact.domain)
+                move = partial(Ledger.amend, memory_id=fact.memory_id, patch=patch)
+                await self._facts.update_memory(owner, fact.memory_id, move, actor=f"session:{session_id}")
                 promoted.append(fact.memory_id)
         return promoted
 
@@ -250,10 +249,6 @@ def _clean_summary(answer: Summary, redact: Redactor) -> Summary:
         sentiment=None if sentiment is None or math.isnan(sentiment) else min(1.0, max(-1.0, sentiment)),
         refused=answer.refused,
     )
-
-
-def _set_scope(fact: Fact, scope: Scope) -> Callable[[Ledger], Fact]:
-    return lambda ledger: ledger.amend(fact.memory_id, MemoryPatch(scope=scope, domain=fact.domain))
 
 
 def _to_memories(session: Session, summary: Summary, tags: Sequence[str], earlier: Sequence[Fact]) -> list[MemoryIn]:

@@ -89,7 +89,7 @@ class TranscriptLine:
     origin: StatedKind = "user"
     sent_as: StatedKind | None = None
     defaults: MemoryDefaults | None = None
-    """What memories that are extracted from it get beside what it says."""
+    """What memories that are extracted from it get besides what it says."""
 
     @property
     def stated_by(self) -> tuple[StatedKind, ...]:

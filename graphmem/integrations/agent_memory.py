@@ -65,10 +65,9 @@ class AgentMemory:
     """The memory of one user for one agent; `client` speaks HTTP or is a `GraphMemory` in the same process.
 
     Turns are stored in the session `session_id`. With `space`, what the agent stores and saves is shared with the
-    members of that space; it reads all spaces of the user in any case.
-
-    While the service is away, contexts are empty and turns are not stored; `failures` counts both and logs the first in
-    a row. What the service refuses is an error.
+    members of that space; the agent reads all spaces of the user in any case. If the service is unavailable, contexts
+    are empty and turns are not stored; `failures` counts both and logs the first in a row. What the service refuses
+    raises an error.
     """
 
     client: AsyncClient

@@ -14,7 +14,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakSet
 
 from graphmem.chats.answer_reader import PassingAnswer
 from graphmem.chats.conversation import ConversationIds, messages_to_store, question_of
@@ -27,14 +28,17 @@ if TYPE_CHECKING:
     from graphmem.client import AsyncClient, Client
     from graphmem.context.models import ContextResponse
 
-CONTEXT_SECONDS = 5.0
-"""Seconds that a call waits for its context."""
+CONTEXT_SECONDS = 30.0
+"""Seconds that a call waits for its context from a service that is slow; one that is away fails sooner."""
 
-PREVIOUS_SECONDS = 2.0
+PREVIOUS_SECONDS = 5.0
 """Seconds that a context waits until the turns before it are stored: another conversation may need them."""
 
 CLOSING_SECONDS = 30.0
 """Seconds that closing a client waits for turns that are not stored yet."""
+
+_LIVING = Lock()
+"""Held while the memories of this process are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,11 @@ class ChatMemoryOptions:
 class _ChatMemory:
     """What a blocking and an asynchronous memory have in common."""
 
+    _living: ClassVar[WeakSet[Any]]
+    """The memories of one kind in this process: what one of them stores, the next call of another may need."""
+
+    _unstored: set[Any]
+
     def __init__(self, options: ChatMemoryOptions) -> None:
         self.options = options
         self.failures = ChatFailures()
@@ -64,6 +73,15 @@ class _ChatMemory:
         self._lock = Lock()
         self._ids = ConversationIds(secrets.token_bytes())
         self._recent = RecentChats()
+        self._unstored = set()
+        with _LIVING:
+            self._living.add(self)
+
+    def _list_unstored(self) -> list[Any]:
+        """Return what is being stored for this user, by this memory or another one of its kind in this process."""
+        with _LIVING:
+            memories = [memory for memory in self._living if memory.options.user_id == self.options.user_id]
+        return [storing for memory in memories for storing in memory._unstored.copy()]
 
     def begin(self, request: ChatRequest) -> ChatCall:
         """Return the call of a request, which ends the calls before it in its conversation."""
@@ -133,18 +151,20 @@ class BlockingChatMemory(_ChatMemory):
     A program that ends waits for the turns that are not stored yet. `asks` builds contexts, `stores` stores turns.
     """
 
+    _living: ClassVar[WeakSet[Any]] = WeakSet()
+    _unstored: set[Future[None]]
+
     def __init__(self, options: ChatMemoryOptions, asks: Client, stores: Client, *, owns_clients: bool) -> None:
         super().__init__(options)
         self._asks, self._stores, self._owns_clients = asks, stores, owns_clients
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="graphmem-turns")
-        self._unstored: set[Future[None]] = set()
         atexit.register(_end_open_answers, weakref.ref(self))
 
     def add_context(self, call: ChatCall) -> None:
         """Give a call its context, unless it cannot be had."""
         call.context = self._find_context(call)
         if call.context is None:
-            wait([*self._unstored], PREVIOUS_SECONDS)
+            wait(self._list_unstored(), PREVIOUS_SECONDS)
             with self.failures.noted(ChatFailure.CONTEXT):
                 response = self._asks.context(self.options.user_id, **self._context_arguments(call))
                 call.context = self._remember_context(call, response)
@@ -190,19 +210,23 @@ class AsyncChatMemory(_ChatMemory):
     A task that is cancelled, as at the end of `asyncio.run`, stores its turns all the same.
     """
 
+    _living: ClassVar[WeakSet[Any]] = WeakSet()
+    _unstored: set[asyncio.Task[None]]
+
     def __init__(
         self, options: ChatMemoryOptions, asks: AsyncClient, stores: AsyncClient, *, owns_clients: bool
     ) -> None:
         super().__init__(options)
         self._asks, self._stores, self._owns_clients = asks, stores, owns_clients
         self._order = asyncio.Lock()
-        self._unstored: set[asyncio.Task[None]] = set()
 
     async def add_context(self, call: ChatCall) -> None:
         """Give a call its context, unless it cannot be had in time."""
         call.context = self._find_context(call)
         if call.context is None:
-            await self.wait_until_stored(PREVIOUS_SECONDS)
+            loop = asyncio.get_running_loop()  # tasks of other loops cannot be waited for
+            if storing := [task for task in self._list_unstored() if task.get_loop() is loop]:
+                await asyncio.wait(storing, timeout=PREVIOUS_SECONDS)
             with self.failures.noted(ChatFailure.CONTEXT):
                 async with asyncio.timeout(CONTEXT_SECONDS):
                     response = await self._asks.context(self.options.user_id, **self._context_arguments(call))

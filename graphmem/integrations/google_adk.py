@@ -17,6 +17,7 @@ from google.genai.types import Content, Part
 
 from graphmem.conversations.session import split_into_batches
 from graphmem.integrations.agent_memory import require_stored, split_long_messages
+from graphmem.runtime.errors import InvalidInput
 from graphmem.text.added_texts import fence_line
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ USER = "user"
 class GraphmemMemoryService(BaseMemoryService):
     """A memory service over graphmem; `client` speaks HTTP or is a `GraphMemory` in the same process.
 
-    An app has its own memory of each user; with `shared_by_apps` all apps have one, and user ids are those of graphmem.
+    Each app has its own memory of a user; with `shared_by_apps`, all apps share one, and user ids are those of
+    graphmem.
     """
 
     def __init__(self, client: AsyncClient, *, shared_by_apps: bool = False, limit: int = MAX_RESULTS) -> None:
@@ -71,13 +73,15 @@ class GraphmemMemoryService(BaseMemoryService):
     ) -> None:
         """Save statements without a language model.
 
-        Raises InvalidInput where one of them is not stored, such as a secret; the others are.
+        Raises InvalidInput if one of them is not stored, such as a secret; the others are stored. If one of them has no
+        text, none is stored.
         """
         statements = [
-            {"content": text, "metadata": {**(custom_metadata or {}), **entry.custom_metadata}}
+            {"content": _text_of(entry.content), "metadata": {**(custom_metadata or {}), **entry.custom_metadata}}
             for entry in memories
-            if (text := _text_of(entry.content))
         ]
+        if without_text := [number for number, statement in enumerate(statements, 1) if not statement["content"]]:
+            raise InvalidInput(f"Nothing is stored: the memories {without_text} have no text.")
         if statements:
             require_stored(await self._client.add(self._user(app_name, user_id), statements))
 
@@ -94,7 +98,7 @@ class GraphmemMemoryService(BaseMemoryService):
         return SearchMemoryResponse(memories=[*memories, *map(_entry_of_message, others)][: self._limit])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """End a memory, whose history stays; raise ValueError without the id of one, as entries of messages are."""
+        """End a memory and keep its history; raise ValueError for an entry without a memory id, such as a message."""
         if not memory_id:
             raise ValueError("Give the id of a memory: messages have none, and are erased with their user.")
         await self._client.delete(self._user(app_name, user_id), memory_id)

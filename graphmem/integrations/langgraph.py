@@ -71,8 +71,8 @@ class GraphmemStore(BaseStore):
     """A LangGraph store whose items are memories of graphmem.
 
     `client` answers the synchronous methods, `async_client` the asynchronous ones; `GraphMemory` is an asynchronous
-    client in the same process. The items belong to the user `user_id` or, with `user_label`, to the user whom the
-    label at that position of the namespace names: with 1, ("memories", "ada") belongs to ada.
+    client in the same process. The items belong to the user `user_id` or, with `user_label`, to the user named by the
+    label at that position of the namespace: with 1, ("memories", "ada") belongs to ada.
     """
 
     supports_ttl = False
@@ -102,13 +102,13 @@ class GraphmemStore(BaseStore):
         return view
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations in their order; of several that put one key the last counts."""
+        """Execute operations in order; if several put the same key, the last one counts."""
         if self._client is None:
             raise RuntimeError("This store has no synchronous client: pass `client`, or use abatch, aget, asearch, ….")
         return [_run(self._client, calls) for calls in self._plan(ops)]
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations in their order; of several that put one key the last counts."""
+        """Execute operations in order; if several put the same key, the last one counts."""
         if self._async_client is None:
             raise RuntimeError("This store has no asynchronous client: pass `async_client`, or use batch, get, ….")
         return [await _arun(self._async_client, calls) for calls in self._plan(ops)]

@@ -24,7 +24,7 @@ _ROLES = ("user", "assistant")
 class GraphmemMemoryBlock(BaseMemoryBlock[str]):
     """A block with what is known about the latest question, for any `Memory`.
 
-    The messages that leave the short-term memory are given to graphmem, unless `accept_short_term_memory` is false.
+    Messages that leave the short-term memory are sent to graphmem, unless `accept_short_term_memory` is false.
     """
 
     name: str = BLOCK_NAME
@@ -39,9 +39,9 @@ class GraphmemMemoryBlock(BaseMemoryBlock[str]):
 
 
 class GraphmemMemory(Memory):
-    """LlamaIndex's `Memory` with a block of graphmem, which gets every message when it is put.
+    """LlamaIndex's `Memory` with a graphmem block that gets every message when it is put.
 
-    What is reset or set anew leaves the chat history; what was learned from it stays until it is deleted or the user
+    Resetting or replacing the chat history keeps what was learned from it, until that is deleted or the user is
     forgotten.
     """
 
@@ -57,17 +57,17 @@ class GraphmemMemory(Memory):
         return cls(agent_memory=agent_memory, memory_blocks=blocks, **fields)
 
     async def aput(self, message: ChatMessage) -> None:
-        """Put a message into the history and give it to graphmem."""
+        """Put a message into the history and send it to graphmem."""
         await super().aput(message)
         await self.agent_memory.record(turns_of([message]))
 
     async def aput_messages(self, messages: list[ChatMessage]) -> None:
-        """Put messages into the history and give them to graphmem."""
+        """Put messages into the history and send them to graphmem."""
         await super().aput_messages(messages)
         await self.agent_memory.record(turns_of(messages))
 
 
 def turns_of(messages: Iterable[ChatMessage]) -> list[tuple[str, str]]:
-    """Return who said what among messages, without calls of tools and their results."""
+    """Return who said what among messages, without tool calls and their results."""
     turns = [(message.role.value, message.content or "") for message in messages]
     return [(role, text) for role, text in turns if role in _ROLES and text.strip()]

@@ -21,10 +21,10 @@ _ROLES = ("user", "assistant")
 
 
 class GraphmemSession(SessionABC):
-    """A session that keeps its items in another one and gives what user and agent say to graphmem.
+    """A session that keeps its items in another session and sends what the user and the agent say to graphmem.
 
-    Items that are popped or cleared leave the other session; what was learned from them stays until it is deleted or
-    the user forgotten.
+    Popped or cleared items leave the other session; what was learned from them stays until it is deleted or the user is
+    forgotten.
     """
 
     def __init__(self, session: Session, memory: AgentMemory) -> None:
@@ -38,7 +38,7 @@ class GraphmemSession(SessionABC):
         return await self._session.get_items(limit)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Store items and give the turns among them to graphmem."""
+        """Store items and send the turns among them to graphmem."""
         await self._session.add_items(items)
         await self._memory.record(_turns_of(items))
 
@@ -61,7 +61,7 @@ def with_context(
 ) -> Callable[[RunContextWrapper[Any], Agent[Any]], Awaitable[str]]:
     """Return instructions for an agent that end with what is known about the user and the latest question.
 
-    The requests of one run that follow a tool call keep the context of their question.
+    Requests after a tool call, within the same run, keep the context of their question.
     """
     built: WeakKeyDictionary[RunContextWrapper[Any], tuple[str, str]] = WeakKeyDictionary()
 

@@ -34,7 +34,7 @@ def memory_toolset(memory: AgentMemory) -> FunctionToolset[Any]:
 def context_processor(memory: AgentMemory) -> Callable[[list[ModelMessage]], Awaitable[list[ModelMessage]]]:
     """Return a history processor that begins the history with what is known about the latest question.
 
-    The requests of one run that follow a tool call keep the context of their question.
+    Requests after a tool call, within the same run, keep the context of their question.
     """
     built: dict[str, str] = {}
 
@@ -56,7 +56,7 @@ def context_processor(memory: AgentMemory) -> Callable[[list[ModelMessage]], Awa
 
 
 async def record_run(memory: AgentMemory, messages: Sequence[ModelMessage]) -> None:
-    """Give what user and agent said to graphmem, without contexts, tool calls and thoughts."""
+    """Send what the user and the agent said to graphmem, without contexts, tool calls and reasoning."""
     await memory.record(_turns_of(messages))
 
 

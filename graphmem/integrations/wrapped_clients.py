@@ -1,4 +1,4 @@
-"""Memory for the clients of providers: `client = wrap_openai(OpenAI(), user="mara")`, and `wrap_anthropic`."""
+"""Memory for provider clients: `client = wrap_openai(OpenAI(), user="mara")`, and `wrap_anthropic`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from graphmem.integrations.chat_memory import (
 )
 from graphmem.integrations.memory_transport import AsyncMemoryTransport, BlockingMemoryTransport
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
+from graphmem.runtime.field_types import check_filled_in
 
 if TYPE_CHECKING:
     import anthropic
@@ -47,16 +48,16 @@ def wrap_openai(
     space: str | None = None,
     memory: Client | AsyncClient | None = None,
 ) -> OpenAIClient:
-    """Return a client like the one given that knows what graphmem knows about a user.
+    """Return a copy of an OpenAI client that has graphmem's memory of a user.
 
     Before a chat completion or a response, the context for the user's last message is added to the system prompt, with
-    `budget` tokens at most. After it, what the user and the model said is stored in the background, in `session` or in
-    a session for each conversation; with `read_only` nothing is, with `space` it is shared with the members of that
-    space. The context also has what is known in `domains`, and what is stored belongs to the domain where there is one
-    only. Where graphmem does not answer, the model is called without it.
+    at most `budget` tokens. Afterwards, what the user and the model said is stored in the background, in `session` or
+    in one session per conversation. With `read_only`, nothing is stored; with `space`, it is shared with the members of
+    that space. The context includes what is known in `domains`; if there is exactly one, what is stored belongs to it.
+    If graphmem does not answer, the model is called without memory.
 
-    `memory` is a client of graphmem, blocking or asynchronous as `client` is; absent, one for `GRAPHMEM_URL` with the
-    key in `GRAPHMEM_API_KEY`. Raises ConfigurationError without a key, InvalidInput for a client of the other kind.
+    `memory` is a graphmem client, blocking or asynchronous like `client`; by default, one for `GRAPHMEM_URL` with the
+    key in `GRAPHMEM_API_KEY`. Raises ConfigurationError without a key, InvalidInput for a memory of the other kind.
     """
     options = _make_options(user, session, budget, domains, read_only, space)
     wrapped: OpenAIClient = _wrap(client, _OPENAI, options, memory)
@@ -74,10 +75,10 @@ def wrap_anthropic(
     space: str | None = None,
     memory: Client | AsyncClient | None = None,
 ) -> AnthropicClient:
-    """Return a client like the one given that knows what graphmem knows about a user, as `wrap_openai` does.
+    """Return a copy of an Anthropic client that has graphmem's memory of a user; see `wrap_openai`.
 
-    Before a message, the context for the user's last one is added to the system prompt; after it, the turns are stored.
-    Clients of Bedrock and Vertex call their models without memory.
+    Before a message, the context for the user's last message is added to the system prompt; afterwards, the turns are
+    stored. Bedrock and Vertex clients call their models without memory.
     """
     options = _make_options(user, session, budget, domains, read_only, space)
     wrapped: AnthropicClient = _wrap(client, _ANTHROPIC, options, memory)
@@ -120,6 +121,11 @@ def _make_options(
         raise InvalidInput("Pass the user whose memory the client uses as `user`.")
     if isinstance(domains, str):
         raise InvalidInput("Pass the domains as a list: `domains=[…]`.")
+    for name, identity in (("user", user), ("session", session or "")):
+        try:
+            check_filled_in(identity)
+        except ValueError as error:
+            raise InvalidInput(f"`{name}` {error}.") from None
     return ChatMemoryOptions(user, session, budget, tuple(domains), read_only, space)
 
 

@@ -49,7 +49,7 @@ def _host_id() -> str:
 
 
 class WorkerRegistry:
-    """Three tables beside those of DBOS in the job store; every method blocks."""
+    """Three tables besides those of DBOS in the job store; every method blocks."""
 
     def __init__(self, store: JobStore) -> None:
         self._store = store

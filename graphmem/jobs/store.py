@@ -178,6 +178,9 @@ def _prepare_sqlite(connection: Any, _: object) -> None:
     connection.isolation_level = "IMMEDIATE"
     for pragma in ("busy_timeout=30000", "journal_mode=WAL", "foreign_keys=ON", "secure_delete=ON"):
         connection.execute(f"PRAGMA {pragma}")
+    # On Python 3.12 and later, DBOS takes its times from unixepoch('subsec'), which is null before SQLite 3.42.
+    if sqlite3.sqlite_version_info < (3, 42):
+        connection.create_function("unixepoch", 1, lambda _: round(time.time() * 1000) / 1000)
 
 
 APPLICATION = "graphmem"

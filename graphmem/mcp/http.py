@@ -166,8 +166,7 @@ def resolve_user(key: ApiKey, user_id: str | None) -> str:
         if key.users is None or len(key.users) != 1:
             raise Forbidden("The key is not bound to exactly one user: name the user in the path, as in /mcp/<user>.")
         user_id = key.users[0]
-    if not key.can_access(user_id):
-        raise Forbidden("This key has no access to that user.")
+    key.require_access(user_id)
     return make_owner(key.tenant, user_id).user_id
 
 

@@ -127,25 +127,24 @@ class MemoryTool(Tool):
             for name, value in arguments.items()
             if name in required
             or not (
-                (value in (None, "") if name in _TEXTS else _is_absent(value)) or self._is_empty_otherwise(name, value)
+                (value in (None, "") if name in _TEXTS else _is_absent(value))
+                or (value == [] and not self._takes_list(name))
             )
         }
 
-    def _is_empty_otherwise(self, name: str, value: object) -> bool:
-        """Return whether a value is an empty list or object where the argument takes no list or no object."""
-        if value not in ([], {}):
-            return False
+    def _takes_list(self, name: str) -> bool:
         field = self.parameters["properties"].get(name, {})
-        taken = {option.get("type", "object") for option in field.get("anyOf", [field])}
-        return ("array" if isinstance(value, list) else "object") not in taken
+        return any(option.get("type") == "array" for option in field.get("anyOf", [field]))
 
 
 def _is_absent(value: object) -> bool:
-    return value is None or (isinstance(value, str) and _ABSENT.fullmatch(value) is not None)
+    return value is None or value == {} or (isinstance(value, str) and _ABSENT.fullmatch(value) is not None)
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return an object without fields that are absent; any other value as it is."""
+    """Return an object or a list without members that are absent; any other value as it is."""
+    if isinstance(value, list):
+        return [item for item in value if not _is_absent(item)]
     return {key: item for key, item in value.items() if not _is_absent(item)} if isinstance(value, dict) else value
 
 

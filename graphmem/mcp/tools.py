@@ -413,7 +413,7 @@ def _describe(memory: Memory, *, score: float | None = None) -> dict[str, Any]:
 
 def _describe_message(hit: MessageHit) -> dict[str, Any]:
     message = hit.message
-    said_by = message.said_by if message.is_of_others else message.name or message.role.value
+    said_by = message.said_by if message.is_of_others else message.speaker
     return _given(said_by=said_by, said_at=_time(message.timestamp), content=_cut(message.content))
 
 

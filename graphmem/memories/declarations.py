@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from graphmem.memories.declared_types import DeclaredTypes, DeclaredTypesIn
-from graphmem.memories.memory import MemoryIn, MemoryPatch, is_built_in_type
-from graphmem.memories.type_checks import (
+from graphmem.memories.declared_types import (
+    DeclaredTypes,
+    DeclaredTypesIn,
     UndeclaredType,
     check_type_filter,
     find_invalid_schemas,
@@ -16,6 +16,7 @@ from graphmem.memories.type_checks import (
     resolve_memory,
     resolve_patch,
 )
+from graphmem.memories.memory import MemoryIn, MemoryPatch, is_built_in_type
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.stored_values import stored_values

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from graphmem.memories.entity import DEFAULT_ENTITY_TYPE
+from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, parse_entity_type
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.field_types import to_json
 from graphmem.tenants.trust import Effect, SourceKind, TrustOrder
@@ -59,21 +59,6 @@ def follow_aliases(stored: Mapping[str, Any], kind: SourceKind, order: TrustOrde
     ]
 
 
-def join_detail_sources(keep: Mapping[str, Any], merge: Mapping[str, Any]) -> dict[str, SourceKind]:
-    """Return the sources of the details of an entity node once another one is a part of it.
-
-    What both have stays that of the source of the first, whose details are kept; the name of the other is an alias now,
-    and of a summary of both each half may be of a source that is not the user's.
-    """
-    kept, other = read_detail_sources(keep), read_detail_sources(merge)
-    known = {alias_detail(key) for key in (*(keep.get("alias_keys") or ()), keep["name_key"])}
-    known |= {attribute_detail(name) for name in json.loads(keep.get("attributes") or "{}")}
-    known |= set() if keep["type"] == DEFAULT_ENTITY_TYPE else {TYPE}
-    if NAME in other:
-        other[alias_detail(merge["name_key"])] = other.pop(NAME)
-    return {**{detail: kind for detail, kind in other.items() if detail not in known}, **kept}
-
-
 class SourcedDetails:
     """The details of an entity node, and the changes that sources make of them."""
 
@@ -82,6 +67,17 @@ class SourcedDetails:
         self._order = order
         self._sources = read_detail_sources(stored)
         self._changes: Row = {}
+
+    def is_of_another(self, kind: SourceKind, members: Set[str]) -> bool:
+        """Return whether the entity is a person whose names and description a source does not give.
+
+        That is the user for a less trusted source, and each of some members of a space, by name key.
+        """
+        if self._stored["name_key"] in members:
+            return True
+        # Only the user and admins import as an import.
+        by: SourceKind = "user" if kind == "import" else kind
+        return bool(self._stored["is_user"]) and not self._order.permits(Effect.RENAME, by, "user")
 
     def give_name(self, name: str, kind: SourceKind) -> None:
         """Write the name as a source does, whose key it has; a more trusted one decides."""
@@ -112,7 +108,7 @@ class SourcedDetails:
 
     def give_attributes(self, attributes: Mapping[str, Any], kind: SourceKind) -> bool:
         """Set attributes that a source gives; return whether all of them are the entity's now."""
-        known = json.loads(self._get("attributes") or "{}")
+        known = self._attributes
         taken = {
             name: value
             for name, value in attributes.items()
@@ -121,13 +117,12 @@ class SourcedDetails:
         for name in taken:
             self._give(attribute_detail(name), kind)
         merged = {**known, **taken}
-        if merged != known:
-            self._changes["attributes"] = to_json(merged)
+        self._set_attributes(merged)
         return all(name in merged and merged[name] == value for name, value in attributes.items())
 
     def add_aliases(self, names_by_key: Mapping[str, str], kind: SourceKind) -> list[str]:
         """Add names that a source gives and return those added; a name that is an alias already is its own now too."""
-        known = dict(zip(self._get("alias_keys") or (), self._get("aliases") or (), strict=True))
+        known = self._aliases
         for key in names_by_key.keys() & known.keys():
             if self._is_more_trusted(kind, alias_detail(key)):
                 self._give(alias_detail(key), kind)
@@ -141,11 +136,46 @@ class SourcedDetails:
 
     def drop_aliases(self, keys: Set[str]) -> None:
         """Take aliases away: a more trusted source calls another entity so."""
-        known = dict(zip(self._get("alias_keys") or (), self._get("aliases") or (), strict=True))
+        known = self._aliases
         if known.keys() & keys:
             self._set_aliases({key: name for key, name in known.items() if key not in keys})
             for key in keys:
                 self._sources.pop(alias_detail(key), None)
+
+    def overwrite(self, values: Mapping[str, Any], kind: SourceKind) -> None:
+        """Set the summary, the type and attributes as a source gives them, whoever gave those that were there."""
+        attributes = {name: value for name, value in values.items() if name not in (SUMMARY, TYPE)}
+        if SUMMARY in values:
+            self._set("summary", values[SUMMARY], SUMMARY, kind)
+        if TYPE in values:
+            self._set("type", parse_entity_type(values[TYPE]), TYPE, kind)
+        for name in attributes:
+            self._give(attribute_detail(name), kind)
+        self._set_attributes({**self._attributes, **attributes})
+
+    def absorb(self, other: Mapping[str, Any]) -> None:
+        """Add the details of the node of an entity that becomes a part of this one, each as the word of its source.
+
+        What both have stays that of this one; the name of the other is an alias now, and of a summary of both each half
+        may be of a source that is not the user's.
+        """
+        part = SourcedDetails(other, self._order)
+        names = {other["name_key"]: other["name"], **part._aliases}
+        has_type = self._get("type") != DEFAULT_ENTITY_TYPE
+        known = {
+            *map(alias_detail, (*self._aliases, self._stored["name_key"])),
+            *map(attribute_detail, self._attributes),
+        }
+        known |= {TYPE} if has_type else set()
+        if NAME in part._sources:
+            part._sources[alias_detail(other["name_key"])] = part._sources.pop(NAME)
+        inherited = {detail: kind for detail, kind in part._sources.items() if detail not in known}
+        self._sources = {**inherited, **self._sources}
+        own = {*self._aliases, self._stored["name_key"]}
+        self._set_aliases({**self._aliases, **{key: name for key, name in names.items() if key not in own}})
+        self._set_attributes({**part._attributes, **self._attributes})
+        self._changes["summary"] = "\n".join(dict.fromkeys(filter(None, (self._get("summary"), other["summary"]))))
+        self._changes["type"] = self._get("type") if has_type else other["type"]
 
     @property
     def node(self) -> Row:
@@ -175,6 +205,19 @@ class SourcedDetails:
         if value != self._get(name):
             self._changes[name] = value
         self._give(detail, kind)
+
+    @property
+    def _attributes(self) -> dict[str, Any]:
+        return dict(json.loads(self._get("attributes") or "{}"))
+
+    def _set_attributes(self, attributes: Mapping[str, Any]) -> None:
+        if attributes != self._attributes:
+            self._changes["attributes"] = to_json(attributes)
+
+    @property
+    def _aliases(self) -> dict[str, str]:
+        """The aliases by their keys."""
+        return dict(zip(self._get("alias_keys") or (), self._get("aliases") or (), strict=True))
 
     def _set_aliases(self, aliases: Mapping[str, str]) -> None:
         self._changes |= {

@@ -27,8 +27,8 @@ class ProfileSentence(BaseModel):
 class EntityProfile(BaseModel):
     """What is known of an entity in a few sentences, written by a consolidation run from current memories.
 
-    `id` is that of the memory that holds it, whose history has earlier versions. It is served as long as everything
-    that it was written from holds unchanged: until `valid_until`, as far as is known.
+    `id` is the id of the memory that stores it, whose history has earlier versions. It is returned while everything
+    that it was written from is unchanged: as far as is known, until `valid_until`.
     """
 
     id: str

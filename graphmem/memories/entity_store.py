@@ -19,6 +19,7 @@ from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import Reader, scope_of
 from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import STATED_KINDS, Effect, SourceKind, TrustOrder
+from graphmem.text.normalising import FOLDINGS, fold_accents
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ class EntityStore:
     ) -> ResolvedEntities:
         """Return the entities that are named, and the owner's own entity under the key "".
 
-        `kinds` are the most trusted sources that use the names, by name key. An alias leads nobody who is trusted more
+        A member of a space is a person of that name, whoever names the member first. `kinds` are the most trusted
+        sources that use the names, by name key. An alias leads nobody who is trusted more
         than whoever gave it: the name is that of an entity of its own, and the alias ends. What they give known
         entities is decided by `SourcedDetails`.
 
@@ -67,11 +69,16 @@ class EntityStore:
         nodes = [row["entity"] for row in rows]
         kinds = {key: kinds.get(key, "user") for key in requested}
         order = await find_trust_order(transaction, owner.tenant, _sources_of(nodes, kinds.values()))
-        kinds |= {own_key: order.most_trusted(STATED_KINDS)}
-        stored = _match_names(nodes, kinds, order)
+        # Every source means the user's own entity by its name; what it says of the user is still its own word.
+        using = kinds | {own_key: order.most_trusted(STATED_KINDS)}
+        stored = _match_names(nodes, using, order)
+        if owner.is_space and requested.keys() - stored.keys():
+            for key, member in (await self._find_members(transaction, owner)).items():
+                if key in requested:
+                    requested[key] = requested[key].model_copy(update={"name": member, "type": PERSON_TYPE})
         new = {
             key: new_entity_properties(
-                owner, entity, vectors.get(key), now, is_user=key == own_key, source_kind=kinds[key]
+                owner, entity, vectors.get(key), now, is_user=key == own_key, source_kind=using[key]
             )
             for key, entity in requested.items()
             if key not in stored
@@ -82,7 +89,7 @@ class EntityStore:
         for key, node in stored.items():
             entity, given = requested[key], details[node["uuid"]]
             if node["name_key"] == key:
-                given.give_name(entity.name, kinds[key])
+                given.give_name(entity.name, using[key])
             given.give_type(entity.type or DEFAULT_ENTITY_TYPE, kinds[key])
             given.give_attributes(entity.attributes, kinds[key])
         await self._write_details(transaction, owner, details.values(), now)
@@ -119,22 +126,21 @@ class EntityStore:
         """Add names that a source gives to an entity given by id or name key; the caller has locked the user.
 
         A name that an entity has already is left out: with `shared`, only one that this entity has, unless the source
-        is trusted less than the user. In a space the name of a member is given by that member, the `speaker`, alone.
+        is trusted less than the user. The user's own names are given by no source that is trusted less, and those of a
+        member of a space by that member alone, the `speaker`: a member has no other names, and nobody has the member's.
         Returns `[{entity_id, aliases}]` with the names added, or [].
         """
         names_by_key = {name_key(name): name for name in names}
-        if owner.is_space and names_by_key:
-            for member in await self._find_members(transaction, owner):
-                if name_key(member) != name_key(speaker or ""):
-                    names_by_key.pop(name_key(member), None)
+        others = await self._find_other_members(transaction, owner, speaker) if names_by_key else set()
+        names_by_key = {key: name for key, name in names_by_key.items() if key not in others}
         details = await self.find_details(transaction, owner, entity, kind)
-        if details is None or not names_by_key:
+        if details is None or not names_by_key or details.is_of_another(kind, others):
             return []
         node = details.node
         if not (shared and kind == "user"):
             taken = await transaction.run("entities.find_by_keys", group_ids=[owner.group_id], keys=list(names_by_key))
-            others = [row["entity"] for row in taken if row["entity"]["uuid"] != node["uuid"]]
-            for key in (key for other in others for key in (other["name_key"], *(other["alias_keys"] or ()))):
+            named = [row["entity"] for row in taken if row["entity"]["uuid"] != node["uuid"]]
+            for key in (key for other in named for key in (other["name_key"], *(other["alias_keys"] or ()))):
                 names_by_key.pop(key, None)
         added = details.add_aliases(names_by_key, kind)
         await self._write_details(transaction, owner, [details], now)
@@ -156,16 +162,20 @@ class EntityStore:
         described: Sequence[tuple[str, str, Mapping[str, Any]]],
         kind: SourceKind,
         now: datetime,
+        speaker: str | None = None,
     ) -> list[bool]:
         """Give entities, by name key, the summaries and attributes of a source; the caller has locked the user.
 
-        Returns for each whether the entity is stored and has all of them now.
+        A less trusted source does not describe the user, nor anybody a member of a space but that member, the
+        `speaker`. Returns for each whether the entity is stored and has all of them now.
         """
         keys = [key for key, _, _ in described]
         rows = await transaction.run("entities.find_by_keys", group_ids=[owner.group_id], keys=keys)
         nodes = {row["entity"]["name_key"]: row["entity"] for row in rows}
         order = await find_trust_order(transaction, owner.tenant, _sources_of(nodes.values(), [kind]))
+        others = await self._find_other_members(transaction, owner, speaker)
         details = {key: SourcedDetails(node, order) for key, node in nodes.items()}
+        details = {key: given for key, given in details.items() if not given.is_of_another(kind, others)}
         done = []
         for key, summary, attributes in described:
             given = details.get(key)
@@ -188,12 +198,20 @@ class EntityStore:
         return {row["entity"]["uuid"]: entity_ref_from_node(row["entity"]) for row in rows}
 
     async def resolve_entity_ids(self, reader: Reader, entity: str) -> list[str]:
-        """Return the ids that an entity filter means: an id itself, or every entity of that name or alias."""
+        """Return the ids that an entity filter means: an id itself, or every entity of that name or alias.
+
+        Where none has exactly that name, accents do not count.
+        """
 
         async def work(transaction: Transaction) -> list[str]:
             group_ids = scope_of(reader).group_ids
             named = await transaction.run("entities.find_by_keys", group_ids=group_ids, keys=[name_key(entity)])
             by_id = await transaction.run("entities.fetch_by_ids", group_ids=group_ids, ids=[entity])
+            if not (named or by_id):
+                folded = fold_accents(name_key(entity))
+                named = await transaction.run(
+                    "entities.find_folded", group_ids=group_ids, folded=folded, foldings=FOLDINGS
+                )
             return deduplicate(row["entity"]["uuid"] for row in [*named, *by_id])
 
         return await self._graph.read(work)
@@ -214,7 +232,8 @@ class EntityStore:
         rows = await self._graph.fetch(
             "entities.list_page",
             group_ids=scope_of(reader).group_ids,
-            text=name_key(text) if text else None,
+            folded=fold_accents(name_key(text)) if text else None,
+            foldings=FOLDINGS,
             type=type,
             after_key=after[0] if after else None,
             after_id=after[1] if after else None,
@@ -230,9 +249,15 @@ class EntityStore:
         if rows := [row for given in details if (row := given.to_row(now))]:
             await transaction.run("snapshots.set_entities", group_id=owner.group_id, rows=rows)
 
-    async def _find_members(self, transaction: Transaction, space: Owner) -> list[str]:
+    async def _find_other_members(self, transaction: Transaction, owner: Owner, speaker: str | None) -> set[str]:
+        """Return the name keys of the members of a space other than a speaker; none of a user."""
+        members = await self._find_members(transaction, owner) if owner.is_space else {}
+        return members.keys() - {name_key(speaker or "")}
+
+    async def _find_members(self, transaction: Transaction, space: Owner) -> dict[str, str]:
+        """Return the ids of the users who are members of a space, by name key."""
         rows = await transaction.run("spaces.list_spaces", group_ids=[space.group_id])
-        return [user for row in rows for user, _, _ in row["members"] if user]
+        return {name_key(user): user for row in rows for user, _, _ in row["members"] if user}
 
 
 def _sources_of(nodes: Iterable[Row], kinds: Iterable[SourceKind]) -> set[SourceKind]:

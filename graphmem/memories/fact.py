@@ -169,7 +169,7 @@ class Fact:
 
     @property
     def mentioned_ids(self) -> set[str]:
-        """The ids of the entities that the fact mentions beside its subject and object."""
+        """The ids of the entities that the fact mentions besides its subject and object."""
         return set(self.entity_ids) - {self.subject_id, self.object_id}
 
     @property
@@ -355,7 +355,7 @@ _COPIED_TO_MEMORY = tuple(
 def fact_to_properties(fact: Fact) -> dict[str, Any]:
     """Return all properties of a fact's edge but its vector; absent ones are None, so that setting them clears.
 
-    Empty lists are absent, but for that of Graphiti, and so are the entities of a fact that are just its subject and
+    Empty lists are absent, except for that of Graphiti, and so are the entities of a fact that are just its subject and
     object.
     """
     properties = {

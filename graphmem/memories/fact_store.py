@@ -40,6 +40,7 @@ from graphmem.tenants.scopes import Reader, scope_of
 from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind
 from graphmem.tenants.users import lock_or_create_user, lock_user
+from graphmem.text.normalising import fold_accents, normalise
 
 _MEMORY = TypeAdapter(Memory)
 _SAVE_RESULTS = TypeAdapter(list[SaveResult])
@@ -135,10 +136,9 @@ class FactStore:
             )
             return saved + [await self._quarantine(transaction, owner, statement) for statement in doubtful]
 
-        async def work(transaction: Transaction) -> list[SaveResult]:
-            return await write_once(transaction, request, _SAVE_RESULTS, lambda: save(transaction))
-
-        return await self._graph.write(work)
+        return await self._graph.write(
+            lambda transaction: write_once(transaction, request, _SAVE_RESULTS, lambda: save(transaction))
+        )
 
     async def save_in_transaction(
         self,
@@ -233,10 +233,9 @@ class FactStore:
             refs = await self._entities.get_refs(transaction, memory_owner, entity_ids_of([fact]))
             return memory_from_fact(fact, refs, ledger.now)
 
-        async def work(transaction: Transaction) -> Memory:
-            return await write_once(transaction, request, _MEMORY, lambda: update(transaction))
-
-        return await self._graph.write(work)
+        return await self._graph.write(
+            lambda transaction: write_once(transaction, request, _MEMORY, lambda: update(transaction))
+        )
 
     async def lock_user(
         self, transaction: Transaction, owner: Owner, count: int = 1, *, removes: bool = False
@@ -349,17 +348,8 @@ class FactStore:
 
     async def find_stated(self, owner: Owner, hashes: Sequence[str]) -> set[str]:
         """Return those of some hashes of contents that current memories of an owner have."""
-        rows = await self._graph.fetch(
-            "facts.fetch_for_write",
-            group_id=owner.group_id,
-            tenant=owner.tenant,
-            hashes=list(hashes),
-            memory_ids=[],
-            pairs=[],
-            slots=[],
-        )
-        facts = [fact_from_row(row) for row in rows]
-        return {fact.content_hash for fact in facts if fact.is_valid_at(self._clock())}
+        facts = await self._graph.read(lambda transaction: FactLoader(transaction, owner).fetch(hashes=hashes))
+        return {fact.content_hash for fact in facts.values() if fact.is_valid_at(self._clock())}
 
     async def find_memory_ids(self, reader: Reader, prefix: str) -> list[str]:
         """Return some ids of memories that begin with a text."""
@@ -399,8 +389,10 @@ class FactStore:
     ) -> tuple[list[Memory], PagePosition | None]:
         """Return one page of memories and the position to continue from (None at the end).
 
-        `keyword` is part of a statement, in lower case; `only` is the owner of the scope to list alone.
+        `keyword` is part of a statement, or of one that reads the same once folded; `only` is the owner of the scope to
+        list alone.
         """
+        folded = fold_accents(normalise(keyword or ""))
 
         async def work(transaction: Transaction) -> tuple[list[Memory], PagePosition | None]:
             rows = await transaction.run(
@@ -408,7 +400,9 @@ class FactStore:
                 group_ids=scope_of(reader).group_ids if only is None else [only.group_id],
                 **filters.readable_params,
                 filters=filters.attribute_params,
-                keyword=keyword,
+                keyword=keyword.lower() if keyword else None,
+                keyword_is_folded=keyword is not None and folded == keyword.lower(),
+                folded_words=folded.split(),
                 sort=sort.property_name,
                 direction=sort.direction,
                 after_key=after[0] if after else None,

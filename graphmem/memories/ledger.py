@@ -22,8 +22,8 @@ from graphmem.memories.fact import (
     join_sources,
 )
 from graphmem.memories.memory import MemoryPatch, MemoryStatus, MemoryType, SaveAction, Scope
-from graphmem.memories.version_log import LatestVersions, VersionLog, ensure_mutable, without_end
-from graphmem.runtime.errors import Conflict, Forbidden, InvalidInput, VersionConflict
+from graphmem.memories.version_log import VersionLog, ensure_mutable, without_end
+from graphmem.runtime.errors import Conflict, InvalidInput, VersionConflict
 from graphmem.runtime.field_types import deduplicate
 from graphmem.runtime.times import MICROSECOND, MIN_TIME
 from graphmem.tenants.trust import CONSOLIDATION, DEFAULT_ORDER, Effect, SourceKind, TrustOrder, Verdict
@@ -34,7 +34,7 @@ MERGED_REASON = "merged"
 CLOSED_REASON = "carried out, given up or replaced"
 """The end reason of a plan that a consolidation run closed because of what another memory says."""
 
-REWRITTEN_REASON = "written anew"
+REWRITTEN_REASON = "rewritten"
 """The end reason of a version of a profile that a consolidation run replaced."""
 
 RESTATED_REASON = "stated again"
@@ -89,12 +89,12 @@ class NewDetails:
     ignored: tuple[str, ...]
 
 
-class Ledger:
+class Ledger(VersionLog):
     """Applies saves, corrections, ends and reverts to the latest believed versions of some memories, in order.
 
     `now` must be later than every earlier write of the user. By `order` no statement ends or narrows one of a more
     trusted source: it becomes contested. `kind` is whose word corrections, deletions and reverts are, None for somebody
-    who may change anything. `created`, `changed` and `vector_source_uuid` are those of its `VersionLog`.
+    who may change anything.
     """
 
     def __init__(
@@ -105,26 +105,9 @@ class Ledger:
         order: TrustOrder = DEFAULT_ORDER,
         kind: SourceKind | None = None,
     ) -> None:
-        self._log = VersionLog(facts, now, actor)
+        super().__init__(facts, now, actor)
         self._order = order
         self._kind = kind
-        self.created = self._log.created
-        self.changed = self._log.changed
-        self.vector_source_uuid = self._log.vector_source_uuid
-
-    @property
-    def now(self) -> datetime:
-        """The time of the latest change."""
-        return self._log.now
-
-    @property
-    def latest(self) -> LatestVersions:
-        """The latest versions, with all changes made."""
-        return self._log.latest
-
-    def ensure_unique(self, fact: Fact, others: Iterable[Fact]) -> None:
-        """Raise Conflict when one of `others` is current and states the same as `fact`, as in `VersionLog`."""
-        self._log.ensure_unique(fact, others)
 
     # Saving
 
@@ -145,8 +128,8 @@ class Ledger:
         contested instead, or reinforces the contested memory that says the same; so is one that `contests` memories,
         by id. Raises NotFound, Conflict or ImmutableMemory when a memory in `supersedes` cannot be ended.
         """
-        now = self._log.next_time()
-        draft = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self._log.actor)
+        now = self.next_time()
+        draft = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self.actor)
         targets = [self._get_closable(memory_id, draft.trust_kind) for memory_id in deduplicate(supersedes)]
         if known := self._find_same_statement(draft, now):
             repeated = self._repeat(known, draft, now, given)
@@ -160,7 +143,7 @@ class Ledger:
                 known_reason = f"{known_reason}; {kept[0].memory_id} is of a more trusted source and does not end"
             ignored = repeated.ignored if others == targets else (*repeated.ignored, "supersedes")
             return replace(repeated, superseded=closed, reason=known_reason, ignored=ignored)
-        if rivals := [self._log.get_latest(memory_id) for memory_id in deduplicate(contests)]:
+        if rivals := [self.get_latest(memory_id) for memory_id in deduplicate(contests)]:
             contested, why = self._contest(draft, rivals, now)
             return SaveOutcome(SaveAction.CONTEST, contested, (), why)
         return self._insert(draft, targets, now, reason, ends)
@@ -170,7 +153,7 @@ class Ledger:
         details = self._find_new_details(known, draft, given, now)
         known, reason = self._reinforce(known, draft, now), "the same statement is already known"
         if details.changes:
-            known = self._log.add_next_version(known, replace(known, **details.changes), RESTATED_REASON, None)
+            known = self.add_next_version(known, replace(known, **details.changes), RESTATED_REASON, None)
             reason += f", now with the {', '.join(details.taken)} of this one"
         return SaveOutcome(SaveAction.REINFORCE, known, (), reason, details.ignored)
 
@@ -191,12 +174,12 @@ class Ledger:
         predecessors = [fact for fact in competing if is_ended_by_start(fact, draft.valid_from)]
         for fact in predecessors:
             self._ensure_mutable(fact, draft.trust_kind)
-        draft = self._log.add_version(draft)
+        draft = self.add_version(draft)
         self._settle_same_statement(draft)
         ending = {fact.memory_id: fact for fact in [*targets, *predecessors]}.values()
         closed = self._supersede_all(ending, draft, draft.valid_from, reason, ends)
         if closed:
-            draft = self._log.replace_in_place(replace(draft, supersedes=closed))
+            draft = self.replace_in_place(replace(draft, supersedes=closed))
             return SaveOutcome(SaveAction.SUPERSEDE, draft, closed, f"replaced {len(closed)} earlier")
         if successor:
             return SaveOutcome(SaveAction.INSERT, draft, (), f"arrived late: {successor.memory_id} follows it")
@@ -208,10 +191,10 @@ class Ledger:
         A belief that ended there becomes a second version with the end of the statement when the statement has one,
         and a deleted memory otherwise.
         """
-        now = self._log.next_time()
+        now = self.next_time()
         began = provenance.created_at or now
         updated = max(began, provenance.updated_at or began)
-        draft = replace(draft, created_at=began, first_created_at=began, updated_at=updated, actor=self._log.actor)
+        draft = replace(draft, created_at=began, first_created_at=began, updated_at=updated, actor=self.actor)
         if provenance.superseded_by:
             draft = replace(draft, status=MemoryStatus.SUPERSEDED, superseded_by=provenance.superseded_by)
         ended = provenance.expired_at
@@ -225,20 +208,20 @@ class Ledger:
             contested, why = self._contest(draft, rivals, now)
             return SaveOutcome(SaveAction.CONTEST, contested, (), why)
         if ended is None or (draft.invalid_at and ended <= began):
-            return SaveOutcome(SaveAction.INSERT, self._log.add_version(draft))
+            return SaveOutcome(SaveAction.INSERT, self.add_version(draft))
         if draft.invalid_at is None:
             ended = max(ended, began + MICROSECOND)
             deleted = replace(
                 draft, expired_at=ended, end_status=MemoryStatus.DELETED, ended_reason="no longer believed"
             )
-            self._log.created[deleted.uuid] = deleted
+            self.created[deleted.uuid] = deleted
             return SaveOutcome(SaveAction.INSERT, deleted)
         open_ended = replace(
             draft, invalid_at=None, claimed_invalid_at=None, expired_at=ended, ended_reason="its end became known"
         )
-        self._log.add_version(open_ended)
+        self.add_version(open_ended)
         next_version = replace(draft, uuid=str(uuid.uuid4()), version=2, created_at=ended, updated_at=ended)
-        return SaveOutcome(SaveAction.INSERT, self._log.add_version(next_version, open_ended.uuid))
+        return SaveOutcome(SaveAction.INSERT, self.add_version(next_version, open_ended.uuid))
 
     # Changing, ending, undoing
 
@@ -281,25 +264,23 @@ class Ledger:
                 return self._contest_by_patch(fact, amended, kind)
         if kind is not None and is_claim and not self._order.permits(Effect.QUOTE_AS, fact.trust_kind, kind):
             amended = replace(amended, source_kind=kind, trusted_as=None, speaker=None, immutable=False)
-        now = self._log.next_time()
+        now = self.next_time()
         if "invalid_at" in changes and not fact.retired and amended.valid_to > now:
             amended = replace(amended, status=MemoryStatus.ACTIVE, superseded_by=None)
-        refuse_rivals(amended, self._log.latest.values(), fact)
-        return self._log.add_next_version(
-            fact, amended, "amended", None, needs_new_vector=amended.content != fact.content
-        )
+        refuse_rivals(amended, self.latest.values(), fact)
+        return self.add_next_version(fact, amended, "amended", None, needs_new_vector=amended.content != fact.content)
 
     def rewrite_profile(self, draft: Fact, by: str) -> Fact:
         """Insert a profile, or create the next version of the one that it replaces, whose id it has.
 
         `by` is the run that wrote it. Raises Conflict when another memory of the entity states the same.
         """
-        if draft.memory_id not in self._log.latest:
-            now = self._log.next_time()
-            return self._log.add_version(
-                replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self._log.actor)
+        if draft.memory_id not in self.latest:
+            now = self.next_time()
+            return self.add_version(
+                replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self.actor)
             )
-        earlier = self._log.get_latest(draft.memory_id)
+        earlier = self.get_latest(draft.memory_id)
         rewritten = replace(
             without_end(earlier),
             invalid_at=None,
@@ -314,23 +295,23 @@ class Ledger:
             confidence=draft.confidence,
             search_text=draft.search_text,
         )
-        return self._log.add_next_version(earlier, rewritten, REWRITTEN_REASON, by, needs_new_vector=True)
+        return self.add_next_version(earlier, rewritten, REWRITTEN_REASON, by, needs_new_vector=True)
 
     def annotate(self, memory_id: str, **annotations: Any) -> Fact:
         """Change attributes of a memory that claim nothing about the world, without a new version."""
-        return self._log.replace_in_place(replace(self._log.get_mutable(memory_id), **annotations))
+        return self.replace_in_place(replace(self.get_mutable(memory_id), **annotations))
 
     def link(self, memory_id: str, entity_id: str, name: str) -> Fact:
         """Let a memory refer to an entity that its text names; even an immutable one, whose text stays as it is.
 
         A memory that this ledger has ended stays as it is.
         """
-        fact = self._log.get_latest(memory_id)
+        fact = self.get_latest(memory_id)
         if fact.expired_at is not None:
             return fact
         entity_ids = tuple(deduplicate([*fact.entity_ids, entity_id]))
         search_text = f"{name}\n{fact.search_text}"
-        return self._log.replace_in_place(replace(fact, entity_ids=entity_ids, search_text=search_text))
+        return self.replace_in_place(replace(fact, entity_ids=entity_ids, search_text=search_text))
 
     def associate(
         self,
@@ -346,10 +327,10 @@ class Ledger:
         An immutable memory stays as it is, unless it is new: created by this ledger, or among the memory ids in `new`.
         So do those of sources that are trusted more than `by`. Raises NotFound for an unknown memory.
         """
-        latest = [self._log.get_latest(other) for other in (memory_id, *deduplicate(others))]
+        latest = [self.get_latest(other) for other in (memory_id, *deduplicate(others))]
         may_change = {
             fact.memory_id: self._order.permits(Effect.OUTRANK, by, fact.trust_kind)
-            for fact in (*latest, *filter(None, map(self._log.latest.get, latest[0].associations)))
+            for fact in (*latest, *filter(None, map(self.latest.get, latest[0].associations)))
         }
         if not may_change[memory_id]:
             return latest[0]
@@ -357,28 +338,28 @@ class Ledger:
         before = [other for other in latest[0].associations if may_change.get(other, True)]
         dropped = [other for other in before if other not in wanted] if replace_all else []
         for other in dropped:
-            if other in self._log.latest:
-                kept = [key for key in self._log.latest[other].associations if key != memory_id]
+            if other in self.latest:
+                kept = [key for key in self.latest[other].associations if key != memory_id]
                 self._set_associations(other, kept, new)
         for other in wanted:
-            self._set_associations(other, [*self._log.latest[other].associations, memory_id], new)
+            self._set_associations(other, [*self.latest[other].associations, memory_id], new)
         kept = [key for key in latest[0].associations if key not in dropped]
         return self._set_associations(memory_id, [*kept, *wanted], new)
 
     def _set_associations(self, memory_id: str, associations: Iterable[str], new: Collection[str]) -> Fact:
-        fact, ids = self._log.latest[memory_id], tuple(deduplicate(associations))
+        fact, ids = self.latest[memory_id], tuple(deduplicate(associations))
         # Whoever made a memory immutable, its relations are part of what stays as it was.
-        is_fixed = fact.immutable and fact.uuid not in self._log.created and memory_id not in new
+        is_fixed = fact.immutable and fact.uuid not in self.created and memory_id not in new
         if fact.associations == ids or is_fixed:
             return fact
-        return self._log.replace_in_place(replace(fact, associations=ids))
+        return self.replace_in_place(replace(fact, associations=ids))
 
     def delete(self, memory_id: str, reason: str = "deleted", by: str | None = None) -> Fact:
         """End the belief in a memory; its versions stay in history.
 
         Raises Forbidden for a memory of a more trusted source.
         """
-        self._ensure_trusted([self._log.get_latest(memory_id)])
+        self._ensure_trusted([self.get_latest(memory_id)])
         return self._end_memory(memory_id, MemoryStatus.DELETED, reason, by)
 
     def archive(self, memory_id: str, reason: str, by: str | None = None) -> Fact:
@@ -388,8 +369,8 @@ class Ledger:
     def retire(self, memory_id: str, reason: str, by: str | None, status: MemoryStatus) -> Fact:
         """Make a memory valid at no time; it stays readable and names `by` as its replacement."""
         fact = self._get_mutable(memory_id)
-        self._log.next_time()
-        return self._log.retire_version(fact, reason, by, status, superseded_by=by)
+        self.next_time()
+        return self.retire_version(fact, reason, by, status, superseded_by=by)
 
     def merge(self, draft: Fact, memory_ids: Iterable[str], by: str | None) -> Fact:
         """Insert one statement that takes the place of several memories; they name `by` as what ended them.
@@ -398,18 +379,16 @@ class Ledger:
         ImmutableMemory when one cannot be ended, and Conflict when another current memory states the same.
         """
         sources = [self._get_closable(memory_id, None) for memory_id in memory_ids]
-        self._log.next_time()
+        self.next_time()
         for fact in sources:
             if fact.valid_from < draft.valid_from:
                 self._end_at(fact, draft.valid_from, MERGED_REASON, by, draft.memory_id)
             else:
-                self._log.retire_version(
-                    fact, MERGED_REASON, by, MemoryStatus.SUPERSEDED, superseded_by=draft.memory_id
-                )
-        now = self._log.next_time()
+                self.retire_version(fact, MERGED_REASON, by, MemoryStatus.SUPERSEDED, superseded_by=draft.memory_id)
+        now = self.next_time()
         supersedes = tuple(fact.memory_id for fact in sources)
-        merged = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self._log.actor)
-        return self._log.add_version(replace(merged, supersedes=supersedes))
+        merged = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self.actor)
+        return self.add_version(replace(merged, supersedes=supersedes))
 
     def close(self, memory_id: str, telling: Fact, by: str | None) -> Fact:
         """End a plan when another memory starts that says that it is over, now if that is not known or later.
@@ -417,7 +396,7 @@ class Ledger:
         The plan names that memory as what replaced it, and `by` as what ended it.
         """
         plan = self._get_closable(memory_id, None)
-        now = self._log.next_time()
+        now = self.next_time()
         end = min(telling.valid_at or now, now)
         return self._end_at(plan, max(end, plan.valid_from), CLOSED_REASON, by, telling.memory_id)
 
@@ -429,17 +408,17 @@ class Ledger:
         trusted as what it ends. Raises Conflict for a memory that is not contested and for one whose statement is
         current already, Forbidden when what would end is of a more trusted source.
         """
-        fact = self._log.get_latest(memory_id)
+        fact = self.get_latest(memory_id)
         if not fact.is_contested:
             raise Conflict(
                 "The memory is not contested, so there is nothing to resolve: see the list of contradictions."
             )
         self._ensure_trusted([fact])
-        now = self._log.next_time()
+        now = self.next_time()
         if holds:
             return self._uphold(fact, now)
-        rival = next((key for key in fact.contests if key in self._log.latest), None)
-        return self._log.retire_version(fact, REFUTED_REASON, rival, MemoryStatus.SUPERSEDED, superseded_by=rival)
+        rival = next((key for key in fact.contests if key in self.latest), None)
+        return self.retire_version(fact, REFUTED_REASON, rival, MemoryStatus.SUPERSEDED, superseded_by=rival)
 
     def revert(self, memory_id: str) -> Fact:
         """Undo one supersession, or the resolution of a contested memory.
@@ -451,7 +430,7 @@ class Ledger:
         it, when its replacement was replaced itself, when another memory states the same by now, and when another value
         of a single-valued predicate that started earlier has not ended.
         """
-        fact = self._log.get_latest(memory_id)
+        fact = self.get_latest(memory_id)
         if fact.contests and (fact.status is MemoryStatus.ACTIVE or fact.ended_reason == REFUTED_REASON):
             return self._contest_again(fact)
         if fact.status is not MemoryStatus.SUPERSEDED:
@@ -461,37 +440,37 @@ class Ledger:
         if fact.ended_reason == MERGED_REASON:
             raise Conflict(f"It was merged with others by the consolidation run {fact.ended_by}: roll that run back.")
         if fact.ended_reason == SETTLED_REASON:
-            raise Conflict(f"Its statement became a memory of its own: delete {fact.superseded_by} to end it.")
+            raise Conflict(f"Its statement became a separate memory: delete {fact.superseded_by} to end it.")
         # What closed a plan was told for its own sake and stays.
-        replacement = self._log.latest.get(fact.superseded_by) if fact.ended_reason != CLOSED_REASON else None
+        replacement = self.latest.get(fact.superseded_by) if fact.ended_reason != CLOSED_REASON else None
         if replacement and not replacement.retired and not replacement.is_contested:
             if replacement.status is MemoryStatus.SUPERSEDED:
                 raise Conflict(f"What replaced it was replaced itself: revert {replacement.memory_id} first.")
             if fact.ended_reason == HOLDS_REASON and replacement.contests:
                 self._contest_again(replacement)
-                return self._log.latest[memory_id]
+                return self.latest[memory_id]
             self._ensure_trusted([replacement])
             self.retire(replacement.memory_id, REVERTED_REASON, memory_id, MemoryStatus.SUPERSEDED)
-        self._log.next_time()
+        self.next_time()
         return self._restore(fact, fact.superseded_by)
 
     # Parts
 
     def _end_memory(self, memory_id: str, status: MemoryStatus, reason: str, by: str | None) -> Fact:
         fact = self._get_mutable(memory_id)
-        now = self._log.next_time()
-        self._log.latest.remove(memory_id)
-        ended = replace(fact, end_status=status, ended_actor=self._log.actor)
-        return self._log.end_version(ended, now, reason, by)
+        now = self.next_time()
+        self.latest.remove(memory_id)
+        ended = replace(fact, end_status=status, ended_actor=self.actor)
+        return self.end_version(ended, now, reason, by)
 
     def _get_mutable(self, memory_id: str) -> Fact:
         """Return the latest version of a memory; raise ImmutableMemory unless its source allows the change."""
-        fact = self._log.get_latest(memory_id)
+        fact = self.get_latest(memory_id)
         self._ensure_mutable(fact, self._kind)
         return fact
 
     def _get_closable(self, memory_id: str, kind: SourceKind | None) -> Fact:
-        fact = self._log.get_latest(memory_id)
+        fact = self.get_latest(memory_id)
         self._ensure_mutable(fact, kind)
         if fact.status is MemoryStatus.SUPERSEDED:
             raise Conflict(f"{memory_id} is already superseded by {fact.superseded_by}.")
@@ -503,7 +482,7 @@ class Ledger:
 
     def _find_same_statement(self, draft: Fact, now: datetime) -> Fact | None:
         """Return the memory that states the same and is current, or else starts when the draft does."""
-        same = [fact for fact in self._log.latest.that_say(draft) if draft.repeats(fact) and not fact.is_never_valid]
+        same = [fact for fact in self.latest.that_say(draft) if draft.repeats(fact) and not fact.is_never_valid]
         current = next((fact for fact in same if fact.is_valid_at(now)), None)
         if current or draft.valid_at is None:
             return current
@@ -518,9 +497,7 @@ class Ledger:
         is_past = draft.valid_at is None and draft.valid_to <= now
         return [
             fact
-            for fact in (
-                self._log.latest.that_may_compete(draft) if draft.single_valued else self._log.latest.that_state(draft)
-            )
+            for fact in (self.latest.that_may_compete(draft) if draft.single_valued else self.latest.that_state(draft))
             if fact.memory_id != draft.memory_id
             and not fact.is_never_valid
             and not (is_past and fact.effective_start == MIN_TIME)
@@ -568,7 +545,7 @@ class Ledger:
                 ended_reason=CONTESTED_REASON,
                 ended_by=draft.memory_id,
             )
-            self._log.add_next_version(fact, contested, CONTESTED_REASON, draft.memory_id)
+            self.add_next_version(fact, contested, CONTESTED_REASON, draft.memory_id)
         if successor is None:
             successor = next((fact for fact in later if draft.valid_to <= fact.effective_start), None)
         if successor is None:
@@ -576,7 +553,7 @@ class Ledger:
         start = successor.effective_start
         if successor.valid_at is None and not self._is_locked(successor, draft.trust_kind):
             dated = replace(without_end(successor), valid_at=start)
-            self._log.add_next_version(successor, dated, "dated by an earlier value", draft.memory_id)
+            self.add_next_version(successor, dated, "dated by an earlier value", draft.memory_id)
         if draft.valid_to <= start:
             return draft, None
         return replace(
@@ -614,7 +591,7 @@ class Ledger:
             ended_reason=reason,
             ended_by=by,
         )
-        return self._log.add_next_version(fact, superseded, reason, by)
+        return self.add_next_version(fact, superseded, reason, by)
 
     def _restore(self, fact: Fact, by: str | None, *, by_trust: bool = True) -> Fact:
         """Restore a superseded memory with the end that its writer gave, up to what follows it."""
@@ -626,20 +603,20 @@ class Ledger:
             superseded_by=None,
         )
         if by_trust:
-            self._log.ensure_unique(reopened.with_active_hash(self._log.now), self._log.latest.values())
-        competing = self._find_competing(reopened, self._log.now)
+            self.ensure_unique(reopened.with_active_hash(self.now), self.latest.values())
+        competing = self._find_competing(reopened, self.now)
         if rivals := self._find_more_trusted(reopened, self._find_changed_by(reopened, competing)):
             raise Conflict(f"The memory would be {describe_rival(reopened, rivals[0])}.")
         reopened, _ = self._close_before_successor(reopened, competing, by_trust=by_trust)
-        refuse_rivals(reopened, self._log.latest.values(), fact)
-        return self._log.add_next_version(fact, reopened, REVERTED_REASON, by)
+        refuse_rivals(reopened, self.latest.values(), fact)
+        return self.add_next_version(fact, reopened, REVERTED_REASON, by)
 
     def _find_new_details(self, known: Fact, draft: Fact, given: Collection[str], now: datetime) -> NewDetails:
         """Return what a repetition gives that a memory does not have yet.
 
-        Tags and metadata are added to those of the memory. Times are taken over where none were known and the memory
-        stays valid for as long as it has been known; other times are a correction, which a patch makes. Nothing is
-        taken over into an immutable memory, a profile or a memory of a more trusted source.
+        Tags, entities and metadata are added to those of the memory. Times are taken over where none were known and
+        the memory stays valid for as long as it has been known; other times are a correction, which a patch makes.
+        Nothing is taken over into an immutable memory, a profile or a memory of a more trusted source.
         """
         new = {name: change for name, change in _differences(known, draft).items() if name in given}
         is_fixed = self._is_locked(known, draft.trust_kind) or known.type is MemoryType.PROFILE
@@ -661,7 +638,7 @@ class Ledger:
         )
 
     def _has_rival(self, known: Fact, changed: Fact) -> bool:
-        return find_rival(changed, self._log.latest.values(), known) is not None
+        return find_rival(changed, self.latest.values(), known) is not None
 
     def _reinforce(self, known: Fact, draft: Fact, now: datetime) -> Fact:
         """Strengthen a memory that a statement repeats, and give it the sources and the trust of the statement.
@@ -672,7 +649,7 @@ class Ledger:
         if not self._order.permits(Effect.OUTRANK, draft.trust_kind, known.trust_kind):
             strength, confidence = apply_reinforcement(known.strength_at(now), known.confidence)
             confidence = known.confidence if known.immutable else confidence
-            return self._log.replace_in_place(
+            return self.replace_in_place(
                 replace(known, strength=strength, last_accessed_at=now, confidence=confidence, updated_at=now)
             )
         stated = max(known.confidence, min(draft.confidence, MAX_CONFIDENCE))
@@ -685,7 +662,7 @@ class Ledger:
                 speaker=draft.speaker or known.speaker,
                 immutable=draft.immutable and not known.is_contested,
             )
-        return self._log.replace_in_place(
+        return self.replace_in_place(
             replace(
                 known,
                 strength=strength,
@@ -712,19 +689,17 @@ class Ledger:
         is_trusted = self._order.permits(Effect.END, draft.trust_kind, rivals[0].trust_kind)
         why = "says otherwise" if is_trusted else "is of a more trusted source"
         reason = f"{ids[0]} {why}: resolve the contested memory to say which holds"
-        same = next(
-            (fact for fact in self._log.latest.that_say(draft) if draft.repeats(fact) and fact.is_contested), None
-        )
+        same = next((fact for fact in self.latest.that_say(draft) if draft.repeats(fact) and fact.is_contested), None)
         if same is not None:
             contests = tuple(deduplicate([*same.contests, *ids]))
             known = self._reinforce(replace(same, contests=contests), draft, now)
             return known, f"the same statement is already contested; {reason}"
         contested = replace(draft, status=MemoryStatus.CONTESTED, contests=tuple(ids), immutable=False)
-        return self._log.add_version(contested, vector_source), reason
+        return self.add_version(contested, vector_source), reason
 
     def _contest_by_patch(self, fact: Fact, amended: Fact, kind: SourceKind) -> Fact:
         """Store a correction by a less trusted source as a contested memory of its own."""
-        now = self._log.next_time()
+        now = self.next_time()
         memory_id = str(uuid.uuid4())
         draft = replace(
             amended,
@@ -734,7 +709,7 @@ class Ledger:
             created_at=now,
             first_created_at=now,
             updated_at=now,
-            actor=self._log.actor,
+            actor=self.actor,
             status=MemoryStatus.ACTIVE,
             retired=False,
             claimed_invalid_at=amended.invalid_at,
@@ -757,10 +732,10 @@ class Ledger:
 
     def _settle_same_statement(self, draft: Fact) -> None:
         """Retire contested memories that say the same as a new one, unless their source is trusted more."""
-        for fact in self._log.latest.that_state(draft):
+        for fact in self.latest.that_state(draft):
             is_same = fact.is_contested and fact.memory_id != draft.memory_id
             if is_same and not self._find_more_trusted(draft, [fact]):
-                self._log.retire_version(
+                self.retire_version(
                     fact,
                     SETTLED_REASON,
                     draft.memory_id,
@@ -773,7 +748,7 @@ class Ledger:
         if known := self._find_same_statement(upheld, now):
             raise Conflict(f"{known.memory_id} states the same: resolve this one with holds false.")
         competing = self._find_competing(upheld, now)
-        contested = [self._log.latest[key] for key in fact.contests if key in self._log.latest]
+        contested = [self.latest[key] for key in fact.contests if key in self.latest]
         targets = [
             other
             for other in contested
@@ -791,15 +766,15 @@ class Ledger:
         if trusted != upheld.trust_kind:
             upheld = replace(upheld, trusted_as=trusted)
         upheld, _ = self._close_before_successor(upheld, competing, by_trust=False)
-        upheld = self._log.add_next_version(fact, upheld, HOLDS_REASON, None)
+        upheld = self.add_next_version(fact, upheld, HOLDS_REASON, None)
         closed = self._supersede_all(ended, upheld, upheld.valid_to if only_ends else upheld.valid_from, HOLDS_REASON)
-        return self._log.replace_in_place(replace(upheld, supersedes=closed)) if closed else upheld
+        return self.replace_in_place(replace(upheld, supersedes=closed)) if closed else upheld
 
     def _contest_again(self, fact: Fact) -> Fact:
         """Make a memory contested again that was resolved, and restore what it had ended."""
         self._ensure_mutable(fact, self._kind)
         self._ensure_trusted([fact])
-        self._log.next_time()
+        self.next_time()
         contested = replace(
             without_end(fact),
             status=MemoryStatus.CONTESTED,
@@ -809,11 +784,11 @@ class Ledger:
             supersedes=(),
             trusted_as=None if fact.source_kind != CONSOLIDATION else fact.trusted_as,
         )
-        contested = self._log.add_next_version(fact, contested, REVERTED_REASON, fact.superseded_by)
+        contested = self.add_next_version(fact, contested, REVERTED_REASON, fact.superseded_by)
         for memory_id in fact.supersedes:
-            ended = self._log.latest.get(memory_id)
+            ended = self.latest.get(memory_id)
             if ended and ended.superseded_by == fact.memory_id and ended.ended_reason == HOLDS_REASON:
-                self._log.next_time()
+                self.next_time()
                 self._restore(ended, fact.memory_id, by_trust=False)
         return contested
 
@@ -827,7 +802,7 @@ class Ledger:
         """Return a draft as one of several values, or as the only one, as the slot has it from more trusted sources."""
         if draft.single_valued or draft.predicate in TYPE_PREDICATES:
             return draft
-        slot = self._log.latest.that_may_compete(draft)
+        slot = self.latest.that_may_compete(draft)
         stated = [fact for fact in slot if fact.single_valued and fact.predicate == draft.predicate]
         is_decided = any(not fact.is_contested for fact in self._find_more_trusted(draft, stated))
         return replace(draft, single_valued=True) if is_decided else draft
@@ -840,11 +815,11 @@ class Ledger:
         start = draft.valid_at or now
         ids = [
             memory_id
-            for fact in self._log.latest.that_say(draft)
+            for fact in self.latest.that_say(draft)
             if draft.repeats(fact) and (fact.is_contested or fact.ended_reason == REFUTED_REASON)
             for memory_id in fact.contests
         ]
-        rivals = [self._log.latest[memory_id] for memory_id in deduplicate(ids) if memory_id in self._log.latest]
+        rivals = [self.latest[memory_id] for memory_id in deduplicate(ids) if memory_id in self.latest]
         in_force = [fact for fact in rivals if fact.valid_from < draft.valid_to and start < fact.valid_to]
         return self._find_more_trusted(draft, in_force)
 
@@ -862,11 +837,7 @@ class Ledger:
     def _ensure_trusted(self, facts: Iterable[Fact]) -> None:
         """Raise Forbidden for a fact of a source that is trusted more than whoever makes the change."""
         for fact in facts:
-            if not self._order.permits(Effect.HIDE, self._kind, fact.trust_kind):
-                raise Forbidden(
-                    f"{fact.memory_id} is from a more trusted source ({fact.trust_kind}) than this key ({self._kind}): "
-                    "ask an admin, or use a key that is trusted as much."
-                )
+            self._order.require(Effect.HIDE, self._kind, fact.trust_kind, fact.memory_id)
 
 
 def _refuse_other_owner(fact: Fact, scope: Scope) -> None:
@@ -881,6 +852,12 @@ def _refuse_other_owner(fact: Fact, scope: Scope) -> None:
         "A user's memory cannot become global: let an admin save the statement again with scope global, then delete "
         "this one."
     )
+
+
+def find_new_fields(known: Fact, draft: Fact, given: Collection[str]) -> tuple[str, ...]:
+    """Return the given fields in which a draft says otherwise than a memory, its text included."""
+    changed = ("content",) if draft.content != known.content else ()
+    return (*changed, *(name for name in _differences(known, draft) if name in given and name not in changed))
 
 
 def _differences(known: Fact, draft: Fact) -> dict[str, dict[str, Any]]:
@@ -898,6 +875,11 @@ def _differences(known: Fact, draft: Fact) -> dict[str, dict[str, Any]]:
         "content": (draft.content_data not in (None, known.content_data), {"content_data": draft.content_data}),
         "metadata": (metadata != known.metadata, {"metadata": metadata}),
         "tags": (tags != known.tags, {"tags": tags}),
+        "entities": (entity_ids != known.entity_ids, {"entity_ids": entity_ids}),
+        "source": (
+            draft.session_id not in (None, known.session_id),
+            {} if known.session_id else {"session_id": draft.session_id},
+        ),
         "valid_at": (draft.valid_at not in (None, known.valid_at), {"valid_at": draft.valid_at}),
         "invalid_at": (
             draft.invalid_at not in (None, known.invalid_at),

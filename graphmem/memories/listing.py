@@ -97,7 +97,7 @@ class QueryStringFilters(SharedFilters):
 def _split_pair(entry: object) -> tuple[str, str]:
     key, is_pair, value = str(entry).partition("=")
     if not is_pair or not key:
-        raise ValueError(f"metadata {entry!r} is no KEY=VALUE")
+        raise ValueError(f"metadata {entry!r} is not KEY=VALUE")
     return key, value
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
@@ -159,7 +158,8 @@ def tagged_domain(tags: Sequence[str]) -> str | None:
 class MemoryStatus(StrEnum):
     """Whether a memory is active, and if not, why.
 
-    Maintenance has `archived` what is over; `contested` is what a less trusted source said against another memory.
+    `archived`: maintenance ended it because its time was over; `contested`: it contradicts another memory and is not
+    believed until it is resolved.
     """
 
     ACTIVE = "active"
@@ -364,7 +364,7 @@ class MemoryIn(_GivenMemory):
     content: Content = Field(max_length=MAX_CONTENT_LENGTH)
     type: MemoryTypeInput = Field(
         MemoryType.FACT,
-        description="One of these but profile, an alias or a declared type.",
+        description="One of these except profile, an alias or a declared type.",
     )
     subject: EntityIn | None = None
     predicate: Predicate | None = None
@@ -412,7 +412,7 @@ class MemoryPatch(_GivenMemory):
     """The changes of a correction; fields that are left out stay as they are."""
 
     content: Content | None = Field(None, max_length=MAX_CONTENT_LENGTH)
-    type: MemoryTypeInput | None = Field(None, description="One of these but profile, an alias or a declared type.")
+    type: MemoryTypeInput | None = Field(None, description="One of these except profile, an alias or a declared type.")
     tags: Tags | None = None
     importance: UnitInterval | None = None
     confidence: UnitInterval | None = None
@@ -533,8 +533,8 @@ class SaveResult(BaseModel):
     """The result of saving a statement: its memory, and the ids of the memories it superseded.
 
     `related` are current memories of the same subject that it may contradict or repeat, the most similar first.
-    `ignored` names the fields of a repetition that its memory did not take over. A statement of a tool, a document or a
-    web page that may not inform is no memory but in quarantine, under `quarantine_id`.
+    `ignored` names the fields of a repetition that its memory did not take over. A statement from a tool, a document or
+    a web page that cannot become a memory is in quarantine, under `quarantine_id`.
     """
 
     action: SaveAction
@@ -564,14 +564,6 @@ class SaveIn(RequestBody):
     @model_validator(mode="after")
     def _check_size(self) -> Self:
         return check_request_size(self)
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryUpdate:
-    """The changes of one memory, and the version that they apply to (None: the latest)."""
-
-    patch: MemoryPatch
-    if_version: int | None = None
 
 
 class ResolutionIn(RequestBody):

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
 
@@ -51,14 +50,6 @@ MIN_DROPPED_LETTERS = 2
 """Fewest letters by which a name is longer than its short form: "Fred" may be "Frederick", "Alex" is not "Alexa"."""
 
 
-class NameVerdict(IntEnum):
-    """Whether two names mean one entity."""
-
-    DIFFERENT = 0
-    POSSIBLE = 1
-    SAME = 2
-
-
 class NameReason(StrEnum):
     """Why two names may mean one entity."""
 
@@ -81,63 +72,51 @@ class NameReason(StrEnum):
         """Whether the names alone are evidence enough to merge two entities that nothing else tells apart."""
         return self not in _WEAK_REASONS
 
+    @property
+    def strength(self) -> tuple[bool, bool, bool]:
+        """A key that is greater for a better match."""
+        return (self is NameReason.SAME_WORDS, self.is_evidence, self is NameReason.TYPOS)
+
 
 _WEAK_REASONS = frozenset(
     {NameReason.TYPOS, NameReason.PART_OF_NAME, NameReason.CONTAINED, NameReason.QUALIFIER, NameReason.VECTOR}
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NameMatch:
-    """How two names compare; `reason` says why they may mean one entity, and is None where they do not."""
-
-    verdict: NameVerdict
-    reason: NameReason | None = None
-
-    @property
-    def strength(self) -> tuple[NameVerdict, bool, bool]:
-        """A key that is greater for a better match."""
-        is_evidence = self.reason is not None and self.reason.is_evidence
-        return (self.verdict, is_evidence, self.reason is NameReason.TYPOS)
-
-
-_DIFFERENT = NameMatch(NameVerdict.DIFFERENT)
-
-
 def compare_names(
     name: str, type: str | None, other: str, other_type: str | None, similarity: float = 0.0
-) -> NameMatch:
-    """Return whether two names may mean one entity; `similarity` is the cosine of their vectors.
+) -> NameReason | None:
+    """Return why two names may mean one entity, or None; `similarity` is the cosine of their vectors.
 
-    SAME: they differ in accents, punctuation and legal forms only. POSSIBLE: one is a form or a part of the other, they
-    differ in a qualifier or in a few typos, or their vectors are near. DIFFERENT: none of these, or their types or
-    digits differ, or one is a person to whom the other only relates somebody, as "Calvin" and "Calvin's agent".
+    Names of the same words, which differ in accents, punctuation and legal forms only, mean one. Others may, if one is
+    a form or a part of the other, if they differ in a qualifier or in a few typos, or if their vectors are near: not if
+    their types or digits differ, or if one is a person to whom the other only relates somebody, as "Calvin" and
+    "Calvin's agent".
     """
     unknown = {None, "", DEFAULT_ENTITY_TYPE}
     words, other_words = _significant_words(name), _significant_words(other)
     if not (type in unknown or other_type in unknown or type == other_type) or not words or not other_words:
-        return _DIFFERENT
+        return None
     if words == other_words:
-        return NameMatch(NameVerdict.SAME, NameReason.SAME_WORDS)
+        return NameReason.SAME_WORDS
     is_person = PERSON_TYPE in (type, other_type)
     if is_person and (
         is_only_related_to(name, other) or is_only_related_to(other, name) or _have_different_titles(name, other)
     ):
-        return _DIFFERENT
+        return None
     may_be_people = {type, other_type} <= unknown | {PERSON_TYPE}
-    reason = find_evidence(name, other, may_be_people=may_be_people) or _find_likeness(
+    return find_evidence(name, other, may_be_people=may_be_people) or _find_likeness(
         name, other, similarity, may_be_people=may_be_people
     )
-    return NameMatch(NameVerdict.POSSIBLE, reason) if reason else _DIFFERENT
 
 
 def compare_name_lists(
     names: Iterable[str], type: str | None, others: Iterable[str], other_type: str | None, similarity: float = 0.0
-) -> NameMatch:
-    """Return the best match of two entities' names."""
+) -> NameReason | None:
+    """Return the best reason for which two entities' names may mean one, or None."""
     others = list(others)
-    matches = (compare_names(name, type, other, other_type, similarity) for name in names for other in others)
-    return max(matches, key=lambda match: match.strength, default=_DIFFERENT)
+    found = (compare_names(name, type, other, other_type, similarity) for name in names for other in others)
+    return max(filter(None, found), key=lambda reason: reason.strength, default=None)
 
 
 def have_same_identifiers(name: str, other: str) -> bool:

@@ -34,7 +34,7 @@ class NewMemory:
     `reason` is stored with the memories that the statement supersedes; `ends` are the times at which they end, by
     memory id, where that is not the statement's start. One that `contests` memories, by id, is saved as
     contested beside them. An imported statement has a `provenance`. With `links_names` the
-    statement is linked to the known entities that its text names, beside those that it gives. It is saved in `space`,
+    statement is linked to the known entities that its text names, besides those that it gives. It is saved in `space`,
     one that the writer may write, or in the memory of whoever saves it; `speaker` is the member who stated it.
     `source_kind` is whose word it is, `trusted_as` the kind whose trust it has, where that is another. `given` names
     the fields that were stated and are no defaults: a repetition takes those over into the memory that it repeats.
@@ -180,7 +180,7 @@ def _source_quote(memory: MemoryIn, messages: Sequence[SourceMessage]) -> str | 
 
 
 def _build_search_text(memory: MemoryIn, entities: Iterable[EntityRef], messages: Iterable[SourceMessage]) -> str:
-    """Return the text by which full-text search finds a fact, beside its statement.
+    """Return the text by which full-text search finds a fact, besides its statement.
 
     It contains the predicate, the entities, the tags, the values of the metadata and the source messages, because a
     question may use any of their words, even in another language than the statement's.

@@ -15,7 +15,7 @@ from graphmem.memories.entity_mapping import named_entity_from_node
 from graphmem.memories.entity_names import NamedEntities, name_keys_in
 from graphmem.memories.entity_store import EntityStore, ResolvedEntities
 from graphmem.memories.fact import TYPE_PREDICATES, Fact, fact_from_row, fact_to_properties, memory_from_fact
-from graphmem.memories.ledger import FIXED_ASSOCIATIONS_REASON, Ledger, SaveOutcome
+from graphmem.memories.ledger import FIXED_ASSOCIATIONS_REASON, Ledger, SaveOutcome, find_new_fields
 from graphmem.memories.memory import MAX_SOURCE_MESSAGES, MemoryIn, MemorySourceIn, MemoryType, SaveAction, SaveResult
 from graphmem.memories.new_memory import NewMemory, SourceMessage, first_version
 from graphmem.neo4j.driver import Transaction
@@ -221,15 +221,17 @@ class FactSave:
             return list(memories)
         hashes = [content_hash(memory.memory.content) for memory in inferred]
         known = {fact.content_hash for fact in (await self.loader.fetch(hashes=hashes)).values()}
+        sources = await self._fetch_sources(inferred)
         this_save = f"save:{uuid.uuid4()}"
         checked: list[NewMemory | None] = []
         for memory in memories:
             if not _is_counted_interest(memory) or content_hash(memory.memory.content) in known:
                 checked.append(memory)
                 continue
-            mentions = await record_interest(
-                self.transaction, self.owner, memory.memory, memory.message_ids or [this_save], self.now
-            )
+            # What the assistant says of an interest is no sign of it.
+            of_user = [key for key in memory.message_ids if key not in sources or sources[key].is_of_user]
+            shown_by = of_user if memory.message_ids else [this_save]
+            mentions = await record_interest(self.transaction, self.owner, memory.memory, shown_by, self.now)
             checked.append(_with_message_ids(memory, mentions) if mentions else None)
         return checked
 
@@ -442,12 +444,20 @@ class FactSave:
         self, memories: Sequence[NewMemory], drafts: Sequence[Fact]
     ) -> dict[str, SaveOutcome]:
         """Return, by memory id, the outcomes of imported statements that an earlier import has saved."""
-        imported = [draft.memory_id for draft, memory in zip(drafts, memories, strict=True) if memory.provenance]
+        imported = {
+            draft.memory_id: (draft, memory.given)
+            for draft, memory in zip(drafts, memories, strict=True)
+            if memory.provenance
+        }
         if not imported:
             return {}
-        rows = await self.transaction.run("facts.fetch_latest", group_ids=[self.owner.group_id], memory_ids=imported)
-        facts = map(fact_from_row, rows)
-        return {fact.memory_id: SaveOutcome(SaveAction.SKIP, fact, (), "it was imported before") for fact in facts}
+        rows = await self.transaction.run("facts.fetch_latest", group_ids=[self.owner.group_id], memory_ids=[*imported])
+        return {
+            fact.memory_id: SaveOutcome(
+                SaveAction.SKIP, fact, (), "it was imported before", find_new_fields(fact, *imported[fact.memory_id])
+            )
+            for fact in map(fact_from_row, rows)
+        }
 
     async def _load_refs(self, outcomes: Sequence[SaveOutcome], entities: ResolvedEntities) -> dict[str, EntityRef]:
         """Return the entities that the outcomes refer to, by id."""

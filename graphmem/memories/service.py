@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Protocol
 
 from pydantic import FiniteFloat
 
@@ -38,21 +37,8 @@ _CURSOR: Cursor[tuple[SortOrder, int | float, str]] = Cursor(
 )
 
 
-class SaveWithModel(Protocol):
-    """Saves statements, all or none, after a model compared them with what is known."""
-
-    async def __call__(
-        self,
-        owner: Owner,
-        memories: Sequence[MemoryIn],
-        *,
-        actor: str | None,
-        kind: SourceKind,
-        request: IdempotentRequest | None = None,
-        spaces: Mapping[str, Owner] = MappingProxyType({}),
-    ) -> list[SaveResult]:
-        """Return the result of each statement, in order."""
-        ...
+SaveWithModel = Callable[..., Awaitable[list[SaveResult]]]
+"""Saves statements, all or none, as `MemoryWriter.save` does, after a model compared them with what is known."""
 
 
 class MemoryService:
@@ -92,7 +78,7 @@ class MemoryService:
         infer: bool = False,
         spaces: Mapping[str, Owner] = MappingProxyType({}),
     ) -> list[SaveResult]:
-        """SaveWithModel statements: all of them or none; with `infer` a model compares them with what is known.
+        """Save statements: all of them or none; with `infer` a model compares them with what is known.
 
         `kind` is the source of those that name none. `spaces` are those that the owner may write, by their ids. Raises
         InvalidInput for an empty list, for one that is too long, and for a type that is not declared, NotFound for an
@@ -128,7 +114,7 @@ class MemoryService:
         memories, position = await self._facts.list_page(
             reader,
             filters.to_memory_filters().resolve(entity_ids, self._clock(), order),
-            keyword=filters.keyword.lower() if filters.keyword else None,
+            keyword=filters.keyword,
             sort=filters.sort,
             after=_parse_cursor(filters),
             limit=filters.limit,

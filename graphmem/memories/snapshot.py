@@ -80,14 +80,6 @@ class ElementChange:
     after: ImageField | None
 
 
-@dataclass(frozen=True, slots=True)
-class RestoredElement:
-    """The state that an element is restored to, and the fields that were written after the run."""
-
-    image: ElementImage | None
-    conflicts: tuple[str, ...] = ()
-
-
 VOLATILE_PROPERTIES = frozenset(
     {"access_count", "last_accessed_at", "strength", "confidence", "importance", "updated_at", "decayed_at"}
     | {"consolidated_at", "consolidated_by", "compressed_at", "compressed_by", "reviewed_at"}
@@ -111,15 +103,15 @@ ENDPOINTS_FIELD = "ends"
 """Name of the conflict over a relationship that was moved to other nodes after the run."""
 
 
-def restore_element(change: ElementChange, current: ElementImage | None) -> RestoredElement:
-    """Return the state of an element once a run's change of it is undone, given its current state."""
+def restore_element(change: ElementChange, current: ElementImage | None) -> tuple[ElementImage | None, tuple[str, ...]]:
+    """Return the state of an element once a run's change of it is undone, and the fields that were written after it."""
     before, after = change.before, change.after
     if after is None:
-        return RestoredElement(before, () if current is None else (EXISTENCE_FIELD,))
+        return before, () if current is None else (EXISTENCE_FIELD,)
     if current is None:
-        return RestoredElement(before, (EXISTENCE_FIELD,) if before else ())
+        return before, (EXISTENCE_FIELD,) if before else ()
     if before is None:
-        return RestoredElement(None, _changed_fields(after, current))
+        return None, _changed_fields(after, current)
     conflicts: list[str] = []
     endpoints = current.endpoints
     if before.endpoints != after.endpoints:
@@ -136,7 +128,7 @@ def restore_element(change: ElementChange, current: ElementImage | None) -> Rest
             conflicts.append(name)
     labels = before.labels if current.labels == after.labels else current.labels
     present = {name: value for name, value in properties.items() if value is not None}
-    return RestoredElement(ElementImage(present, *endpoints, labels), tuple(sorted(conflicts)))
+    return ElementImage(present, *endpoints, labels), tuple(sorted(conflicts))
 
 
 def _restore_property(name: str, before: Any, after: Any, now: Any) -> tuple[Any, bool]:

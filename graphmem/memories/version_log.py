@@ -89,22 +89,17 @@ class VersionLog:
     """The latest versions of some memories, and the versions that a write by `actor` makes of them.
 
     `created` and `changed` hold the versions to store, by uuid; `vector_source_uuid` names, for a created version
-    without a vector of its own, the stored version whose vector it copies. Every change gets the next microsecond, so
-    that no version is believed for an empty interval.
+    without a vector of its own, the stored version whose vector it copies. `now` is the time of the latest change: each
+    gets the next microsecond, so that no version is believed for an empty interval.
     """
 
     def __init__(self, facts: Iterable[Fact], now: datetime, actor: str | None = None) -> None:
         self.latest = LatestVersions(facts)
-        self._now = now
+        self.now = now
         self.actor = actor
         self.created: dict[str, Fact] = {}
         self.changed: dict[str, Fact] = {}
         self.vector_source_uuid: dict[str, str] = {}
-
-    @property
-    def now(self) -> datetime:
-        """The time of the latest change."""
-        return self._now
 
     def ensure_unique(self, fact: Fact, others: Iterable[Fact]) -> None:
         """Raise Conflict when one of `others` is current and states the same as `fact`.
@@ -114,7 +109,7 @@ class VersionLog:
         for other in others:
             if other.memory_id == fact.memory_id or not fact.active_hash or other.active_hash != fact.active_hash:
                 continue
-            if other.is_valid_at(self._now):
+            if other.is_valid_at(self.now):
                 raise Conflict(f"The same statement is already current as {other.memory_id}.")
             lapsed = replace(other, active_hash=None)
             self.latest.put(lapsed)
@@ -122,8 +117,8 @@ class VersionLog:
 
     def next_time(self) -> datetime:
         """Return the time of the next change, a microsecond after that of the last one."""
-        self._now += MICROSECOND
-        return self._now
+        self.now += MICROSECOND
+        return self.now
 
     def get_latest(self, memory_id: str) -> Fact:
         """Return the latest version of a memory; raise NotFound for an unknown one."""
@@ -140,7 +135,7 @@ class VersionLog:
 
     def add_version(self, fact: Fact, vector_source: str | None = None) -> Fact:
         """Create a version; it claims the active hash when it is current."""
-        fact = fact.with_active_hash(self._now)
+        fact = fact.with_active_hash(self.now)
         self.ensure_unique(fact, self.latest.that_state(fact))
         self.latest.put(fact)
         self.created[fact.uuid] = fact
@@ -152,7 +147,7 @@ class VersionLog:
         self, fact: Fact, changed: Fact, reason: str, by: str | None, *, needs_new_vector: bool = False
     ) -> Fact:
         """End the version `fact` for a reason and create its next version with the attributes of `changed`."""
-        now = self._now
+        now = self.now
         if fact.created_at >= now:
             now = self.next_time()
         self.end_version(fact, now, reason, by)

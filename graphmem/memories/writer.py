@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Literal
@@ -104,18 +103,21 @@ class MemoryWriter:
             reasons = [doubts.get(index, reason) for index, reason in enumerate(reasons)]
         allowed = [index for index in allowed if index not in doubts]
         owners = [owner, *filter(None, placed)]
-        statements, names = await self._prepare(owners, [memories[index] for index in allowed], kind)
-        if trusted_as is not None:
-            statements = [replace(statement, trusted_as=trusted_as) for statement in statements]
+        vectors, names = await self._embed(owners, [memories[index] for index in allowed])
         statements = [
-            replace(statement, space=placed[index], speaker=owner.user_id) if placed[index] else statement
-            for statement, index in zip(statements, allowed, strict=True)
+            NewMemory(
+                memories[index],
+                vector,
+                kind_of_statement(memories[index], kind),
+                links_names=True,
+                given=memories[index].model_fields_set,
+                trusted_as=trusted_as,
+                space=placed[index],
+                speaker=owner.user_id if placed[index] else None,
+                provenance=provenance[index] if provenance is not None else None,
+            )
+            for index, vector in zip(allowed, vectors, strict=True)
         ]
-        if provenance is not None:
-            statements = [
-                replace(statement, provenance=provenance[index])
-                for statement, index in zip(statements, allowed, strict=True)
-            ]
         doubtful = [
             DoubtfulStatement(
                 memories[index],
@@ -163,21 +165,17 @@ class MemoryWriter:
         """Return a text without its sentences that would be rejected as a temporary state."""
         return self._temporary_states(owner).remove_from(text)
 
-    async def _prepare(
-        self, owners: Iterable[Owner], memories: Sequence[MemoryIn], kind: SourceKind
-    ) -> tuple[list[NewMemory], dict[str, Vector]]:
-        """Return statements with their vectors, and by name key those of the names in them and of the owners."""
+    async def _embed(
+        self, owners: Iterable[Owner], memories: Sequence[MemoryIn]
+    ) -> tuple[list[Vector], dict[str, Vector]]:
+        """Return the vectors of statements, and by name key those of the names in them and of the owners."""
         if not memories:
             return [], {}
         named = {name_key(name): name for memory in memories for name in _entity_names(memory)}
         for owner in owners:
             named.setdefault(name_key(owner.entity_name), owner.entity_name)
         vectors = await self._embedder.embed([memory.content for memory in memories] + list(named.values()))
-        statements = [
-            NewMemory(memory, vector, kind_of_statement(memory, kind), links_names=True, given=memory.model_fields_set)
-            for memory, vector in zip(memories, vectors, strict=False)
-        ]
-        return statements, dict(zip(named, vectors[len(memories) :], strict=True))
+        return vectors[: len(memories)], dict(zip(named, vectors[len(memories) :], strict=True))
 
     async def prepare_patch(self, owner: Owner, patch: MemoryPatch, kind: SourceKind | None) -> Vector | None:
         """Return the vector of the new content of a patch by a source, if it has one.
@@ -197,7 +195,7 @@ class MemoryWriter:
         stated = MemoryIn(content=patch.content or "-", type=patch.type or MemoryType.FACT, domain=patch.domain)
         find = find_label_doubt if patch.content is None else partial(find_doubt, self_name=owner.entity_name)
         if kind is not None and (doubt := find(stated, kind)):
-            raise Forbidden(f"The change is not stored: {doubt}. Save it as a memory of its own instead.")
+            raise Forbidden(f"The change is not stored: {doubt}. Save it as a separate memory instead.")
         if patch.content is None:
             return None
         if self._temporary_states(owner).are_met_by(patch.content):

@@ -63,7 +63,7 @@ class VectorState(BaseModel):
 
     @property
     def reads_next(self) -> bool:
-        """Whether searches read the vectors of the next model beside the former ones."""
+        """Whether searches read the vectors of the next model besides the former ones."""
         return self.phase is ReembeddingPhase.SERVING
 
     @property

@@ -106,7 +106,7 @@ ModelUse = Literal["gate", "main"]
 """What a call is for: `gate` decides whether anything is worth remembering, and what; `main` is everything else."""
 
 CheckToolCall = Callable[[ToolCall], str | None]
-"""Return why a call of a tool cannot be used, in words for the model, or None."""
+"""Return why a tool call cannot be used, in words for the model, or None."""
 
 
 class LanguageModel(Protocol):
@@ -133,7 +133,7 @@ class LanguageModel(Protocol):
         use: ModelUse = "main",
         check: CheckToolCall = lambda call: None,
     ) -> ToolCallCompletion:
-        """Return the calls of tools that the model makes, if any; `tools` as in the chat completions API.
+        """Return the tool calls that the model makes, if any; `tools` as in the chat completions API.
 
         The model gets the result of each call, the reason where `check` refuses it, and may call again until it calls
         no tool, only repeats itself, or has answered `MAX_TOOL_ANSWERS` times.

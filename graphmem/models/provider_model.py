@@ -201,7 +201,7 @@ class ProviderModel:
         use: ModelUse = "main",
         check: CheckToolCall = lambda call: None,
     ) -> ToolCallCompletion:
-        """Return the calls of tools that the model makes, if any; `tools` as in the chat completions API.
+        """Return the tool calls that the model makes, if any; `tools` as in the chat completions API.
 
         `check` returns why a call cannot be used. The model gets the result of each call, and may call again until it
         calls no tool, only repeats itself, or has answered six times; all calls are returned, those that cannot be used

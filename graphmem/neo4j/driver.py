@@ -562,7 +562,7 @@ async def find_server(uri: str, is_running: Callable[[], bool] | None = None) ->
     run queries. Raises DatabaseUnavailable for a process that does not run, and OSError for a refused connection.
     """
     if is_running is not None and not is_running():
-        raise DatabaseUnavailable("The process of Neo4j does not run.")
+        raise DatabaseUnavailable("The Neo4j process is not running.")
     address = urlsplit(uri)
     encryption = _unverified_context() if "+s" in address.scheme else None
     reader, writer = await asyncio.open_connection(

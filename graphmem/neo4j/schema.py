@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class RecordLabel(StrEnum):
-    """Labels of the nodes that an export lists under `records`: data of a user beside entities and facts."""
+    """Labels of the nodes that an export lists under `records`: data of a user besides entities and facts."""
 
     ARCHIVED_EPISODE = "ArchivedEpisode"
     BEHAVIOR_PATTERN = "BehaviorPattern"

@@ -41,7 +41,7 @@ class TenantPlacement(BaseModel):
 
 
 class PlacementList(BaseModel):
-    """The graphs, and where the caller's tenant lives; for commands on the machine also all others that moved."""
+    """The graphs and the graph of the caller's tenant; for commands on the machine, also those of all moved tenants."""
 
     graphs: list[GraphStatus] = Field(description="The graphs that tenants can be stored in, home first.")
     tenants: list[TenantPlacement] = Field(description="Which graph stores which tenant.")

@@ -209,6 +209,9 @@ Id = Annotated[StorableText, Field(min_length=1, max_length=255)]
 SessionId = Annotated[Id, AfterValidator(check_filled_in)]
 """The id of a session that a caller gives."""
 
+UserId = Annotated[Id, AfterValidator(check_filled_in)]
+"""The id of a user that a caller gives."""
+
 EntityName = Annotated[NonBlankText, Field(max_length=MAX_NAME_LENGTH), AfterValidator(_check_name_length)]
 """The name or an alias of an entity."""
 

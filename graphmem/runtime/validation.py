@@ -117,7 +117,7 @@ def to_field_errors(
 ) -> list[FieldError]:
     """Return the first error details of pydantic as field errors."""
     first = islice(details, MAX_REPORTED_ERRORS)
-    return [{"loc": [*path, *detail["loc"]], "msg": _message(detail, model)} for detail in first]
+    return [{"loc": [*path, *_fields_in(detail["loc"])], "msg": _message(detail, model)} for detail in first]
 
 
 def count_errors(count: int) -> str:
@@ -163,12 +163,24 @@ def validate_input(model: type[M], data: object, context: Mapping[str, object] |
         raise invalid_input_from(error, model=model) from None
 
 
+_CHOICE = re.compile(r"function-\w+\[.*|(?:dict|list|set|tuple)\[.*|constrained-\w+", re.DOTALL)
+"""How pydantic names a choice of a union within a location, in the terms of Python."""
+
+
+def _fields_in(loc: Sequence[str | int]) -> list[str | int]:
+    """Return a location without the choices of unions that it went through."""
+    parts = [part for part in loc if isinstance(part, int) or not _CHOICE.fullmatch(part)]
+    return parts[:-1] if len(parts) > 1 and parts[-1] in ("str", "int", "float", "bool") else parts
+
+
 def _message(detail: Mapping[str, Any], model: object) -> str:
     """Return what is wrong with a field; for an unknown tag pydantic's own message quotes the input."""
     if detail["type"] == "extra_forbidden":
         return describe_unknown_field(model, detail["loc"])
     if detail["type"] == "union_tag_invalid":
         return f"must be one of {detail['ctx']['expected_tags']}"
+    if detail["type"] == "too_long" and detail["ctx"]["field_type"] == "Value":
+        return f"must have at most {detail['ctx']['max_length']} characters"  # pydantic counts items
     return str(detail["msg"]).removeprefix("Value error, ")
 
 

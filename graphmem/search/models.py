@@ -64,7 +64,7 @@ Cut = Literal["none", "auto"]
 class SearchQuery(MemoryFilters):
     """A search by meaning, by words and around named entities; each of the three can be switched off.
 
-    `min_score` and `cut` withhold memories that do not fit the query; `limit` only bounds their number.
+    `min_score` and `cut` leave out memories that do not fit the query; `limit` only bounds their number.
     """
 
     query: QueryText
@@ -249,9 +249,9 @@ class ProfiledEntity(Entity):
 
 
 class EntityMemories(BaseModel):
-    """An entity, its profile if it has one that holds, and the memories about it, the most important first.
+    """An entity, its current profile if it has one, and the memories about it, the most important first.
 
-    Where filters compare more than times, there is no profile: it tells of memories that may not pass them.
+    There is no profile if filters compare more than times, because it may rest on memories that do not pass them.
     """
 
     entity: Entity

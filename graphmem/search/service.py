@@ -34,6 +34,7 @@ from graphmem.search.models import (
 )
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.trust import StatedKind
 from graphmem.tenants.users import PersonaStore
 
 MAX_FOUND_CHARACTERS = 500
@@ -75,9 +76,12 @@ class RetrievalService:
         """Return the persona of a user."""
         return Persona(weights=await self._personas.get(owner))
 
-    async def set_persona(self, owner: Owner, persona: Persona) -> Persona:
-        """Set the persona of a user; empty weights remove it."""
-        await self._personas.replace(owner, persona.weights)
+    async def set_persona(self, owner: Owner, persona: Persona, kind: StatedKind | None = None) -> Persona:
+        """Set the persona of a user for a source, None for an admin; empty weights remove it.
+
+        Raises Forbidden for the persona that a more trusted source set.
+        """
+        await self._personas.replace(owner, persona.weights, kind)
         return persona
 
     async def search_messages(self, reader: Reader, query: MessageSearchQuery) -> MessageSearchResponse:

@@ -8,19 +8,19 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
-from graphmem.runtime.field_types import Id, NonBlankText, check_filled_in, deduplicate
+from graphmem.runtime.errors import Forbidden
+from graphmem.runtime.field_types import Id, NonBlankText, UserId, deduplicate
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.trust import StatedKind
 
+MAX_SHOWN_USERS = 3
+"""Users of a key that an error names."""
 
-def _check_user_id(user: str) -> str:
-    if user != user.strip():
+
+def _check_user_ids(users: list[str]) -> list[str]:
+    if any(user != user.strip() for user in users):
         raise ValueError("a user id must not be empty or have space around it")
-    return check_filled_in(user)
-
-
-UserId = Annotated[Id, AfterValidator(_check_user_id)]
-"""The id of a user that a key is bound to."""
+    return deduplicate(users)
 
 
 class KeyRole(StrEnum):
@@ -34,14 +34,13 @@ class KeyRole(StrEnum):
 class ApiKeyIn(RequestBody):
     """A key to create; without `users`, it has access to every user of its tenant.
 
-    With `spaces`, of the spaces of the users it reads and writes those alone. What it saves counts as the word of
-    `source_kind`, and nothing that it sends as that of a source that is trusted more.
+    `spaces` limits which of its users' spaces it reads and writes. What it saves has the source `source_kind`, and
+    nothing that it sends is trusted more than that.
     """
 
     name: Annotated[NonBlankText, Field(max_length=100)]
     role: KeyRole
-    users: Annotated[list[UserId], Field(min_length=1, max_length=1000), AfterValidator(deduplicate)] | None = None
-
+    users: Annotated[list[UserId], Field(min_length=1, max_length=1000), AfterValidator(_check_user_ids)] | None = None
     spaces: Annotated[list[Id], Field(max_length=1000), AfterValidator(deduplicate)] | None = None
     source_kind: StatedKind = Field("user", description="Source of what the key saves.")
 
@@ -86,6 +85,19 @@ class ApiKey(BaseModel):
     def can_access(self, user_id: str | None) -> bool:
         """Return whether the key gives access to a user, or, for None, to the whole tenant."""
         return self.users is None or user_id in self.users
+
+    def require_access(self, user_id: str) -> None:
+        """Raise Forbidden when the key has no access to a user, whether that user exists or not."""
+        if self.can_access(user_id):
+            return
+        users = [repr(user) for user in self.users or ()]
+        bound = ", ".join([*users[:MAX_SHOWN_USERS], *(["…"] if len(users) > MAX_SHOWN_USERS else [])])
+        swapped = (
+            "What was given as the user is the tenant, which the key names by itself."
+            if user_id == self.tenant
+            else "The user's id comes first in a call, then the text."
+        )
+        raise Forbidden(f"This key has no access to that user: it is bound to {bound or 'no user'}. {swapped}")
 
     def can_reach(self, space: str) -> bool:
         """Return whether the key is bound to no spaces, or to this one: whether a member may use the space with it."""

@@ -163,7 +163,7 @@ class KeyService:
             return
         raise ConfigurationError(
             f"GRAPHMEM_ADMIN_KEY holds the key {known.name!r} of role {known.role.value}, which would become an "
-            "admin's: set it to a secret of its own, or unset it."
+            "admin's: set it to a different secret, or unset it."
         )
 
     async def authenticate(self, secret: str, client: str = "", *, outage_seconds: float = 0.0) -> ApiKey:

@@ -125,7 +125,7 @@ def _split_sentences(text: str) -> Iterator[str]:
 
 
 class ProductProfile(_ProfilePart):
-    """What a product derives from conversations beside what every assistant does."""
+    """What a product derives from conversations besides what every assistant does."""
 
     name: str
     topic_tags: frozenset[str] = Field(frozenset(), description="The tags that label a session; none: any tag does.")

@@ -23,6 +23,8 @@ from graphmem.tenants.spaces import (
     highest_role,
     require_role,
 )
+from graphmem.tenants.tenant_settings import load_trust_order
+from graphmem.tenants.trust import Effect, StatedKind, TrustOrder
 
 
 class SpaceStore:
@@ -44,12 +46,16 @@ class SpaceStore:
         """Return the spaces of a tenant by their ids."""
         return [_space_from_row(row) for row in await self._graph.fetch("spaces.list_all", tenant=tenant)]
 
+    async def load_trust_order(self, tenant: str) -> TrustOrder:
+        """Return the order of trust of a tenant."""
+        return await load_trust_order(self._graph, tenant)
+
     async def exists_key(self, tenant: str, key_id: str) -> bool:
         """Return whether a tenant has a key that is not revoked."""
         return any(row["key"]["id"] == key_id for row in await self._home.fetch("keys.list_keys", tenant=tenant))
 
-    async def put(self, owner: Owner, space: SpaceIn, now: datetime) -> None:
-        """Create a space or change it; raise UserBeingForgotten for one that is being deleted."""
+    async def put(self, owner: Owner, space: SpaceIn, now: datetime, kind: StatedKind = "user") -> None:
+        """Create a space or change it on behalf of a source; raise UserBeingForgotten for one that is being deleted."""
 
         async def work(transaction: Transaction) -> None:
             rows = await transaction.run(
@@ -59,6 +65,7 @@ class SpaceStore:
                 user_id=owner.user_id,
                 title=space.title,
                 about=space.about,
+                stated_as=kind,
                 now=now,
             )
             if not rows:
@@ -101,6 +108,7 @@ def _space_from_row(row: Row) -> Space:
         members=sorted(members, key=lambda member: (member.user is None, member.id)),
         created_at=stored["created_at"],
         updated_at=stored["updated_at"],
+        source_kind=stored["stated_as"] or "user",
     )
 
 
@@ -108,7 +116,8 @@ class SpaceService:
     """Creates, changes and lists spaces, on behalf of a key.
 
     A key has in a space the highest role among its own and those of the users that it gives access to; an admin's is
-    an owner's. Without one, the space is not found.
+    an owner's. Without one, the space is not found. A key that is trusted less than who made a space changes it only
+    where it is an owner itself.
     """
 
     def __init__(self, store: SpaceStore, policy: SecretPolicy, clock: Clock) -> None:
@@ -128,7 +137,7 @@ class SpaceService:
             raise InvalidInput(f"The space holds secrets ({', '.join(refused)}): leave them out.")
         known = await self._store.find(owner)
         if known is not None:
-            _require_owner(caller, known)
+            await self._require_owner(caller, known)
         elif not caller.can_reach(space):
             raise Forbidden("This key is bound to other spaces.")
         before = known.members if known else []
@@ -138,7 +147,7 @@ class SpaceService:
             raise InvalidInput(
                 "This key would not own the space: name one of its users, or the key itself, as an owner."
             )
-        await self._store.put(owner, request, self._clock())
+        await self._store.put(owner, request, self._clock(), caller.changes_as or "user")
         return await self._get(owner), known is None
 
     async def list(self, caller: ApiKey) -> list[Space]:
@@ -164,7 +173,7 @@ class SpaceService:
         """Give a user or a key a role in a space; raise as `put` does."""
         owner = _owner_of(caller, space)
         known = await self._find(caller, space)
-        _require_owner(caller, known)
+        await self._require_owner(caller, known)
         kind = kind or await self._kind_of(caller.tenant, known, member_id)
         member = SpaceMember.model_validate({kind.value: member_id, "role": role})
         if member not in known.members:
@@ -178,7 +187,7 @@ class SpaceService:
         """Remove a member, with effect from the next request in every process; raise NotFound for none of that id."""
         owner = _owner_of(caller, space)
         known = await self._find(caller, space)
-        _require_owner(caller, known)
+        await self._require_owner(caller, known)
         kind = kind or await self._kind_of(caller.tenant, known, member_id)
         member = next((member for member in known.members if getattr(member, kind.value) == member_id), None)
         if member is None:
@@ -187,8 +196,17 @@ class SpaceService:
 
     async def check_deletable(self, caller: ApiKey, space: str) -> Owner:
         """Return a space as an owner of memories that the caller may erase; raise as `put` does."""
-        _require_owner(caller, await self._find(caller, space))
+        await self._require_owner(caller, await self._find(caller, space), stated_by=["user"])
         return _owner_of(caller, space)
+
+    async def _require_owner(self, caller: ApiKey, space: Space, stated_by: Sequence[StatedKind] = ()) -> None:
+        """Raise unless a key may change the title and members of a space, and what `stated_by` stated in it."""
+        _require_owner(caller, space)
+        if any(member.key == caller.id for member in space.members if member.role is SpaceRole.OWNER):
+            return
+        order = await self._store.load_trust_order(caller.tenant)
+        most = order.most_trusted([space.source_kind, *stated_by])
+        order.require(Effect.HIDE, caller.changes_as, most, f"The space {space.id}")
 
     async def _find(self, caller: ApiKey, space: str) -> Space:
         found = await self._store.find(_owner_of(caller, space))

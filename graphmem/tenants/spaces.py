@@ -13,10 +13,11 @@ from graphmem.runtime.errors import Forbidden
 from graphmem.runtime.field_types import Id, NonBlankText, StorableText, check_filled_in
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner, make_owner
+from graphmem.tenants.trust import StatedKind
 
 
 class SpaceRole(StrEnum):
-    """What a member of a space may do: each role may do what those before it may."""
+    """What a member of a space may do; each role includes the ones before it."""
 
     READER = "reader"
     WRITER = "writer"
@@ -159,7 +160,7 @@ def _check_members(members: list[SpaceMember]) -> list[SpaceMember]:
 
 
 class SpaceIn(RequestBody):
-    """A space to create or to change; without `members` those that it has stay."""
+    """A space to create or change; without `members`, its members stay."""
 
     title: NonBlankText = Field(max_length=200, description="What it is called, such as Team Atlas.")
     about: StorableText = Field(
@@ -192,3 +193,6 @@ class Space(BaseModel):
     members: list[SpaceMember]
     created_at: datetime
     updated_at: datetime
+    source_kind: StatedKind = Field(
+        "user", exclude_if=lambda kind: kind == "user", description="Source that states its title and its members."
+    )

@@ -8,10 +8,11 @@ from datetime import datetime
 from enum import Enum, auto
 from functools import lru_cache
 from itertools import chain
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, model_validator
 
+from graphmem.runtime.errors import Forbidden
 from graphmem.runtime.validation import RequestBody
 
 StatedKind = Literal["user", "operator", "import", "document", "assistant", "tool", "web"]
@@ -19,6 +20,8 @@ StatedKind = Literal["user", "operator", "import", "document", "assistant", "too
 
 SourceKind = Literal["user", "operator", "import", "document", "assistant", "tool", "web", "consolidation"]
 """Whose word a memory is; `consolidation`: graphmem derived it from other memories or from a conversation."""
+
+KindT = TypeVar("KindT", bound=SourceKind)
 
 STATED_KINDS: tuple[StatedKind, ...] = get_args(StatedKind)
 """The kinds in an order of trust, in the default order."""
@@ -94,11 +97,23 @@ class TrustOrder:
         """Return whether a write is done as it is."""
         return self.decide(effect, by, on) is Verdict.APPLY
 
-    def most_trusted(self, kinds: Iterable[SourceKind]) -> SourceKind:
+    def require(self, effect: Effect, by: SourceKind | None, on: SourceKind, what: str) -> None:
+        """Raise Forbidden for a write that is not done as it is; `what` names what the other source stated."""
+        if not self.permits(effect, by, on):
+            raise Forbidden(
+                f"{what} is from a more trusted source ({on}) than this key ({by}): ask an admin, or use a key that is "
+                "trusted as much."
+            )
+
+    def permitted_on(self, effect: Effect, by: SourceKind | None) -> list[SourceKind]:
+        """Return the kinds of sources on whose statements a write may have an effect as it is."""
+        return [on for on in get_args(SourceKind) if self.permits(effect, by, on)]
+
+    def most_trusted(self, kinds: Iterable[KindT]) -> KindT:
         """Return the kind that is trusted the most, the first of several."""
         return min(kinds, key=self.level)
 
-    def least_trusted(self, kinds: Iterable[SourceKind]) -> SourceKind:
+    def least_trusted(self, kinds: Iterable[KindT]) -> KindT:
         """Return the kind that is trusted the least, the first of several."""
         return max(kinds, key=self.level)
 

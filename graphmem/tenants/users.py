@@ -14,6 +14,8 @@ from graphmem.runtime.paging import Cursor, Page
 from graphmem.runtime.times import MICROSECOND, Clock
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner, UserListQuery, UserSummary
+from graphmem.tenants.tenant_settings import find_trust_order
+from graphmem.tenants.trust import Effect, StatedKind
 
 
 class UserStore:
@@ -148,12 +150,20 @@ class PersonaStore:
         weights: dict[str, float] = json.loads(rows[0]["persona"] or "{}") if rows else {}
         return weights
 
-    async def replace(self, owner: Owner, weights: dict[str, float]) -> None:
-        """Set the weights of a user; empty ones remove them."""
+    async def replace(self, owner: Owner, weights: dict[str, float], kind: StatedKind | None) -> None:
+        """Set the weights of a user for a source, None for an admin; empty ones remove them.
+
+        Raises Forbidden for weights that a more trusted source set.
+        """
 
         async def work(transaction: Transaction) -> None:
             await lock_or_create_user(transaction, owner, self._clock())
+            (known,) = await transaction.run("users.get_persona", group_id=owner.group_id)
+            if known["persona"]:
+                order = await find_trust_order(transaction, owner.tenant, {kind, known["persona_as"]})
+                order.require(Effect.OUTRANK, kind, known["persona_as"], "The persona")
             persona = to_json(weights) if weights else None
-            await transaction.run("users.set_persona", group_id=owner.group_id, persona=persona)
+            persona_as = (kind or "user") if persona else None
+            await transaction.run("users.set_persona", group_id=owner.group_id, persona=persona, persona_as=persona_as)
 
         await self._graph.write(work)

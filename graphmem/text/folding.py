@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from graphmem.text.normalising import fold_accents, normalise
+from graphmem.text.normalising import ACCENTS, fold_accents, normalise
 
 UNSPACED_SCRIPTS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
@@ -21,6 +21,9 @@ SEARCHED_WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]+|[^\W_{UNSPACED_SCRIPTS}]+")
 
 _WHOLE_RUNS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u30a0-\u30ff\uac00-\ud7af]+")
 """Runs of the unspaced scripts that Lucene does not divide into characters."""
+
+_ACCENTED = "\u02bc"
+"""A letter in the place of an accent of its own: a word that is written with one is no folded word."""
 
 FOLDED_TEXT = "folded_text"
 """The property of facts and messages that a full-text index reads in addition to their texts."""
@@ -40,7 +43,7 @@ def folded_words(text: str) -> list[str]:
     if text.isascii():
         return []
     folded = fold_accents(normalise(text))
-    written = set(SEARCHED_WORD.findall(text.lower()))
+    written = set(SEARCHED_WORD.findall(ACCENTS.sub(_ACCENTED, text.lower())))
     words = [word for word in SEARCHED_WORD.findall(folded) if word not in written]
     for run in _WHOLE_RUNS.findall(folded):
         words += [*run, *letter_pairs(run)]

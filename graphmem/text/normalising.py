@@ -8,17 +8,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-_ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f]")
+ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f]")
 """Combining diacritics, Hebrew points and Arabic vowel signs: marks that writers leave out.
 
 The marks of other scripts, such as Japanese voicing marks and Devanagari vowel signs, change the letter and stay.
 """
 
 
-_BASE_LETTERS = str.maketrans(
-    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "þ": "th", "æ": "ae", "œ": "oe"}
-)
+_STROKES = {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "þ": "th", "æ": "ae", "œ": "oe"}
 """Latin letters in lower case that Unicode does not decompose, as people write them without their strokes."""
+
+_BASE_LETTERS = str.maketrans(_STROKES)
+
+FOLDINGS = [*([char, ""] for code in range(0x300, 0x660) if ACCENTS.fullmatch(char := chr(code))), *_STROKES.items()]
+"""What `fold_accents` replaces in a text in NFKD, and by what: for queries that fold."""
 
 
 def normalise(text: str) -> str:
@@ -28,7 +31,7 @@ def normalise(text: str) -> str:
 
 def fold_accents(text: str) -> str:
     """Return `text` without the marks and strokes that writers leave out, its other characters composed (NFC)."""
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text))).translate(_BASE_LETTERS)
+    return unicodedata.normalize("NFC", ACCENTS.sub("", unicodedata.normalize("NFKD", text))).translate(_BASE_LETTERS)
 
 
 def is_storable(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""A bounded cache for pure functions of a text, which reads long texts anew so that its memory is bounded too."""
+"""A bounded cache for pure functions of a text, which reads long texts again so that its memory is bounded too."""
 
 from __future__ import annotations
 

@@ -101,9 +101,12 @@ class ClaimedExport:
         return changes if importer.member is None else changes | {"speaker": importer.member}
 
     def _claim_entity(self, stored: Mapping[str, Any]) -> dict[str, Any]:
-        """Leave the names of other members of a space to them."""
-        kept = [alias for alias in stored["aliases"] if name_key(alias) not in self.importer.members]
-        return {
+        """Leave to other members of a space their names, and who they are."""
+        members = self.importer.members
+        is_member = name_key(stored["name"]) in members
+        kept = [alias for alias in stored["aliases"] if not is_member and name_key(alias) not in members]
+        own = {"summary": ""} if is_member else {}
+        return own | {
             "aliases": kept,
             "alias_keys": [name_key(alias) for alias in kept],
             "alias_text": " ".join(kept),

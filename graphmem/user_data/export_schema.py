@@ -249,9 +249,11 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
     "User": {
         "created_at": MarkedTime | None,
         "timezone": TimeZoneName | None,
+        "timezone_as": _described(StatedKind | None, "The source that gave the time zone."),
         "persona": _described(
             _json_text(dict[str, float]) | None, "Weights by memory type or tag, which searches use."
         ),
+        "persona_as": _described(StatedKind | None, "The source that set the weights."),
     },
     "Entity": {
         **_fields(Entity, "created_at updated_at"),
@@ -303,6 +305,7 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
             _json_text(MemoryDefaults) | None, "Metadata and expiry of the memories that are extracted from it."
         ),
         "learned_from": _described(StorableText | None, "The feedback that preferences were learned from."),
+        "rated_as": _described(StatedKind | None, "The source that rated it."),
     },
     RecordLabel.ARCHIVED_EPISODE: {
         **_fields(Message, "position role created_at extracted_at"),
@@ -338,7 +341,7 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
         "created_at": MarkedTime,
     },
     RecordLabel.CONTEXT_ITEM: {
-        **_fields(ContextItem, "context_type context_key relevance_score expires_at created_at"),
+        **_fields(ContextItem, "context_type context_key relevance_score expires_at created_at source_kind"),
         "id": ElementId,
         "session_id": StorableText,
         "item_key": Id,
@@ -354,12 +357,13 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
         "created_at": MarkedTime,
         "expires_at": MarkedTime,
         "rated_at": MarkedTime | None,
+        "rated_as": _described(StatedKind | None, "The source that rated the answer."),
     },
     RecordLabel.LEARNED_PREFERENCE: {
         **_fields(
             LearnedPreference,
             "preference_type preference_key preference_value learned_from confidence_score frequency "
-            "last_observed created_at updated_at",
+            "last_observed created_at updated_at source_kind",
         ),
         "id": ElementId,
         "name": StorableText,
@@ -368,7 +372,7 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
         **_fields(
             BehaviorPattern,
             "pattern_type pattern_description pattern_data confidence_score occurrence_count "
-            "first_detected last_detected is_active",
+            "first_detected last_detected is_active source_kind",
         ),
         "id": ElementId,
         "pattern_key": StorableText,

@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
+from graphmem.conversations.message_shapes import read_timestamp
 from graphmem.conversations.session import MessageIn, MessagesIn, split_into_batches
 from graphmem.memories.fact import ImportProvenance
 from graphmem.runtime.errors import InvalidInput
@@ -33,6 +34,7 @@ from graphmem.user_data.models import (
     ParsedEntries,
     ParsedStatements,
     PrintableId,
+    PrintableSessionId,
     UnreadableLine,
     is_empty,
 )
@@ -173,12 +175,6 @@ def _json_types_loader() -> type[yaml.SafeLoader]:
     )
 
 
-_LARGEST_SECONDS = 1e11
-"""A number from which on a time is not in seconds since 1970, but in milliseconds, microseconds or nanoseconds."""
-
-_NUMBER = re.compile(r"-?\d{9,}(\.\d+)?")
-"""A time that is written as the text of a number; one with fewer digits may be a year or a date."""
-
 _DATETIME: TypeAdapter[datetime] = TypeAdapter(datetime)
 
 
@@ -188,21 +184,11 @@ def parse_time(value: object, *, days: int = 0) -> object:
     A number counts seconds, milliseconds, microseconds or nanoseconds since 1970. A date means its first moment in UTC
     and `days` more, and a time without an offset is in UTC. A number may be written as text, from nine digits on.
     """
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return value
     try:
-        if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
-            return _from_text(value.strip(), days)
-        return _from_number(float(value))
+        moment = read_timestamp(value)
+        return _from_text(moment.strip(), days) if isinstance(moment, str) else moment
     except (ValueError, OverflowError):
         return value
-
-
-def _from_number(number: float) -> datetime:
-    for _ in range(3):
-        if abs(number) >= _LARGEST_SECONDS:
-            number = number / 1000
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=number)
 
 
 def _from_text(text: str, days: int) -> datetime:
@@ -226,9 +212,6 @@ ImportedLocalTime = Annotated[ZonedDatetime, BeforeValidator(parse_time)]
 """A time with its offset, read as `parse_time` reads it."""
 
 
-ROLE_ALIASES = {"developer": "system", "function": "tool"}
-"""Roles of OpenAI's API by the name that graphmem gives them."""
-
 NO_PLACE = "graphmem has no place for it"
 """Why a part of a document is not imported."""
 
@@ -244,16 +227,16 @@ class _ChatMessage(BaseModel):
     name: str | None = None
     timestamp: ImportedLocalTime | None = None
     created_at: ImportedLocalTime | None = None
-    session_id: PrintableId | None = None
-    conversation_id: PrintableId | None = None
+    session_id: PrintableSessionId | None = None
+    conversation_id: PrintableSessionId | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
 class _ChatConversation(BaseModel):
     messages: list[Any]
-    session_id: PrintableId | None = None
-    conversation_id: PrintableId | None = None
-    id: PrintableId | None = None
+    session_id: PrintableSessionId | None = None
+    conversation_id: PrintableSessionId | None = None
+    id: PrintableSessionId | None = None
 
 
 _FIELDS_OF_MESSAGES = MessageIn.model_fields.keys() - _ChatMessage.model_fields.keys()
@@ -349,7 +332,7 @@ def _to_message_fields(turn: _ChatMessage, text: str) -> dict[str, Any]:
     extra = {name: value for name, value in (turn.model_extra or {}).items() if not is_empty(value)}
     fields = {name: extra.pop(name) for name in _FIELDS_OF_MESSAGES & extra.keys()}
     return {
-        "role": ROLE_ALIASES.get(turn.role, turn.role),
+        "role": turn.role,
         "content": text,
         "name": turn.name or None,
         "timestamp": turn.timestamp or turn.created_at,
@@ -403,7 +386,7 @@ class _Mem0Memory(BaseModel):
     updated_at: ImportedTime | None = None
     expiration_date: ImportedEnd | None = None
     user_id: str | None = None
-    run_id: PrintableId | None = None
+    run_id: PrintableSessionId | None = None
     immutable: bool | None = None
 
 

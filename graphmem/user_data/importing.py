@@ -12,13 +12,13 @@ from graphmem.conversations.session import MessagesIn
 from graphmem.ingestion.service import MessageService
 from graphmem.jobs.job import Job
 from graphmem.memories.declarations import DeclaredTypeService
+from graphmem.memories.declared_types import UndeclaredType
 from graphmem.memories.direct_screening import find_doubt
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MAX_CONTENT_LENGTH, MemoryIn, SaveAction, SaveResult
-from graphmem.memories.type_checks import UndeclaredType
 from graphmem.memories.writer import MemoryWriter
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import Forbidden, InvalidInput
@@ -168,13 +168,12 @@ class ImportService:
             new, _ = await self._add_messages(task, graph.batches, counter)
             result.imported["messages"], result.unchanged["messages"] = new, messages - new
         await self._save_statements(task, ready, result, counter)
-        await self._describe_entities(task.owner, graph.details, result, _kind_of(task))
+        await self._describe_entities(task, graph.details, result)
         return _sorted(result)
 
-    async def _describe_entities(
-        self, owner: Owner, details: Sequence[NodeDetails], result: ImportResult, kind: SourceKind
-    ) -> None:
+    async def _describe_entities(self, task: _Import, details: Sequence[NodeDetails], result: ImportResult) -> None:
         """Give entities summaries and attributes; list those that have others of a more trusted source."""
+        owner, kind = task.owner, _kind_of(task)
         allowed: dict[str, NodeDetails] = {}
         for entity in details:
             if refused := self._memory_writer.refused_classes(owner, [entity.summary, entity.attributes]):
@@ -189,13 +188,17 @@ class ImportService:
             now = await self._facts.lock_user(transaction, owner)
             parts = [given[start : start + DESCRIBED_AT_ONCE] for start in range(0, len(given), DESCRIBED_AT_ONCE)]
             return [
-                done for part in parts for done in await self._entities.describe(transaction, owner, part, kind, now)
+                done
+                for part in parts
+                for done in await self._entities.describe(transaction, owner, part, kind, now, task.member)
             ]
 
         done = await self._graph.write(work) if given else []
         described = {entity_id for entity_id, is_done in zip(allowed, done, strict=True) if is_done}
         result.refused += [
-            _rejected_details(entity, "the entity is not stored, or has another summary or other attributes")
+            _rejected_details(
+                entity, "the entity is not stored, has another summary or other attributes, or is the user or a member"
+            )
             for entity in allowed.values()
             if entity.id not in described
         ]
@@ -346,4 +349,9 @@ def _add_results(result: ImportResult, batch: Sequence[ImportedStatement], saved
             result.refused.append(_rejected_entry(statement, save.reason or "it cannot be saved"))
             continue
         result.ids[statement.id] = save.memory.id
-        (result.imported if save.action is SaveAction.INSERT else result.unchanged)["memories"] += 1
+        if save.action is SaveAction.CONTEST:
+            result.imported["contested"] = result.imported.get("contested", 0) + 1
+        else:
+            (result.imported if save.action is SaveAction.INSERT else result.unchanged)["memories"] += 1
+        if save.ignored:
+            result.refused.append(_rejected_entry(statement, save.reason or "it is known already"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.field_types import Id, UnstorableValue, check_json_value
+from graphmem.runtime.field_types import Id, SessionId, UnstorableValue, check_json_value
 from graphmem.runtime.validation import describe_field_errors, field_errors
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import PlaceQuery
@@ -24,7 +25,20 @@ from graphmem.tenants.spaces import PlaceQuery
 MAX_ID_LENGTH = 255
 """Longest id, in characters."""
 
-ElementId = Annotated[str, Field(min_length=1, max_length=MAX_ID_LENGTH, pattern=r"^[!-~]([ -~]*[!-~])?$")]
+_PRINTABLE_ASCII = r"^[!-~]([ -~]*[!-~])?$"
+
+
+def _check_printable_ascii(text: str) -> str:
+    if not re.fullmatch(_PRINTABLE_ASCII, text):
+        raise ValueError("must be printable ASCII without a space at its ends")
+    return text
+
+
+ElementId = Annotated[
+    str,
+    Field(min_length=1, max_length=MAX_ID_LENGTH, json_schema_extra={"pattern": _PRINTABLE_ASCII}),
+    AfterValidator(_check_printable_ascii),
+]
 """The id of a memory, a version or a node: printable ASCII, as webhooks send it in a header."""
 
 
@@ -35,7 +49,10 @@ def _check_printable(text: str) -> str:
 
 
 PrintableId = Annotated[Id, AfterValidator(_check_printable)]
-"""The id of a message or a session, which its callers choose."""
+"""The id of a message, which its callers choose."""
+
+PrintableSessionId = Annotated[SessionId, AfterValidator(_check_printable)]
+"""The id of a session, which its callers choose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +209,7 @@ class ErasureReceipt(BaseModel):
 
 
 class ErasureResult(BaseModel):
-    """What was erased of a user, counted by kind, how many traces are left, and the receipt once there are none."""
+    """What was erased of a user, counted by kind, how many items are left, and a receipt if there are none."""
 
     erased: dict[str, int]
     residue: int

@@ -1,6 +1,6 @@
 """The cases of the evaluation of consolidation: what a user has stored, and what is right to do with it at night.
 
-The format is described in README.md beside this module. A pattern such as `"moved leipzig"` matches a text when each
+The format is described in README.md next to this module. A pattern such as `"moved leipzig"` matches a text when each
 of its words begins a word of the text, in any order, whatever case and accents. A word that begins with a digit must be
 a whole number, and a word in a script without spaces may stand anywhere.
 """

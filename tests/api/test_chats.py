@@ -466,8 +466,9 @@ async def test_errors_have_the_shape_of_the_protocol_and_name_the_next_step(
             model="m", messages=QUESTION, extra_headers={"X-Graphmem-User": "{{U}}"}
         )
     elsewhere = wrong.with_options(base_url=f"{address}/openai")
-    with pytest.raises(openai.NotFoundError, match="/openai/v1"):
-        await elsewhere.chat.completions.create(model="m", messages=QUESTION)
+    for lacking in (elsewhere, wrong.with_options(base_url=f"{address}/v1"), wrong.with_options(base_url=address)):
+        with pytest.raises(openai.NotFoundError, match="/openai/v1"):
+            await lacking.chat.completions.create(model="m", messages=QUESTION)
     other = anthropic.AsyncAnthropic(api_key="gm_wrong", base_url=f"{address}/anthropic", max_retries=0)
     with pytest.raises(anthropic.AuthenticationError, match="key") as raised:
         await other.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "Hi"}])

@@ -79,6 +79,20 @@ async def test_a_keyword_is_looked_for_in_content_and_metadata(agent: httpx.Asyn
     assert found == {"kyoto": ["Mara likes tea"], "coffee": ["Mara likes coffee"], "Lund": []}
 
 
+async def test_a_keyword_is_found_however_it_is_spelled(agent: httpx.AsyncClient) -> None:
+    texts = ["Trip to Łódź", "The Straße is closed", "Cafe\u0301 opens", "Oslo opens"]
+    await agent.post(f"{USER}/memories", json={"memories": [{"content": text} for text in texts]})
+    for keyword, expected in (
+        ("lodz", texts[:1]),
+        ("STRASSE is", texts[1:2]),
+        ("café", texts[2:3]),
+        ("Ósló", texts[3:]),
+        ("opens Oslo", []),
+    ):
+        items = (await agent.get(f"{USER}/memories", params={"keyword": keyword})).json()["items"]
+        assert [item["content"] for item in items] == expected, keyword
+
+
 @pytest.mark.req("QUINN-46")
 async def test_a_memory_is_locked_by_its_metadata(agent: httpx.AsyncClient) -> None:
     locked = {"content": "Mara was born in Lund", "metadata": {"immutable": True}}
@@ -99,3 +113,14 @@ async def test_a_deleted_core_memory_is_in_the_core_no_more(agent: httpx.AsyncCl
     assert await contents() == ["Mara is allergic to nuts"]
     await agent.delete(f"{USER}/memories/{saved['id']}")
     assert await contents() == []
+
+
+async def test_an_entity_is_found_however_its_name_is_spelled(agent: httpx.AsyncClient) -> None:
+    hall = {"content": "Dvořák Hall has an organ", "subject": {"name": "Dvořák Hall", "type": "Place"}}
+    oslo = {"content": "Oslo has trams", "subject": {"name": "Oslo", "type": "City"}}
+    await agent.post(f"{USER}/memories", json={"memories": [hall, oslo]})
+    for spelled, name, content in (("dvorak hall", "Dvořák Hall", hall), ("Ósló", "Oslo", oslo)):
+        listed = (await agent.get(f"{USER}/entities", params={"query": spelled[:4]})).json()["items"]
+        assert [entity["name"] for entity in listed] == [name], spelled
+        about = (await agent.get(f"{USER}/memories", params={"entity": spelled})).json()["items"]
+        assert [memory["content"] for memory in about] == [content["content"]], spelled

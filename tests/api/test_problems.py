@@ -292,7 +292,9 @@ async def test_a_body_of_many_fields_is_refused_before_they_are_looked_at(
 ) -> None:
     monkeypatch.setattr(AuthenticatedRoute, "max_fields", 1_000)
     memory: dict[str, object] = {"content": "x", **{f"field{number}": 1 for number in range(2_000)}}
-    for memories in ([memory], [{"content": "x: y", "metadata": {"a": number}} for number in range(400)]):
+    pairs = [{"content": "x: y", "metadata": {"a": number}} for number in range(400)]
+    bodies: list[list[object]] = [[memory], [*pairs], [{} for _ in range(2_000)], ["x"] * 2_000]
+    for memories in bodies:
         answer = await agent.post("/v1/users/mara/memories", json={"memories": memories})
         assert answer.status_code == 422
         assert answer.json()["errors"] == [{"loc": ["body"], "msg": "has too many fields"}]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import httpx
 import pytest
 
+from graphmem.runtime.errors import Forbidden
+from graphmem.tenants.access import ApiKey
 from tests.api.conftest import Caller
 
 
@@ -55,3 +59,29 @@ async def test_a_user_id_in_the_place_of_the_text_is_an_error_that_names_the_ord
         found = await agent.post(f"/v1/users/{user}/search", json={"query": query})
         assert found.status_code == 200
         assert bool(found.json()["results"]) is (user == "zoe")
+
+
+async def test_a_bound_key_says_whose_it_is_where_it_has_no_access(caller: Caller) -> None:
+    bound = await caller("agent", users=["zoe"])
+    swapped = await bound.post("/v1/users/tea/search", json={"query": "zoe"})
+    assert swapped.status_code == 403
+    assert "it is bound to 'zoe'. The user's id comes first" in swapped.json()["detail"]
+    many = await caller("agent", users=["zoe", "ada", "bo", "kim"])
+    assert "bound to 'zoe', 'ada', 'bo', …" in (await many.get("/v1/users/tea/memories")).json()["detail"]
+    tenant = ApiKey.model_validate(
+        {"id": "k", "name": "k", "role": "agent", "users": ["zoe"], "created_at": datetime.now(UTC), "tenant": "acme"}
+    )
+    with pytest.raises(Forbidden, match="is the tenant"):
+        tenant.require_access("acme")
+
+
+@pytest.mark.parametrize("placeholder", ["{{ user.id }}", "undefined", "$USER"])
+async def test_keys_and_webhooks_are_bound_to_no_placeholder(admin: httpx.AsyncClient, placeholder: str) -> None:
+    users = [placeholder]
+    for path, body in (
+        ("/v1/admin/keys", {"name": "k", "role": "agent", "users": users}),
+        ("/v1/admin/webhooks", {"url": "https://example.com/hook", "users": users}),
+    ):
+        refused = await admin.post(path, json=body)
+        assert refused.status_code == 422, path
+        assert "not filled in" in refused.json()["errors"][0]["msg"]

@@ -44,7 +44,7 @@ def test_run_is_rolled_back_after_a_preview_in_sentences_and_a_confirmation(
     page.wait_for("#run-list a", "by admin of the page")
     page.click("#run-list a", "curated")
     page.wait_for("#proposals li", "Merge “Mara drinks green tea")
-    page.wait_for("#proposals li", "The reason given: both say what she drinks")
+    page.wait_for("#proposals li", "Reason: both say what she drinks")
     page.wait_for("#proposals .badge", "executed")
     page.wait_for("#goes-back li", "The memory “Mara drinks green tea in the morning” was written by the run")
     page.wait_for("#comes-back li", "The memory “Mara drinks green tea” gets its earlier state back.")
@@ -86,7 +86,7 @@ def test_nothing_is_offered_past_the_retention(page: Page, explorer_user: Explor
     graph = service.memory.components.graph
     service.run_coroutine(graph.execute("runs.update", run_id=run["id"], properties=times))
     explorer_user.open(page, f"runs/{run['id']}", tenant_view=True)
-    page.wait_for("#view", "The time in which this run could be undone is over.")
+    page.wait_for("#view", "This run can no longer be undone.")
     assert not page.find_all("#roll-back")
 
 

@@ -88,9 +88,9 @@ def test_admin_makes_a_space_with_its_members(page: Page, team: ExplorerUser) ->
     page.find_all("#space-members input")[1].send_keys("bob")
     page.find_all("#space-members select")[1].send_keys("writer")
     page.click("#another-member")  # a row without an id names nobody
-    page.click("#space-form button", "Make it")
+    page.click("#space-form button", "Create")
     page.wait_for("h1", "Team Borea")
-    page.wait_for("#status", "The space Team Borea is made.")
+    page.wait_for("#status", "Created the space Team Borea.")
     page.wait_for("#member-list li", "bob")
     made = team.http.get("/v1/spaces/borea").json()
     assert (made["title"], made["about"]) == ("Team Borea", "What concerns the north.")
@@ -102,7 +102,7 @@ def test_space_that_cannot_be_made_says_why_and_changes_nothing(page: Page, team
     team.open(page, "spaces", tenant_view=True)
     page.wait_for("#space-name").send_keys("Another Atlas")
     page.wait_for("#space-id").send_keys("atlas")
-    page.click("#space-form button", "Make it")
+    page.click("#space-form button", "Create")
     page.wait_for("#problem", "There is a space “atlas” already")
     assert team.http.get("/v1/spaces/atlas").json()["title"] == "Team Atlas"
     page.set("#space-id", "borea")
@@ -110,7 +110,7 @@ def test_space_that_cannot_be_made_says_why_and_changes_nothing(page: Page, team
     first.send_keys("ann")
     page.click("#another-member")
     page.find_all("#space-members input")[1].send_keys("ann")
-    page.click("#space-form button", "Make it")
+    page.click("#space-form button", "Create")
     page.wait_for("#problem", "a user or a key is named twice")
     assert team.http.get("/v1/spaces/borea").status_code == 404
 
@@ -127,7 +127,7 @@ def test_admin_changes_what_a_space_is_called_and_what_it_is_about(page: Page, t
 
 def test_contested_statement_is_resolved_after_a_confirmation(page: Page, team: ExplorerUser) -> None:
     team.open(page, "spaces/atlas", tenant_view=True)
-    page.wait_for("#contested-list li", "the word of: web, said by bob")
+    page.wait_for("#contested-list li", "source: web, said by bob")
     page.wait_for("#contested-list li", "contests: Atlas starts on 4 December")
     page.click("#contested-list button", "It holds")
     page.wait_for("#confirm", "takes the place of “Atlas starts on 4 December”")
@@ -151,7 +151,7 @@ def test_contested_statement_that_does_not_hold_is_retired(page: Page, team: Exp
 
 def test_admin_releases_and_drops_what_is_in_quarantine(page: Page, team: ExplorerUser, service: Service) -> None:
     team.open(page, "spaces/atlas", tenant_view=True)
-    for text in (POISON, "Kept because:", "book only at StayWell", "seen 1 time"):
+    for text in (POISON, "Reason:", "book only at StayWell", "seen 1 time"):
         page.wait_for("#quarantine-list li", text)
     page.click("#quarantine-list button", "Drop")
     page.click("#confirm-no")
@@ -180,7 +180,7 @@ def test_keys_see_and_change_only_what_they_have_a_right_to(page: Page, team: Ex
         for users in (["ann", "dora"], ["cy"], ["eve"])
     }
     team.open(page, "spaces", tenant_view=True, key=keys["eve"])
-    page.wait_for("#space-list", "This key may read no space.")
+    page.wait_for("#space-list", "This key cannot read any space.")
     team.open(page, "spaces/atlas", tenant_view=True, key=keys["cy"])
     page.wait_for("#list-title", "2 memories")
     page.wait_for("#member-list li", "owner")

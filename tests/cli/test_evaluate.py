@@ -213,7 +213,7 @@ async def test_facts_that_the_file_states_are_measured_without_a_model(cli: Cli,
     [
         (["locomo"], "download https://github.com/snap-research/locomo"),
         (["locomo", "--data", "missing.json"], "missing.json cannot be read"),
-        (["longmemeval", "--data", "FILE"], "is no file of longmemeval"),
+        (["longmemeval", "--data", "FILE"], "is not a longmemeval file"),
         (
             ["locomo", "--data", "FILE", "--against", "zep"],
             "choose from context, search, full-context, graphiti-search, graphiti, mem0, ask",

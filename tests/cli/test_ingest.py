@@ -25,6 +25,7 @@ INVALID_LINES = {
     '{"role": "judge", "content": "Guilty."}': "role",
     '{"role": "user", "content": "Hi", "timestamp": "2025-06-01T12:00:00"}': "timestamp",
     '{"role": "user", "content": "Hi", "session_id": 7}': "session_id",
+    '{"role": "user", "content": "Hi", "session_id": "${SESSION}"}': "session_id: is a placeholder",
     '{"role": "user", "content": "Hi", "colour": "red"}': "colour",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -142,6 +143,17 @@ def test_of_two_servers_that_start_together_one_has_the_folder(tmp_path: Path) -
         with record_server(settings, "http://127.0.0.1:3", "secret"):
             assert json.loads((tmp_path / RECORD_FILE).read_text())["url"] == "http://127.0.0.1:3"
         assert [*tmp_path.iterdir()] == []
+
+
+def test_a_server_that_is_slow_to_answer_is_not_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphmem.cli.local_server.HEALTH_SECONDS", 0.01)
+    settings = Settings(data_dir=tmp_path, neo4j_uri="bolt://127.0.0.1:1")
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        url = f"http://127.0.0.1:{busy.getsockname()[1]}"
+        with record_server(settings, url, "secret"):
+            found = find_local_server(settings)
+            assert found is not None
+            assert found.url == url
 
 
 def test_of_servers_that_find_the_record_of_a_killed_one_one_has_the_folder(tmp_path: Path) -> None:

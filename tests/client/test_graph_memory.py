@@ -6,8 +6,7 @@ import pytest
 
 from graphmem import GraphMemory, InvalidInput, NotFound
 from graphmem.app.bootstrap import Services
-from graphmem.consolidation.maintenance_tasks import MaintenanceTask
-from graphmem.consolidation.models import ConsolidationRun
+from graphmem.consolidation.models import ConsolidationRun, MaintenanceTask
 from graphmem.conversations.session import MessagesAccepted
 from graphmem.jobs.job import Job, JobStatus
 

@@ -211,6 +211,7 @@ def test_memories_are_extracted_and_what_is_outdated_is_deleted(
         (lambda memory: memory.add("x"), "must be provided"),
         (lambda memory: memory.add(7, user_id="ada"), "messages must be"),
         (lambda memory: memory.add("x", user_id="a b"), "white space"),
+        (lambda memory: memory.add("x", user_id="ada", agent_id="undefined"), "not filled in"),
         (lambda memory: memory.add("x", user_id="ada", memory_type="other"), "memory_type"),
         (lambda memory: memory.search("x"), "user_id"),
         (lambda memory: memory.search(" ", user_id="ada"), "query"),

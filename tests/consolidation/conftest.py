@@ -18,9 +18,8 @@ from graphmem.consolidation.models import (
     RunTrigger,
     parse_proposals,
 )
-from graphmem.consolidation.proposal_applier import ExecutionResult
 from graphmem.consolidation.rollback import RunRollback
-from graphmem.consolidation.run_executor import RunExecutor
+from graphmem.consolidation.run_executor import ExecutionResult, RunExecutor
 from graphmem.consolidation.run_store import RunStore
 from graphmem.consolidation.service import ConsolidationService
 from graphmem.jobs.runner import JobRunner, JobWaiting

@@ -69,7 +69,7 @@ async def test_a_closed_plan_is_reverted_without_a_change_of_what_closed_it(harn
         (
             {"plan": {"source_kind": "user"}, "told": {"source_kind": "web"}},
             OUTCOME,
-            "the memories are not trusted alike",
+            "the memories are not equally trusted",
         ),
         ({"told": {"domain": "work"}}, OUTCOME, "the memories are of different scopes"),
         (

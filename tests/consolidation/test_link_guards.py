@@ -53,8 +53,10 @@ def refusal(
     keep: str, merge: str, content: str, predicate: str = "STATES", quote: str | None = None, **fields: Any
 ) -> str | None:
     one, other = entity(keep), entity(merge)
-    joined = {"object_id": other.id, "entity_ids": (one.id, other.id)} if predicate != "STATES" else {}
-    stated = fact("m", content, one.id, predicate=predicate, **({"entity_ids": (one.id,)} | joined))
+    # A save links a statement to the entities that its text names.
+    named = tuple(found.id for found in (one, other) if found.name in content and quote is None)
+    joined = {"object_id": other.id} if predicate != "STATES" else {}
+    stated = fact("m", content, one.id, predicate=predicate, entity_ids=named or (one.id,), **joined)
     context = make_context(stated, entities=(one, other), facts_by_entity={one.id: [stated]}, curated=quote is None)
     given = {"keep_id": one.id, "merge_id": other.id, "evidence": ["m"], **fields}
     [proposal] = parse_proposals([{"action": "LINK_ENTITIES", **given}])
@@ -161,5 +163,5 @@ def test_a_less_trusted_memory_gives_no_name_to_what_a_more_trusted_one_is_about
     reasons.append(refusal_reason(parse_proposals([name])[0], context, Verification(values=[quote])))
     [related] = parse_proposals([{"action": "ASSOCIATE", "memory_ids": ["known", "told"]}])
     reasons.append(refusal_reason(related, context))
-    why = "the memories are not trusted alike: the word of web does not change that of user"
+    why = "the memories are not equally trusted: a statement from web does not change one from user"
     assert reasons == ([why] * 3 if trusted == "user" else [None] * 3)

@@ -22,7 +22,7 @@ from graphmem.consolidation.maintenance import (
     MaintenanceJob,
     MaintenanceTasks,
 )
-from graphmem.consolidation.maintenance_tasks import MaintenanceTask
+from graphmem.consolidation.models import MaintenanceTask
 from graphmem.consolidation.run_store import RunStore
 from graphmem.consolidation.service import MaintenanceService
 from graphmem.conversations.episode_store import EpisodeStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.consolidation.profile_checks import MAX_SENTENCES, CitableFact, ProfileCheck
+from graphmem.consolidation.profiles import MAX_SENTENCES, CitableFact, ProfileCheck
 
 
 def check_of(facts: list[str], names: list[str], others: list[list[str]] | None = None) -> ProfileCheck:

@@ -87,13 +87,14 @@ async def consolidate(
     memories = await harness.save_all([MemoryIn.model_validate(memory) for memory in given])
     async with reading(harness) as analyser:
         analysed = await analyser.analyse(harness.owner, batch_of(memories, old=old))
-        verified = await analyser.verify(harness.owner, analysed.proposals)
+        assert analyser.verifier is not None
+        verified, _ = await analyser.verifier.verify(harness.owner, analysed.proposals)
     assert analysed.invalid_count == 0
     run_id = str(uuid.uuid4())
     await harness.runs.create(
         run_id, harness.owner.tenant, harness.owner, RunTrigger.NIGHTLY, harness.clock(), phase=RunPhase.ANALYSED
     )
-    await harness.executor.execute(harness.owner, run_id, verified.proposals)
+    await harness.executor.execute(harness.owner, run_id, verified)
     return memories, await harness.runs.get(harness.owner.tenant, run_id)
 
 

@@ -47,8 +47,8 @@ async def verify(
     reviewed = await harness.executor.attach_versions(harness.owner, parse_proposals([proposal]))
     with ScriptedServer(*steps) as server:
         async with ProviderModel(base_url=server.base_url, retries=RetryPolicy(attempts=1)) as model:
-            result = await ProposalVerifier(harness.graph, model, load_prompts()).verify(harness.owner, reviewed)
-    return result.proposals, server
+            proposals, _ = await ProposalVerifier(harness.graph, model, load_prompts()).verify(harness.owner, reviewed)
+    return proposals, server
 
 
 async def run_verified(

@@ -21,11 +21,13 @@ from graphmem.context.patterns import (
     find_concerns,
     find_goal_focus,
     find_patterns,
+    find_patterns_by_source,
     find_query_frequency,
     find_time_of_day,
 )
 from graphmem.conversations.session import MessageIn
 from graphmem.tenants.profiles import load_profile
+from graphmem.tenants.trust import DEFAULT_ORDER
 from tests.context.conftest import ContextHarness
 
 DataT = TypeVar("DataT", bound=BaseModel)
@@ -200,3 +202,14 @@ def test_a_bad_rating_weakens_a_pattern_of_any_number_of_messages() -> None:
     frequent, goal, hours = find_patterns(asked, NOW, GENERAL)
     assert (goal.confidence, hours.confidence) == pytest.approx((13 / 14, 13 / 14))
     assert frequent.confidence == pytest.approx(13 / 30)
+
+
+def test_a_pattern_has_the_least_trusted_source_that_it_needs_and_others_do_not_change_it() -> None:
+    own = daily_turns(7)
+    relayed = [replace(turn, message_id=f"r{turn.message_id}", source_kind="assistant") for turn in daily_turns(9)]
+    alone = find_patterns_by_source(own, NOW, GENERAL, DEFAULT_ORDER)
+    mixed = find_patterns_by_source([*own, *relayed], NOW, GENERAL, DEFAULT_ORDER)
+    foreign = find_patterns_by_source([*own[:3], *relayed], NOW, GENERAL, DEFAULT_ORDER)
+    assert {pattern.source_kind for pattern in alone} == {"user"}
+    assert {pattern.source_kind for pattern in foreign} == {"assistant"}
+    assert [pattern for pattern in mixed if pattern.source_kind == "user"] == alone

@@ -1,6 +1,6 @@
 """The whole context of a user with a month of history, compared with a stored snapshot.
 
-Set GRAPHMEM_WRITE_SNAPSHOT=1 to write the snapshot anew, and review the difference before you commit it.
+Set GRAPHMEM_WRITE_SNAPSHOT=1 to write the snapshot again, and review the difference before you commit it.
 """
 
 from __future__ import annotations

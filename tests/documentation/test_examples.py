@@ -16,8 +16,7 @@ from typer.main import get_command
 from graphmem.cli.app import app
 from graphmem.conversations.session import MessagesIn
 from graphmem.mcp.http import MCP_PATH
-from graphmem.memories.declared_types import DeclaredTypesIn
-from graphmem.memories.type_checks import find_invalid_schemas
+from graphmem.memories.declared_types import DeclaredTypesIn, find_invalid_schemas
 from graphmem.search.models import SearchQuery
 from graphmem.user_data.export_schema import export_json_schema
 from graphmem.user_data.foreign import detect_format, parse_chat_log, parse_mem0, parse_structured_text

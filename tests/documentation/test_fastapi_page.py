@@ -146,7 +146,7 @@ async def test_a_slow_memory_is_waited_for_two_seconds(provider: ProviderServer)
         began = time.monotonic()
         async with chat.stream("POST", "/chat", json=said("Hi")) as response:
             assert "".join([piece async for piece in response.aiter_text()]) == "Hello."
-        assert 2 <= time.monotonic() - began < 10
+        assert 2 <= time.monotonic() - began < 30
         server.close()
         for writer in connected:  # or the turn would wait half a minute to be stored
             writer.transport.abort()

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(400)
 async def reader(cli: Cli, user: str, provider: ProviderServer) -> AsyncIterator[Reader]:
     """Someone in an empty folder, with a server that has no language model, and a model at `provider`."""
     async with serving(cli) as (url, _):
-        # Neo4j plans the queries of the first context, for which a call of a model waits five seconds only.
+        # Neo4j plans the queries of the first context, for which a model call waits five seconds only.
         created = await cli("keys", "create", "first", "--role", "agent", "--json")
         async with AsyncClient(created.json["key"], url) as memory:
             said = {"role": "user", "content": "I live in Lund."}

@@ -142,7 +142,7 @@ def test_plain_dates_of_ones_own_file_are_days_in_utc(tmp_path: Path) -> None:
 
 def test_a_file_of_another_form_is_refused_with_what_is_wrong(tmp_path: Path) -> None:
     path = write(tmp_path / "other.json", {"conversations": [{"id": "a", "messages": [{"id": "m"}], "qa": []}]})
-    with pytest.raises(InvalidInput, match=r"other\.json is no file of other \(KeyError: 'session'\)"):
+    with pytest.raises(InvalidInput, match=r"other\.json is not a other file \(KeyError: 'session'\)"):
         read_benchmark(Benchmark.OTHER, path)
     with pytest.raises(InvalidInput, match=r"get it from https://github\.com/snap-research/locomo"):
         read_benchmark(Benchmark.LOCOMO, tmp_path / "none.json")

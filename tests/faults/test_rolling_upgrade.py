@@ -401,7 +401,7 @@ async def test_both_versions_serve_while_the_database_is_migrated(
     await installation.end(new_worker, signal.SIGTERM)
     await installation.end(old_api, signal.SIGKILL)
 
-    # The old version starts again on the migrated database, now with a worker, beside a server of the new one.
+    # The old version starts again on the migrated database, now with a worker, next to a server of the new one.
     (_, old), (_, new) = await asyncio.gather(
         installation.serve(Version.OLD), installation.serve(Version.NEW, "--no-worker")
     )

@@ -182,6 +182,28 @@ async def test_the_next_conversation_knows_what_was_said_a_moment_ago(
     assert ["I live in Turin." in request.system for request in provider.received] == [False, True, False, True]
 
 
+async def test_the_next_client_knows_what_was_said_to_the_one_before(
+    provider: ProviderServer, client: AsyncClient, blocking: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs wrap a client for each request, or several at once: one waits for what another is storing."""
+    for name in ("PREVIOUS_SECONDS", "CONTEXT_SECONDS"):
+        monkeypatch.setattr(f"graphmem.integrations.chat_memory.{name}", 60.0)
+    said: Any = [{"role": "user", "content": "I live in Turin."}]
+
+    def talk() -> None:
+        for messages in (said, QUESTION):
+            chat = wrap_openai(connect(provider), user="ann", memory=blocking)
+            chat.chat.completions.create(model="m", messages=messages)
+
+    provider.prepare("Noted.", "In Turin.", "Noted.", "In Turin.")
+    await asyncio.to_thread(talk)
+    for messages in (said, QUESTION):
+        chat = wrap_openai(connect_async(provider), user="bob", memory=client)
+        await chat.chat.completions.create(model="m", messages=messages)
+    await memory_of(chat).flush()
+    assert ["I live in Turin." in request.system for request in provider.received] == [False, True, False, True]
+
+
 @pytest.mark.usefixtures("lund")
 async def test_an_asynchronous_client_does_the_same(provider: ProviderServer, client: AsyncClient) -> None:
     provider.prepare("In Lund.", "In Lund.", "In Lund.")
@@ -431,13 +453,15 @@ async def test_turns_of_threads_are_stored_in_their_order(
             wrap_openai(connect_async(provider), user="mara", memory=client), user="ada", memory=client
         ),
         lambda provider, client: wrap_openai(connect_async(provider), user="mara", memory=client, domains="home"),
+        lambda provider, client: wrap_openai(connect_async(provider), user="{{user}}", memory=client),
+        lambda provider, client: wrap_openai(connect_async(provider), user="mara", session="null", memory=client),
         lambda provider, client: memory_of(connect(provider)),
     ],
 )
 async def test_wrong_uses_say_what_to_do(
     provider: ProviderServer, client: AsyncClient, wrap: Callable[[ProviderServer, AsyncClient], Awaitable[Any] | Any]
 ) -> None:
-    with pytest.raises(InvalidInput, match=r"^Pass |: "):
+    with pytest.raises(InvalidInput, match=r"^Pass |: |not filled in"):
         wrap(provider, client)
 
 

@@ -129,7 +129,7 @@ def find_postgres() -> Path | None:
 def postgres_server() -> Iterator[PostgresServer]:
     """A running private server."""
     binaries = Path(require_program("postgresql")).parent
-    # Not below pytest's own folder, which every run closes to other users anew.
+    # Not below pytest's own folder, which every run closes to other users again.
     with tempfile.TemporaryDirectory(prefix="graphmem-postgres-") as folder:
         server = PostgresServer(binaries, Path(folder))
         server.start()

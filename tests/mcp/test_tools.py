@@ -293,6 +293,9 @@ async def test_optional_arguments_may_be_null_or_empty(services: Services, owner
         for empty in ([], {}):
             found = await call_tool(client, "search_memory", query="tea", limit=empty, filters=empty, min_score=empty)
             assert found["memories"], empty
+        given = {"topic_tags": ["null", "home", ""], "about": [None, "Mara"], "supersedes": {}}
+        saved = await call_tool(client, "save_memory", content="Mara has a parrot", **given)
+        assert saved["action"] == "insert"
         for tool, argument in (("save_memory", "content"), ("search_memory", "query"), ("memory_history", "memory_id")):
             refused = await call_tool_error(client, tool, **{argument: None})
             assert argument in refused

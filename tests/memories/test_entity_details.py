@@ -6,12 +6,21 @@ from typing import Any
 
 import pytest
 
-from graphmem.memories.entity_details import join_detail_sources
+from graphmem.memories.entity_details import SourcedDetails
+from graphmem.tenants.trust import DEFAULT_ORDER
 
 
 def node(name: str, *, sources: list[str], **given: Any) -> dict[str, Any]:
     """An entity node with what sources that are not the user's gave it."""
-    return {"name_key": name, "type": "Thing", "alias_keys": [], "attributes": "{}", "detail_sources": sources, **given}
+    keys = given.pop("alias_keys", [])
+    known = {"name": name, "name_key": name, "type": "Thing", "summary": "", "attributes": "{}", **given}
+    return {**known, "aliases": keys, "alias_keys": keys, "detail_sources": sources}
+
+
+def joined_sources(keep: dict[str, Any], merge: dict[str, Any]) -> set[str]:
+    details = SourcedDetails(keep, DEFAULT_ORDER)
+    details.absorb(merge)
+    return set(details.node["detail_sources"])
 
 
 @pytest.mark.req("UMB-14")
@@ -24,15 +33,10 @@ def test_what_a_tool_gave_an_entity_stays_the_tools_when_it_becomes_part_of_anot
         alias_keys=["carol", "bobby", "rob"],
         attributes='{"age": 4, "height": 2}',
     )
-    assert join_detail_sources(bob, robert) == {
-        "alias robert": "tool",
-        "type": "tool",
-        "alias carol": "web",
-        "attribute age": "tool",
-    }
+    assert joined_sources(bob, robert) == {"tool alias robert", "tool type", "web alias carol", "tool attribute age"}
 
 
 def test_the_kept_entity_decides_whose_word_a_detail_is_that_both_have() -> None:
     bob = node("bob", sources=["web alias carol", "web summary"], alias_keys=["carol"], type="Person")
     other = node("robert", sources=["tool alias carol", "tool summary", "tool type"], alias_keys=["carol"])
-    assert join_detail_sources(bob, other) == {"alias carol": "web", "summary": "web"}
+    assert joined_sources(bob, other) == {"web alias carol", "web summary"}

@@ -130,6 +130,17 @@ async def test_a_repetition_says_what_it_does_not_take_over(memory: Services, ow
     assert (tagged.ignored, tagged.memory.tags) == (["tags"], [])
 
 
+async def test_a_repetition_adds_entities_and_a_first_session(memory: Services, owner: Owner) -> None:
+    lot = "Kim parks in the second row"
+    named = MemoryIn(content=lot, entities=[EntityIn(name="Lot 4")], source=MemorySourceIn(session_id="monday"))
+    _, result = await save(memory, owner, MemoryIn(content=lot), named)
+    assert result.memory
+    assert "Lot 4" in {entity.name for entity in result.memory.entities}
+    assert (result.ignored, result.memory.source.session_id) == ([], "monday")
+    [later] = await save(memory, owner, MemoryIn(content=lot, source=MemorySourceIn(session_id="friday")))
+    assert later.ignored == ["source"]
+
+
 async def test_a_less_trusted_repetition_adds_nothing(memory: Services, owner: Owner) -> None:
     await save(memory, owner, MemoryIn(content="Kim parks in lot 4"))
     [result] = await memory.memories.save(

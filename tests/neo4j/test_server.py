@@ -148,7 +148,7 @@ async def check_frozen_server(graph: Graph, pid: int) -> None:
         started = time.monotonic()
         with pytest.raises(DatabaseUnavailable, match="does not answer"):
             await graph.verify_connectivity()
-        assert time.monotonic() - started < 10, "5 seconds on a machine that is not busy"
+        assert time.monotonic() - started < 30, "5 seconds on a machine that is not busy"
     finally:
         os.kill(pid, signal.SIGCONT)
     await wait_until_answering(graph)

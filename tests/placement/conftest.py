@@ -1,4 +1,4 @@
-"""A second database beside that of the run, and the HTTP API over services that know both."""
+"""A second database besides that of the run, and the HTTP API over services that know both."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Model:
 
 
 class World:
-    """The services and the model beside them."""
+    """The services and the model next to them."""
 
     def __init__(self, memory: Services, tenant: str, rng: random.Random) -> None:
         self.memory = memory

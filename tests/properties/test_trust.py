@@ -7,9 +7,10 @@ import random
 from graphmem.app.bootstrap import Services
 from graphmem.tenants.owners import Owner
 from tests.conftest import examples
+from torture.findings import differences
 from torture.trust import TrustWorld
 
-STEPS = 24
+STEPS = 16
 
 
 async def test_no_less_trusted_source_changes_what_a_more_trusted_one_reads(memory: Services, owner: Owner) -> None:
@@ -18,4 +19,4 @@ async def test_no_less_trusted_source_changes_what_a_more_trusted_one_reads(memo
         await world.fill()
         for _ in range(STEPS):
             await world.attack()
-            assert await world.read() == world.expected, world.log[-1]
+            assert not list(differences(world.expected, await world.read())), world.log[-1]

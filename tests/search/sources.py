@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 ALL = 1_000
 CHOSEN_APART = {"include_contested", "include_superseded", "valid_as_of", "known_as_of", "entity"}
-"""Filters that are chosen beside those by what a memory has."""
+"""Filters that are chosen besides those by what a memory has."""
 
 TOLERANCE = 2e-5
 """By how much cosines may differ that were computed in another order."""
@@ -154,7 +154,7 @@ def ask(
 
 
 def _assert_same_facts(ours: Candidates, theirs: Candidates) -> None:
-    """Assert that the facts of both sources, and all that ranking reads of them, are the same but for rounding."""
+    """Assert that the facts of both sources, and all that ranking reads of them, are the same except for rounding."""
     rows = {fact.uuid: row for row, fact in enumerate(ours.facts)}
     assert rows.keys() == {fact.uuid for fact in theirs.facts}
     same = [rows[fact.uuid] for fact in theirs.facts]
@@ -171,7 +171,7 @@ def _assert_same_facts(ours: Candidates, theirs: Candidates) -> None:
 
 
 def _assert_same_ranking(found: Sequence[Candidates], channel: str) -> None:
-    """Assert that facts and scores are the same but for rounding, by which equal ones may change places."""
+    """Assert that facts and scores are the same except for rounding, by which equal ones may change places."""
     ours, theirs = found
     assert ours.channels.keys() == theirs.channels.keys()
     if channel not in theirs.channels:

@@ -8,6 +8,9 @@ from graphmem.text.tokenising import tokenize
 
 SPELLINGS = {
     "Besuch in Ko\u0308ln": ["K\u00f6ln", "Ko\u0308ln", "koln"],
+    "Cafe\u0301 Rene\u0301": ["Caf\u00e9", "cafe", "Rene\u0301"],
+    "plain cafe": ["cafe\u0301", "caf\u00e9"],
+    "\u0643\u062a\u0627\u0628\u064c": ["\u0643\u062a\u0627\u0628"],
     "Reise nach M\u00fcnchen": ["Munchen", "Mu\u0308nchen", "M\u00dcNCHEN"],
     "\u0130STANBUL trip": ["istanbul", "\u0130stanbul"],
     "Flug nach \u0141\u00f3d\u017a": ["Lodz", "\u0142\u00f3d\u017a"],

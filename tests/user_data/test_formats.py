@@ -127,9 +127,11 @@ MALFORMED: list[tuple[Any, Any, list[Any]]] = [
     (parse_graphiti, {"edges": []}, ["nodes"]),
     (parse_chat_log, ["Hello"], [0]),
     (parse_chat_log, [{**HI, "role": "judge"}], [0, "role"]),
-    (parse_chat_log, {"messages": [{"role": "user", "content": 7}]}, ["messages", 0, "content", "str"]),
+    (parse_chat_log, {"messages": [{"role": "user", "content": 7}]}, ["messages", 0, "content"]),
     (parse_chat_log, [{"messages": 1}, {"turns": []}], [0, "messages"]),
     (parse_chat_log, [{**HI, "timestamp": "soon"}], [0, "timestamp"]),
+    (parse_chat_log, [{**HI, "session_id": "{{session}}"}], [0, "session_id"]),
+    (parse_chat_log, [{"messages": [HI], "id": "undefined"}], [0, "id"]),
 ]  # fmt: skip
 
 

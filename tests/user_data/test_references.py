@@ -1,4 +1,4 @@
-"""Memories that mention an entity beside subject and object, and lists that stay short however often one is stated."""
+"""Memories that mention an entity besides subject and object, and lists that stay short however often one is stated."""
 
 from __future__ import annotations
 

@@ -197,6 +197,17 @@ async def test_a_repeated_import_of_another_format_adds_nothing(memory: Services
         await memory.memories.delete(owner, memory_id)
 
 
+async def test_what_changed_at_its_origin_since_an_import_is_listed(memory: Services, owner: Owner) -> None:
+    entry = {"id": "m1", "memory": "Mara likes tea", "metadata": {"cup": 1}}
+    await memory.imports.import_(owner, json.dumps([entry]).encode())
+    changed = [{**entry, "memory": "Mara likes green tea", "metadata": {"cup": 2}}]
+    again = await memory.imports.import_(owner, json.dumps(changed).encode())
+    assert again.imported == {"memories": 0}
+    assert [(entry.id, entry.reason) for entry in again.refused] == [
+        ("m1", "it was imported before; not taken over: content, metadata")
+    ]
+
+
 async def test_a_memory_whose_id_the_user_chose_for_another_is_imported(
     memory: Services, owner: Owner, twin: Owner
 ) -> None:

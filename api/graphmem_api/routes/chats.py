@@ -30,7 +30,7 @@ from graphmem.tenants.owners import Owner, make_owner
 from graphmem.tenants.spaces import SpaceId
 from graphmem.text.normalising import is_blank
 from graphmem_api import headers, route_classes
-from graphmem_api.auth import IN_PROCESS_CALLER, Caller, require_access
+from graphmem_api.auth import IN_PROCESS_CALLER, Caller
 from graphmem_api.dependencies import ServicesDep
 from graphmem_api.forwarding import forward_response, forwarded_request_headers, holds_graphmem_key
 from graphmem_api.openapi import openapi_problem
@@ -272,7 +272,7 @@ def _find_owner(caller: ApiKey, given: str | None, said: ChatRequest) -> Owner:
             "one user.",
             errors=[{"loc": ["header", "X-Graphmem-User"], "msg": "is missing"}],
         )
-    require_access(caller, user_id)
+    caller.require_access(user_id)
     return make_owner(caller.tenant, user_id)
 
 

@@ -57,7 +57,7 @@ async def rate(
     """Rate the answer that a context led to; the first positive rating strengthens the memories in the context."""
     require_own_word(caller, "A rating")
     scope = await services.rights.read_scope(owner, caller)
-    return await services.contexts.rate(scope, context_id, body.score)
+    return await services.contexts.rate(scope, context_id, body.score, caller.changes_as)
 
 
 @router.get(
@@ -137,11 +137,11 @@ async def contexts(
 async def add_item(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: ContextItemIn) -> ContextItem:
     """Store a topic, preference or goal that contexts use until it expires, for one session or all."""
     require_own_word(caller, "How to answer")
-    return await services.contexts.add_item(owner, body)
+    return await services.contexts.add_item(owner, body, caller.changes_as)
 
 
 @write_router.delete(USER_PATH + "/contexts/{item_id:segment}", summary="Delete a context item", status_code=204)
 async def delete_item(owner: OwnerInPath, item_id: str, caller: Caller, services: ServicesDep) -> None:
     """Delete a context item before it expires."""
     require_own_word(caller, "How to answer")
-    await services.contexts.delete_item(owner, item_id)
+    await services.contexts.delete_item(owner, item_id, caller.changes_as)

@@ -14,7 +14,7 @@ from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import SpaceRole, require_role
 from graphmem_api import route_classes
-from graphmem_api.auth import Caller, require_access, require_admin
+from graphmem_api.auth import Caller, require_admin
 from graphmem_api.dependencies import ServicesDep
 
 read_router = APIRouter(route_class=route_classes.ReadRoute, tags=["jobs"])
@@ -33,7 +33,7 @@ async def page(caller: Caller, services: ServicesDep, query: Annotated[JobListQu
         if query.user_id is not None or await services.spaces.find_role(caller, query.space) is None:
             raise NotFound("There is no such space.")
     elif query.user_id is not None:
-        require_access(caller, query.user_id)
+        caller.require_access(query.user_id)
         owner = Owner(caller.tenant, query.user_id)
     else:
         require_admin(caller, "A list of all jobs")

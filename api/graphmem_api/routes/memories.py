@@ -107,7 +107,7 @@ async def patch(
     """Create a new version with the given fields; the earlier version stays in the history.
 
     A key that is trusted less than the source of the memory does not change what it says: the change is stored, and
-    returned, as a contested memory beside it.
+    returned, as a contested memory next to it.
     """
     version = _parse_if_match(if_match)
     scope = await _scope_of_change(services, owner, caller, memory_id)

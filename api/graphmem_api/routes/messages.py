@@ -32,7 +32,7 @@ from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner, make_owner
 from graphmem.tenants.spaces import PlaceQuery, SpaceRole
 from graphmem_api import route_classes
-from graphmem_api.auth import Caller, OwnerInPath, require_access, require_own_word
+from graphmem_api.auth import Caller, OwnerInPath, require_own_word
 from graphmem_api.dependencies import USER_PATH, IdempotentRequestDep, ServicesDep
 from graphmem_api.openapi import Responses
 
@@ -85,7 +85,7 @@ async def add_with_user_in_body(
     caller: Caller, services: ServicesDep, body: MessagesWithUserIn, request: IdempotentRequestDep
 ) -> Response:
     """Store messages like `POST /v1/users/{user_id}/messages`, with the user in the body."""
-    require_access(caller, body.user_id)
+    caller.require_access(body.user_id)
     owner = make_owner(caller.tenant, body.user_id)
     return await _add(services, owner, caller, body.without_user(), request)
 
@@ -97,7 +97,9 @@ async def feedback(
     """Record the user's rating of a message and learn from it."""
     require_own_word(caller, "A rating")
     scope = await services.rights.read_scope(owner, caller)
-    return await services.learner.learn_from_feedback(scope, message_id, body.score, body.text, body.context_id)
+    return await services.learner.learn_from_feedback(
+        scope, message_id, body.score, body.text, body.context_id, kind=caller.changes_as
+    )
 
 
 @read_router.get(SESSIONS_PATH, summary="List sessions", operation_id="sessions_list")

@@ -68,7 +68,7 @@ async def persona(owner: OwnerInPath, services: ServicesDep) -> Persona:
 async def set_persona(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: Persona) -> Persona:
     """Set the user's default search weights by memory type or tag; empty weights remove them."""
     require_own_word(caller, "What counts more")
-    return await services.retrieval.set_persona(owner, body)
+    return await services.retrieval.set_persona(owner, body, caller.changes_as)
 
 
 entity_router = APIRouter(route_class=route_classes.ReadRoute, tags=["entities"])

@@ -77,7 +77,7 @@ export class ApiClient {
       response = await fetch(address, { method, headers, body: content, signal: this.#signal, credentials: "omit", cache: "no-store" });
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      throw new ApiError(0, "The service does not answer: check that it runs, then try again.");
+      throw new ApiError(0, "The server does not respond. Check that it is running, then try again.");
     }
     if (response.status === 204) return null;
     const data = await response.json().catch((error) => {

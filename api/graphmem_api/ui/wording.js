@@ -13,7 +13,7 @@ const CHANGE_WORDS = {
 };
 const REASON_WORDS = {
   superseded: "another memory replaced it", amended: "it was corrected", merged: "it was merged into another memory",
-  deleted: "it was deleted", reverted: "a replacement was undone", expired: "it expired", "written anew": "it was written anew",
+  deleted: "it was deleted", reverted: "a replacement was undone", expired: "it expired", rewritten: "it was rewritten",
 };
 const CHANNEL_WORDS = { semantic: "meaning", keyword: "words", graph: "graph" };
 const TRIGGER_WORDS = { nightly: "nightly", on_demand: "on demand", curated: "curated by hand", rollback: "rollback" };

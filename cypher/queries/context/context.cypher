@@ -122,21 +122,25 @@ RETURN id, at
 // List the learned intents, the best understood first.
 {{learned_intents}}
 
-// name: save_item(group_id, session_id, item_key, created, changed)
-// Store what a caller states, linked to its session if it has one; no row when that session does not exist.
+// name: save_item(group_id, session_id, item_key, created, changed, permitted, now)
+// Store what a caller states, linked to its session if it has one; no row when that session does not exist. An item that
+// has not expired and whose source is not among the `permitted` ones stays as it is.
 OPTIONAL MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 WITH s WHERE s IS NOT NULL OR $session_id = ''
 MERGE (c:ContextItem {group_id: $group_id, session_id: $session_id, item_key: $item_key})
 ON CREATE SET c += $created
-SET c += $changed
+WITH s, c, coalesce(c.source_kind, 'user') AS source_kind
+WITH s, c, source_kind, source_kind IN $permitted OR coalesce(c.expires_at <= $now, true) AS is_permitted
+FOREACH (_ IN CASE WHEN is_permitted THEN [1] ELSE [] END | SET c += $changed)
 FOREACH (_ IN CASE WHEN s IS NULL THEN [] ELSE [1] END | MERGE (s)-[:HAS_CONTEXT]->(c))
-RETURN {{item_columns}} AS item
+RETURN {{item_columns}} AS item, source_kind, is_permitted
 
 // name: delete_item(group_id, id)
-// Delete a context item.
+// Delete a context item and return its source; no row for an unknown one.
 MATCH (c:ContextItem) WHERE c.group_id = $group_id AND c.id = $id
+WITH c, coalesce(c.source_kind, 'user') AS source_kind
 DETACH DELETE c
-RETURN count(*) AS deleted
+RETURN source_kind
 
 // name: load_surroundings(group_id, group_ids, message_ids, dated_ids, excluded_session_id, weights, words, limit, updated_until, {{as_of_params}})
 // Fetch which messages may be quoted, when others were said, and the other sessions that are relevant to a question: those
@@ -204,13 +208,16 @@ RETURN s.session_id AS session_id ORDER BY s.updated_at DESC, s.session_id LIMIT
 {{active_items}}
 
 // name: upsert_items(group_id, rows)
-// Store what messages mention, linked to session and message; a repeated mention expires later.
+// Store what messages mention, linked to session and message; a repeated mention expires later, unless its source may not
+// change the item.
 UNWIND $rows AS row
 MATCH (m:Episodic {group_id: $group_id, message_id: row.message_id})
 MATCH (s:Session {group_id: $group_id, session_id: row.session_id})
 MERGE (c:ContextItem {group_id: $group_id, session_id: row.session_id, item_key: row.item_key})
 ON CREATE SET c += row.properties
-SET c.expires_at = CASE WHEN c.expires_at < row.properties.expires_at THEN row.properties.expires_at ELSE c.expires_at END
+FOREACH (_ IN CASE WHEN coalesce(c.source_kind, 'user') IN row.permitted THEN [1] ELSE [] END |
+  SET c.source_kind = row.properties.source_kind,
+      c.expires_at = CASE WHEN c.expires_at < row.properties.expires_at THEN row.properties.expires_at ELSE c.expires_at END)
 MERGE (s)-[:HAS_CONTEXT]->(c)
 MERGE (c)-[:MENTIONED_IN]->(m)
 
@@ -250,7 +257,7 @@ MATCH (m:Episodic) WHERE m.group_id = $group_id AND m.role = 'user' AND m.valid_
 WITH m ORDER BY m.group_id DESC, m.role DESC, m.valid_at DESC, m.position DESC LIMIT $limit
 WHERE {{is_of_user}}
 RETURN m.message_id AS message_id, m.valid_at AS at, m.utc_offset_minutes AS offset, m.intent AS intent,
-       m.entities AS entities,
+       m.entities AS entities, coalesce(m.sent_as, 'user') AS source_kind,
        coalesce(m.feedback_score <= $worst_score, false) OR EXISTS {
          MATCH (reply:Episodic {group_id: m.group_id, session_id: m.session_id, position: m.position + 1})
          WHERE reply.role = 'assistant' AND reply.feedback_score <= $worst_score
@@ -326,8 +333,8 @@ WITH i
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
 MERGE (i)-[:LEARNED_FROM]->(m)
 
-// name: save_feedback(group_id, message_id, score, text, issues, confidence, learned_from)
-// Store the feedback on a message, what it complains about, its new confidence, and the feedback that was learned from.
+// name: save_feedback(group_id, message_id, score, text, issues, confidence, learned_from, rated_as)
+// Store the feedback of a source on a message, what it complains about, its new confidence, and the feedback that was learned from.
 MATCH (u:User {group_id: $group_id})
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
-SET m.revision = u.revision, m.feedback_score = $score, m.feedback_text = $text, m.feedback_issues = nullIf($issues, []), m.confidence = $confidence, m.learned_from = $learned_from
+SET m.revision = u.revision, m.feedback_score = $score, m.feedback_text = $text, m.feedback_issues = nullIf($issues, []), m.confidence = $confidence, m.learned_from = $learned_from, m.rated_as = $rated_as

@@ -22,12 +22,13 @@ CALL () {
 // name: find(group_id, context_id, now)
 // Find a context that has not expired.
 MATCH (c:ContextUse {group_id: $group_id, uuid: $context_id}) WHERE c.expires_at > $now
-RETURN c.memory_ids AS memory_ids, c.score AS score, coalesce(c.credited, false) AS credited
+RETURN c.memory_ids AS memory_ids, c.score AS score, coalesce(c.credited, false) AS credited,
+       coalesce(c.rated_as, 'user') AS rated_as
 
-// name: rate(group_id, context_id, score, credited, now)
-// Store the rating of a context, and whether its memories were credited with it.
+// name: rate(group_id, context_id, score, credited, rated_as, now)
+// Store the rating of a context by a source, and whether its memories were credited with it.
 MATCH (c:ContextUse {group_id: $group_id, uuid: $context_id})
-SET c.score = $score, c.credited = $credited, c.rated_at = $now
+SET c.score = $score, c.credited = $credited, c.rated_as = $rated_as, c.rated_at = $now
 
 // name: list_of_memory(group_id, memory_id, now, limit)
 // List the contexts that held a memory, the latest first.

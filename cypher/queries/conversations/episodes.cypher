@@ -73,7 +73,7 @@ RETURN {{message_columns}} AS message ORDER BY m.session_id, m.position
 
 // name: load_conversation_context(group_id, message_ids, preceding, known_at)
 // Fetch messages in the order of their session, the last messages before them, the user's time zone, the domain of the
-// messages, or else of their session, and the time of the last message of the conversation before.
+// messages, or else of their session unless a key of others opened it, and the time of the last message of the conversation before.
 CALL () {
   MATCH (m:Episodic {group_id: $group_id}) WHERE m.message_id IN $message_ids
   WITH m ORDER BY m.session_id, m.position
@@ -88,7 +88,11 @@ CALL (session_id, position) {
 }
 RETURN messages, preceding, COLLECT { MATCH (u:User {group_id: $group_id}) RETURN u.timezone }[0] AS timezone,
        coalesce(messages[0][0].domain,
-                COLLECT { MATCH (s:Session {group_id: $group_id, session_id: session_id}) RETURN s.domain }[0]) AS domain,
+                COLLECT {
+                  MATCH (s:Session {group_id: $group_id, session_id: session_id})
+                  WHERE NOT coalesce(s.sent_as IN {{text_of_others}}, false)
+                  RETURN s.domain
+                }[0]) AS domain,
        COLLECT {
          MATCH (s:Session) WHERE s.group_id = $group_id AND s.updated_at <= $known_at AND s.kind = 'conversation'
          WITH s ORDER BY s.updated_at DESC LIMIT 50
@@ -167,9 +171,10 @@ MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 SET s.ended_at = coalesce(s.ended_at, $now), s.is_active = false, s.updated_at = coalesce(s.ended_at, $now)
 RETURN s {.*} AS session
 
-// name: set_timezone(group_id, timezone)
-// Store a user's time zone.
-MATCH (u:User {group_id: $group_id}) SET u.timezone = $timezone
+// name: set_timezone(group_id, timezone, timezone_as, permitted)
+// Store a user's time zone as a source gives it; one of a source that is not among the `permitted` ones stays.
+MATCH (u:User {group_id: $group_id}) WHERE u.timezone IS NULL OR coalesce(u.timezone_as, 'user') IN $permitted
+SET u.timezone = $timezone, u.timezone_as = $timezone_as
 
 // name: get_timezone(group_id)
 // Fetch a user's time zone.

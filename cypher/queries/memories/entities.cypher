@@ -53,10 +53,16 @@ RETURN e {.uuid, .name, .type} AS entity
 MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id IN $group_ids
 RETURN {{entity_node}} AS entity, {{memory_count}} AS memory_count
 
-// name: list_page(group_ids, text, type, after_key, after_id, limit)
-// List one page of entities by name.
+// name: find_folded(group_ids, folded, foldings)
+// Find entities by a name or an alias without its accents: each entity is read, so only where no key is equal.
 MATCH (e:Entity) WHERE e.group_id IN $group_ids
-  AND ($text IS NULL OR e.name_key CONTAINS $text OR any(key IN e.alias_keys WHERE key CONTAINS $text))
+  AND any(key IN [e.name_key] + coalesce(e.alias_keys, []) WHERE {{folded_key}} = $folded)
+RETURN {{entity_details}} AS entity
+
+// name: list_page(group_ids, folded, foldings, type, after_key, after_id, limit)
+// List one page of entities by name, those alone whose name or alias contains a text once both are folded.
+MATCH (e:Entity) WHERE e.group_id IN $group_ids
+  AND ($folded IS NULL OR any(key IN [e.name_key] + coalesce(e.alias_keys, []) WHERE {{folded_key}} CONTAINS $folded))
   AND ($type IS NULL OR e.type = $type)
   AND ($after_key IS NULL OR e.name_key > $after_key OR e.name_key = $after_key AND e.uuid > $after_id)
 WITH e ORDER BY e.name_key, e.uuid LIMIT $limit

@@ -140,12 +140,15 @@ CALL (id, group_id) {
 }
 RETURN {{fact_version}}
 
-// name: list_page(group_ids, {{as_of_params}}, {{readable_filter}}, {{matches_filters}}, keyword, sort, direction, after_key, after_id, limit)
-// List one page of memories as of two times, filtered by attributes, in a stable order.
+// name: list_page(group_ids, {{as_of_params}}, {{readable_filter}}, {{matches_filters}}, keyword, keyword_is_folded, folded_words, sort, direction, after_key, after_id, limit)
+// List one page of memories as of two times, filtered by attributes, in a stable order. A statement contains a keyword
+// as it is written, or its words once both are folded.
 {{as_of_params}}
 MATCH ()-[r:RELATES_TO]->()
 WHERE {{readable_filter}} AND {{matches_filters}}
-  AND ($keyword IS NULL OR toLower(r.fact) CONTAINS $keyword OR toLower(r.metadata) CONTAINS $keyword)
+  AND ($keyword IS NULL OR toLower(r.fact) CONTAINS $keyword OR toLower(r.metadata) CONTAINS $keyword
+    OR (r.folded_text IS NOT NULL OR NOT $keyword_is_folded) AND $folded_words <> []
+      AND all(word IN $folded_words WHERE toLower(r.fact) CONTAINS word OR r.folded_text CONTAINS word))
 WITH r, $direction * CASE $sort
     WHEN 'importance' THEN r.importance
     WHEN 'valid_at' THEN r.valid_from.epochSeconds * 1000000 + r.valid_from.microsecond

@@ -1,4 +1,4 @@
-"""mem0's classes over graphmem: `from graphmem.compat.mem0 import Memory` in the place of `from mem0 import Memory`.
+"""mem0's classes over graphmem: `from graphmem.compat.mem0 import Memory` instead of `from mem0 import Memory`.
 
 `Memory` and `AsyncMemory` open graphmem in this process, `MemoryClient` and `AsyncMemoryClient` talk to a server.
 """

@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 from graphmem.conversations.message_shapes import read_timestamp
+from graphmem.runtime.field_types import check_filled_in
 
 ID_FIELDS = ("user_id", "agent_id", "run_id", "app_id")
 """The ids that say whose a memory is; a search names at least one."""
@@ -70,11 +71,17 @@ def split_owner(owner: str) -> tuple[str, str]:
 
 
 def check_id(value: object, name: str) -> str:
-    """Return an id without white space around it; raise ValueError for one that is empty or has white space inside."""
+    """Return an id without white space around it.
+
+    Raises ValueError for one that is empty, has white space inside or is a placeholder that was not filled in.
+    """
     text = str(value).strip()
     if not text or any(char.isspace() for char in text):
         raise ValueError(f"Invalid {name}: it must not be empty or contain white space.")
-    return text
+    try:
+        return check_filled_in(text)
+    except ValueError as error:
+        raise ValueError(f"Invalid {name}: it {error}.") from None
 
 
 def find_owners(filters: Filters) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from graphmem.client import AsyncClient
@@ -76,20 +75,17 @@ class Mem0Operations:
         spoken = spoken_messages(given)
         if len(spoken) < len(given):
             _log.info("%d messages are system prompts or have no text, and are left out", len(given) - len(spoken))
+        said_at = {} if timestamp is None else {"timestamp": timestamp}
         fields = {
-            "metadata": {**(metadata or {}), **ids.labels},
+            "metadata": {**(metadata or {}), **ids.labels, **({} if infer else said_at)},
             "expires_at": parse_expiration(expiration_date),
         }
         if not spoken:
             return []
         if not infer:
             return await self._save(owner, spoken, fields)
-        said_at = None if timestamp is None else datetime.fromtimestamp(timestamp, UTC).isoformat()
         defaults = {name: value for name, value in fields.items() if value}
-        turns = [
-            {**message, **({"timestamp": said_at} if said_at else {}), **({"memories": defaults} if defaults else {})}
-            for message in spoken
-        ]
+        turns = [{**message, **said_at, **({"memories": defaults} if defaults else {})} for message in spoken]
         job = await self._client.add_messages(owner, turns, session_id=ids.run_id, wait=True)
         if not isinstance(job, Job):
             return []  # the messages are known already

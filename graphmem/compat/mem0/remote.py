@@ -330,7 +330,7 @@ def _raise_missing(kind: str, name: str) -> NoReturn:
 
 
 def _merge_options(options: object, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return typed options, as an object of mem0 or a mapping, with the arguments given beside them."""
+    """Return typed options, as an object of mem0 or a mapping, with the arguments given besides them."""
     dump = getattr(options, "model_dump", None)
     typed = dump(exclude_unset=True) if dump else options if isinstance(options, Mapping) else {}
     return {**typed, **given}

@@ -86,7 +86,7 @@ def argument_file(arguments: Iterable[str]) -> str:
 def _class_archive_arguments(java: JavaRuntime, cache_dir: Path) -> list[str]:
     """Have Java read the classes of Neo4j from an archive, which the first server writes when it ends.
 
-    A start takes about half the CPU. Java writes the archive anew when it does not fit the
+    A start takes about half the CPU. Java writes the archive again when it does not fit the
     runtime or the jars, and goes on without one that cannot be read or written.
     """
     if not java.has_class_archive:

@@ -130,7 +130,7 @@ db.checkpoint.interval.time=5m
 """
 """The server's configuration: no address but `LISTEN_ADDRESS`, no telemetry, a fast shutdown, small transaction logs.
 
-By default Neo4j plans a query anew for each magnitude of the lengths of its lists and texts; every query here would be
+By default Neo4j plans a query again for each magnitude of the lengths of its lists and texts; every query here would be
 planned several times, half a second each, and the plans are the same.
 
 Neo4j Browser runs `browser.post_connect_cmd` after each login.

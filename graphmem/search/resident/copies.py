@@ -3,7 +3,7 @@
 A group becomes resident at its second read within ten minutes, or at the first one within ten minutes of a write. That
 read waits for the copy of a small group, which one query returns; of a larger one it asks the database. A read brings
 its copy up to the revision of the group, again until that is settled; one from which something may have been removed is
-loaded anew.
+loaded again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ SMALL_LOAD_SECONDS = 5.0
 """Longest time that a read waits for the copy of a small group, in seconds; then it asks the database."""
 
 MAX_CHANGES = 1_000
-"""Changes of one kind that a read waits for; a copy that lacks more is loaded anew."""
+"""Changes of one kind that a read waits for; a copy that lacks more is loaded again."""
 
 log = structlog.get_logger(__name__)
 

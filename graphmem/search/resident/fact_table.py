@@ -28,7 +28,7 @@ from graphmem.tenants.owners import message_key
 from graphmem.text.folding import join_folded_words
 
 FACT_BYTES = 3_700
-"""Memory of a version beside its vector, its texts and its postings, measured over conversations.
+"""Memory of a version besides its vector, its texts and its postings, measured over conversations.
 
 The stems of those that searches find are not in it: 0.8 kB each.
 """
@@ -86,7 +86,7 @@ class ResidentFact(FactRow):
 
     @property
     def mentioned_ids(self) -> list[str]:
-        """The ids of the entities that it mentions beside subject and object."""
+        """The ids of the entities that it mentions besides subject and object."""
         return [entity_id for entity_id in self.entity_ids if entity_id not in self.ends]
 
     def to_memory(self, refs: Mapping[str, EntityRef], now: datetime) -> Memory:

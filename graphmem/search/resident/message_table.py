@@ -21,7 +21,7 @@ from graphmem.tenants.owners import message_key
 from graphmem.text.folding import join_folded_words
 
 MESSAGE_BYTES = 1_150
-"""Memory of a message beside its vector, its text and its postings, measured over conversations."""
+"""Memory of a message besides its vector, its text and its postings, measured over conversations."""
 
 MAX_CONTENT = 2_000
 """Characters of a message that evidence reads."""

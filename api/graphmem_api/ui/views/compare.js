@@ -14,7 +14,7 @@ const PRESETS = [["a day ago", 1], ["a week ago", 7], ["a month ago", 30], ["a y
 export async function compareView(context) {
   const given = Object.fromEntries(context.query);
   context.root.append(card("compare", "Compare two times", { level: 1 },
-    element("p", { class: "hint" }, "An empty field is now."),
+    element("p", { class: "hint" }, "An empty field means now."),
     compareForm(context, given),
     element("p", { class: "presets" }, "What graphmem knew now and: ", ...PRESETS.map(([label, days]) => presetLink(context, label, days)))));
   if (!Object.values(given).some(Boolean)) return;
@@ -87,7 +87,7 @@ function resultCard(context, diff, isCut) {
   return card("differences", "What changed", {},
     element("p", {}, summaryText(diff)),
     isCut && element("p", { class: "hint" }, `Only the ${MAX_MEMORIES} most important memories of each time are compared.`),
-    list({ id: "differences" }, items, "Nothing differs."));
+    list({ id: "differences" }, items, "No differences."));
 }
 
 function pairItem(context, kind, before, after) {

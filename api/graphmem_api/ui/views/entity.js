@@ -52,7 +52,7 @@ class EntityPage {
 
   /** Return what is known of the entity, each sentence with links to the memories that say so. */
   #profile({ id, sentences }) {
-    const link = (memoryId, number) => element("a", { href: this.context.link("memories", memoryId), "aria-label": `Memory ${number}, which says so` }, `[${number}]`);
+    const link = (memoryId, number) => element("a", { href: this.context.link("memories", memoryId), "aria-label": `Source: memory ${number}` }, `[${number}]`);
     const numbers = new Map([...new Set(sentences.flatMap((sentence) => sentence.memory_ids))].map((memoryId, index) => [memoryId, index + 1]));
     const parts = sentences.flatMap(({ content, memory_ids: ids }) => [`${content} `, ...ids.flatMap((memoryId) => [link(memoryId, numbers.get(memoryId)), " "])]);
     return element("p", { id: "profile" }, ...parts, element("a", { class: "hint", href: this.context.link("memories", id) }, "Earlier versions"));

@@ -21,11 +21,11 @@ function keyItem(context, key) {
 }
 
 async function revoke(context, key) {
-  const body = [element("p", {}, `Whoever uses the key “${key.name}” loses access at once.`)];
+  const body = [element("p", {}, `Programs that use the key “${key.name}” lose access immediately.`)];
   if (!(await confirmInDialog({ title: "Revoke this key?", body, confirmText: "Revoke" }))) return;
   if (!(await reportErrors(() => context.api.delete(`admin/keys/${encodeURIComponent(key.id)}`)))) return;
   await context.refresh();
-  announce(`The key ${key.name} is revoked.`);
+  announce(`Revoked the key ${key.name}.`);
 }
 
 function createForm(context, secret) {
@@ -43,7 +43,7 @@ function createForm(context, secret) {
       secret.querySelector("input").focus();
       name.value = "";
       context.root.querySelector("#key-list").append(keyItem(context, created));
-      announce("The key is created.");
+      announce("Key created.");
     });
   } },
   field("Name", name), field("Role", role), field("Users, separated by commas (empty: all)", users),

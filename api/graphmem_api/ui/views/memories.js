@@ -39,7 +39,7 @@ function filterForm(context, given) {
     field("True at", element("input", { type: "datetime-local", name: "valid", step: 1, value: given.valid ?? "" })),
     field("Known at", element("input", { type: "datetime-local", name: "known", step: 1, value: given.known ?? "" })),
     field("Order", select({ name: "sort" }, ORDERS, given.sort ?? "-created_at")),
-    element("label", { class: "inline" }, element("input", { type: "checkbox", name: "ended", value: "yes", checked: given.ended === "yes" }), "with those no longer true"),
+    element("label", { class: "inline" }, element("input", { type: "checkbox", name: "ended", value: "yes", checked: given.ended === "yes" }), "include those no longer true"),
     element("button", { type: "submit", class: "main" }, "Filter"),
     element("a", { href: context.link("memories") }, "Reset"))));
   return form;

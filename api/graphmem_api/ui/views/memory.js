@@ -86,7 +86,7 @@ function versionItem(context, version, messages, contents) {
 
 function sourceElement(context, version) {
   const session = version.source.session_id;
-  return element("span", {}, `the word of: ${toWords(version.source.kind)}, by ${actorName(version.actor, context.keyNames)}`,
+  return element("span", {}, `${toWords(version.source.kind)}, written by ${actorName(version.actor, context.keyNames)}`,
     version.source.speaker && `, said by ${version.source.speaker}`,
     session && ", in ", session && element("a", { href: context.link("sessions", session) }, "this session"));
 }

@@ -8,7 +8,7 @@ import { stateOf } from "../wording.js";
 export function editCard(context, memory) {
   const state = stateOf(memory);
   const isOver = state === "deleted" || state === "replaced" || state === "archived";
-  return card("edit", "Change it", {},
+  return card("edit", "Edit", {},
     memory.immutable && element("p", { class: "hint" }, "This memory is immutable: it can only be erased."),
     !isOver && !memory.immutable && editForm(context, memory),
     element("div", { class: "buttons" },

@@ -82,7 +82,7 @@ function counts(context, summary, entities) {
 
 /** Return the latest changes, the latest first. */
 async function recentChanges(context, summary) {
-  if (!summary.last_write_at) return element("p", { class: "hint" }, "Nothing was learned yet.");
+  if (!summary.last_write_at) return element("p", { class: "hint" }, "Nothing has been learned yet.");
   const until = new Date(summary.last_write_at).getTime();
   let items = [];
   for (const days of RECENT_DAYS) {

@@ -4,9 +4,9 @@ import { announce, card, confirmInDialog, element, list, pluralize, reportErrors
 import { titleOf } from "./run_changes.js";
 
 const SECTIONS = [
-  ["goes_back", "Is removed", (name) => `${name} was written by the run and is removed.`],
-  ["comes_back", "Comes back", (name) => `${name} gets its earlier state back.`],
-  ["stays", "Stays", (name) => `${name} stays as it is now.`],
+  ["goes_back", "Removed", (name) => `${name} was written by the run and is removed.`],
+  ["comes_back", "Restored", (name) => `${name} gets its earlier state back.`],
+  ["stays", "Unchanged", (name) => `${name} stays as it is now.`],
 ];
 const KINDS = { fact: "The memory", entity: "The entity", episode: "The message", mention: "A mention" };
 const GONE = 410;
@@ -21,7 +21,7 @@ export async function rollbackCard(context, run) {
     preview = await context.api.post(path, { dry_run: true });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    const text = error.status === GONE ? "The time in which this run could be undone is over." : error.message;
+    const text = error.status === GONE ? "This run can no longer be undone." : error.message;
     return [card("rollback", "Rollback", {}, element("p", { class: "hint" }, text))];
   }
   return [card("rollback", "What a rollback would do", {}, ...previewElements(run, preview),

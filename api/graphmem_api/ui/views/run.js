@@ -52,8 +52,8 @@ function proposalsCard(run, names) {
 function proposalItem({ proposal, verdict, reason }, names) {
   return element("li", {},
     element("p", {}, badge(verdict, VERDICT_WORDS[verdict] ?? verdict), " ", element("span", { class: "name" }, proposalSentence(proposal, names))),
-    proposal.reason && element("p", { class: "hint" }, `The reason given: ${proposal.reason}`),
-    reason && element("p", { class: "hint" }, `The check: ${reason}`));
+    proposal.reason && element("p", { class: "hint" }, `Reason: ${proposal.reason}`),
+    reason && element("p", { class: "hint" }, `Check: ${reason}`));
 }
 
 const nameOf = (names, id) => names.get(id) ?? "something that no longer exists";

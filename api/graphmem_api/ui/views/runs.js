@@ -17,7 +17,7 @@ export async function runsView(context) {
   context.root.append(
     card("runs", "Consolidation runs", { level: 1 }, filterForm(context, user), runs.node),
     card("start", "Start a run", {},
-      element("p", {}, "A run merges duplicates and links what belongs together. A dry run only says what it would do."), startForm(context, user)));
+      element("p", {}, "A run merges duplicates and links what belongs together. A dry run only shows what would change."), startForm(context, user)));
   await runs.fill();
 }
 

@@ -14,7 +14,7 @@ export async function contestedCard(context, space) {
   const memories = await loadMemories(context, shown.flatMap((pair) => pair.memory_ids));
   const known = shown.filter((pair) => memories.has(pair.contested));
   return card("contested", "Contested", {},
-    element("p", { class: "hint" }, "Said by sources that are trusted less than what it contradicts, and neither believed nor found until it is resolved."),
+    element("p", { class: "hint" }, "Statements that contradict a memory from an equally or more trusted source. They are neither believed nor found until you resolve them."),
     contested.length > MAX_SHOWN && element("p", { class: "hint" }, `The first ${MAX_SHOWN} of ${contested.length} are shown.`),
     list({ id: "contested-list" }, known.map((pair) => contestedItem(context, memories, pair)), "Nothing is contested."));
 }
@@ -37,15 +37,15 @@ function contestedItem(context, memories, pair) {
   return element("li", { class: "between" },
     element("div", {},
       statement(context, memory, "name"),
-      element("p", { class: "hint" }, `${wordOf(memory)} · ${formatTime(pair.reported_at)}`),
-      ...others.map((other) => element("p", {}, "contests: ", statement(context, other), " ", element("span", { class: "hint" }, wordOf(other))))),
+      element("p", { class: "hint" }, `${sourceText(memory)} · ${formatTime(pair.reported_at)}`),
+      ...others.map((other) => element("p", {}, "contests: ", statement(context, other), " ", element("span", { class: "hint" }, sourceText(other))))),
     element("div", { class: "buttons" },
       element("button", { type: "button", "aria-label": `It holds: ${memory.content}`, onClick: () => resolve(context, memory, others, true) }, "It holds…"),
       element("button", { type: "button", "aria-label": `It does not hold: ${memory.content}`, onClick: () => resolve(context, memory, others, false) }, "It does not hold…")));
 }
 
 const statement = (context, memory, kind = null) => element("a", { class: kind, href: context.link("memories", memory.id) }, memory.content);
-const wordOf = ({ source }) => `the word of: ${toWords(source.kind)}${source.speaker ? `, said by ${source.speaker}` : ""}`;
+const sourceText = ({ source }) => `source: ${toWords(source.kind)}${source.speaker ? `, said by ${source.speaker}` : ""}`;
 
 async function resolve(context, memory, others, holds) {
   const replaced = others.map((other) => `“${other.content}”`).join(" and ");

@@ -17,7 +17,7 @@ export function createSpaceCard(context) {
     rows.append(memberRow("reader"));
     rows.lastChild.querySelector("input").focus();
   } }, "Another member");
-  return card("create", "Make a space", {}, element("form", { id: "space-form", onSubmit: (event) => {
+  return card("create", "Create a space", {}, element("form", { id: "space-form", onSubmit: (event) => {
     event.preventDefault();
     const space = { title: title.value.trim(), about: about.value.trim(), members: membersIn(rows) };
     create(context, id.value.trim(), space);
@@ -25,18 +25,18 @@ export function createSpaceCard(context) {
   element("div", { class: "filters" }, field("Id, such as team-atlas", id), field("Title", title)),
   field("What belongs there, in a sentence that extraction reads", about),
   element("fieldset", { class: "axis" }, element("legend", {}, "Members"), rows, another),
-  element("button", { type: "submit", class: "main" }, "Make it")));
+  element("button", { type: "submit", class: "main" }, "Create")));
 }
 
 /** Return the card in which an owner or an admin changes what a space is called and what it is about. */
 export function editSpaceCard(context, space) {
   const { title, about } = describingInputs(space);
-  return card("edit", "Change it", {}, element("form", { id: "space-form", onSubmit: async (event) => {
+  return card("edit", "Edit", {}, element("form", { id: "space-form", onSubmit: async (event) => {
     event.preventDefault();
     const changed = { title: title.value.trim(), about: about.value.trim() };
     if (!(await reportErrors(() => context.api.put(apiPath("spaces", space.id), changed)))) return;
     await context.refresh();
-    announce("The space is changed.");
+    announce("Space saved.");
   } },
   field("Title", title), field("What belongs there, in a sentence that extraction reads", about),
   element("button", { type: "submit", class: "main" }, "Save")));
@@ -50,7 +50,7 @@ async function create(context, id, space) {
   });
   if (!isDone) return;
   await context.open(address({ view: "spaces", id }));
-  announce(`The space ${space.title} is made.`);
+  announce(`Created the space ${space.title}.`);
 }
 
 function describingInputs({ title, about }) {

@@ -19,7 +19,7 @@ export async function quarantineCard(context, space) {
   });
   await statements.fill();
   return card("quarantine", "Quarantine", {},
-    element("p", { class: "hint" }, "Kept from the memories until an admin releases it."), statements.node);
+    element("p", { class: "hint" }, "These statements do not become memories until an admin releases them."), statements.node);
 }
 
 function statementItem(context, { id, memory, reason, quote, source_kind: kind, times_seen: times, last_seen_at: seen }) {
@@ -27,9 +27,9 @@ function statementItem(context, { id, memory, reason, quote, source_kind: kind, 
   return element("li", { class: "between" },
     element("div", {},
       element("p", { class: "name" }, memory.content),
-      element("p", {}, `Kept because: ${reason}`),
+      element("p", {}, `Reason: ${reason}`),
       quote && element("blockquote", {}, quote),
-      element("p", { class: "hint" }, `the word of: ${toWords(kind)} · seen ${pluralize(times, "time")}, last ${formatTime(seen)}`)),
+      element("p", { class: "hint" }, `source: ${toWords(kind)} · seen ${pluralize(times, "time")}, last ${formatTime(seen)}`)),
     element("div", { class: "buttons" },
       element("button", { type: "button", "aria-label": `Release: ${memory.content}`, onClick: () => release(context, statement) }, "Release…"),
       element("button", { type: "button", "aria-label": `Drop: ${memory.content}`, onClick: () => drop(context, statement) }, "Drop…")));

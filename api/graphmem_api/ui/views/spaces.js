@@ -8,7 +8,7 @@ export async function spacesView(context) {
   const { items } = await context.api.get("spaces");
   context.root.append(card("spaces", "Spaces", { level: 1 },
     element("p", { class: "hint" }, "A space is a memory that several users and keys share."),
-    list({ id: "space-list", "aria-label": "Spaces" }, items.map(spaceItem), "This key may read no space.")));
+    list({ id: "space-list", "aria-label": "Spaces" }, items.map(spaceItem), "This key cannot read any space.")));
   if (context.isAdmin) context.root.append(createSpaceCard(context));
   announce(`${pluralize(items.length, "space")}.`);
 }

@@ -14,7 +14,7 @@ export async function usersView(context) {
   const input = element("input", { type: "search", id: "find-user", autocomplete: "off", spellcheck: "false", value: context.query.get("q") ?? "" });
   const load = latestOnly((signal, query, cursor) => context.api.withSignal(signal).get("users", { query, limit: PAGE_SIZE, cursor }));
   const users = new PagedList(context, {
-    id: "user-list", attributes: { "aria-label": "Users" }, nouns: ["user", "users"], emptyText: "No user is found.",
+    id: "user-list", attributes: { "aria-label": "Users" }, nouns: ["user", "users"], emptyText: "No users found.",
     load: (cursor) => load(input.value.trim(), cursor), toItem: userItem,
   });
   let timer = null;
