@@ -195,6 +195,8 @@ class ContextBuilder:
             request = request.model_copy(update={"domain": snapshot.session.own_domain})
         hits = await self._add_hits_of_domains(source, request, found.results)
         refers_to_past = bool(ticket_sessions) or refers_to_past_session(request.question_text)
+        if request.question is None and not (hits or snapshot.profile or snapshot.messages):
+            messages = await self._load_latest_messages(source.state, request, snapshot, message_limit)
         quotes = select_quotes(request, snapshot, messages, product)
         dated = [*(hit.memory for hit in hits), *snapshot.profile] if request.sources else []
         surroundings = await self._surroundings.load(
@@ -257,6 +259,18 @@ class ContextBuilder:
             valid_as_of=request.valid_as_of,
             known_as_of=request.known_as_of,
         )
+
+    async def _load_latest_messages(
+        self, state: ReadScope, request: ContextRequest, snapshot: ContextSnapshot, message_limit: int
+    ) -> list[MessageHit]:
+        """Return the messages of the latest earlier sessions: what there is without memories and without a question."""
+        found = []
+        for session in snapshot.sessions[:MAX_RELATED_SESSIONS]:
+            there = request.model_copy(update={"session_id": session.session_id, "space": None})
+            earlier = await self._load_snapshot(state, there, message_limit)
+            said = earlier.trusted_as_much_as(request.min_trust, state.trust_order).messages
+            found += [MessageHit(message=message, score=0.0, similarity_score=0.0) for message in said]
+        return found
 
     async def _search(self, source: CandidateSource, request: ContextRequest) -> SearchResponse:
         """Search memories and messages for the question; without one nothing is found."""

@@ -82,6 +82,9 @@ MAX_UNREAD_MESSAGES = 5
 MIN_QUOTE_TOKENS, MAX_QUOTE_TOKENS = 60, 100
 """Bounds of the tokens of a message that a context quotes at most."""
 
+QUOTE_CHARACTERS = 400
+"""Characters of a message that a context without a question quotes at most, as many as a hundred tokens have."""
+
 QUOTES_PER_BUDGET = 8
 """Quotes of the longest length that would fill the budget, within these bounds."""
 
@@ -162,9 +165,9 @@ def select_quotes(
     request: ContextRequest, snapshot: ContextSnapshot, hits: Sequence[MessageHit], profile: ProductProfile
 ) -> list[MessageHit]:
     """Return the messages found that state something and that the context has not anyway."""
-    if request.question is None or not request.top:
+    if not request.top:
         return []
-    asked = content_words(request.question)
+    asked = content_words(request.question_text)
     present = {(message.space, message.id) for message in snapshot.messages}
     return [
         hit
@@ -359,6 +362,19 @@ def _select_contradicted(
     ]
 
 
+def _quotes_without_question(request: ContextRequest, material: ContextMaterial) -> list[AnswerLine]:
+    """Return the beginnings of the latest messages that may be quoted; no question says which words of them matter."""
+    latest = sorted(_quotable_messages(material, []), key=lambda hit: hit.message.timestamp)[-request.top :]
+    return [
+        AnswerLine(
+            PreambleSection.QUOTES,
+            hit.message.timestamp.timestamp(),
+            quote_line(hit.message, to_single_line(truncate_at_word(hit.content, QUOTE_CHARACTERS)), material.titles),
+        )
+        for hit in latest
+    ]
+
+
 def _answer_lines(
     request: ContextRequest,
     material: ContextMaterial,
@@ -371,8 +387,10 @@ def _answer_lines(
 
     `bullets` are the lines of the memories, by id; `unsure` are hits of domains that the question may belong to.
     """
-    if request.question is None or not request.top:
+    if not request.top:
         return []
+    if request.question is None:
+        return _quotes_without_question(request, material)
     words = ExcerptWords(request.question)
     shown_ids = {hit.memory.id for hit in (*fitting, *unsure)}
     elsewhere = [hit.memory for hit in material.hits if is_of_domain(hit.memory) and hit.memory.id not in shown_ids]

@@ -125,8 +125,16 @@ class MemoryTool(Tool):
         return {
             name: _without_nulls(value)
             for name, value in arguments.items()
-            if name in required or not (value in (None, "") if name in _TEXTS else _is_absent(value))
+            if name in required
+            or not (
+                (value in (None, "") if name in _TEXTS else _is_absent(value))
+                or (value == [] and not self._takes_list(name))
+            )
         }
+
+    def _takes_list(self, name: str) -> bool:
+        field = self.parameters["properties"].get(name, {})
+        return any(option.get("type") == "array" for option in field.get("anyOf", [field]))
 
 
 def _is_absent(value: object) -> bool:
@@ -178,7 +186,8 @@ async def run_stdio(memory: AsyncClient, user_id: str, *, can_ask: bool = False)
             async with send:
                 async for message in read_stream:
                     if isinstance(message, Exception):
-                        await write_stream.send(SessionMessage(_refuse(message)))
+                        for refusal in _refuse(message):
+                            await write_stream.send(SessionMessage(refusal))
                     else:
                         await send.send(message)
 
@@ -186,17 +195,24 @@ async def run_stdio(memory: AsyncClient, user_id: str, *, can_ask: bool = False)
         await lowlevel.run(receive, write_stream, lowlevel.create_initialization_options())
 
 
-def _refuse(error: Exception) -> JSONRPCError:
-    """Return the answer to a line that is no message, with its id as far as that can be read."""
+def _refuse(error: Exception) -> list[JSONRPCError]:
+    """Return the answers to a line that is no message, with the ids of its requests as far as they can be read."""
     problems = error.errors() if isinstance(error, ValidationError) else []
-    malformed = next((problem for problem in problems if problem["type"] == "json_invalid"), None)
-    if malformed is None:
-        given = next((problem["input"] for problem in problems if isinstance(problem["input"], dict)), {})
-        request_id, code = given.get("id"), INVALID_REQUEST
-        message = "The message is no JSON-RPC request: send one request a line."
-    else:
-        found = _REQUEST_ID.search(str(malformed["input"]))
-        request_id, code = json.loads(found[1]) if found else None, PARSE_ERROR
-        message = f"The message is not JSON in UTF-8: {malformed['ctx']['error']}."
+    if not problems:
+        return [_refusal(None, PARSE_ERROR, "is not JSON in UTF-8: it cannot be read")]
+    first = problems[0]
+    if first["type"] == "json_invalid":
+        found = _REQUEST_ID.search(first["input"])
+        reason = first["ctx"]["error"]
+        return [_refusal(json.loads(found[1]) if found else None, PARSE_ERROR, f"is not JSON in UTF-8: {reason}")]
+    if first["type"] == "model_type" and isinstance(first["input"], list):  # all of it is a list
+        requests = [one for one in first["input"] if isinstance(one, dict) and "id" in one] or [{}]
+        reason = "is a batch: send each request on a line of its own"
+        return [_refusal(one.get("id"), INVALID_REQUEST, reason) for one in requests]
+    given = next((problem["input"] for problem in problems if isinstance(problem["input"], dict)), {})
+    return [_refusal(given.get("id"), INVALID_REQUEST, "is no JSON-RPC request")]
+
+
+def _refusal(request_id: object, code: int, problem: str) -> JSONRPCError:
     known = request_id if isinstance(request_id, int | str) and not isinstance(request_id, bool) else None
-    return JSONRPCError(jsonrpc="2.0", id=known, error=ErrorData(code=code, message=message))
+    return JSONRPCError(jsonrpc="2.0", id=known, error=ErrorData(code=code, message=f"The message {problem}."))

@@ -886,12 +886,24 @@ def _differences(known: Fact, draft: Fact) -> dict[str, dict[str, Any]]:
             {"invalid_at": draft.invalid_at, "claimed_invalid_at": draft.invalid_at},
         ),
         "expires_at": (draft.expires_at not in (None, known.expires_at), {"expires_at": draft.expires_at}),
+        "entities": (entity_ids != known.entity_ids, {"entity_ids": entity_ids}),
+        "source": _new_session(known, draft),
         "scope": (draft.scope is not known.scope, {}),
         "domain": (draft.domain not in (None, known.domain), {}),
         "single_valued": (draft.single_valued and not known.single_valued, {}),
         "immutable": (draft.immutable and not known.immutable, {}),
     }
     return {name: changes for name, (is_new, changes) in candidates.items() if is_new}
+
+
+def _new_session(known: Fact, draft: Fact) -> tuple[bool, dict[str, Any]]:
+    """Return whether a draft names a session that its memory loses, and the session if the memory has none yet.
+
+    The messages of another session are those of the memory too, and lead to their session.
+    """
+    if known.session_id is None:
+        return draft.session_id is not None, {"session_id": draft.session_id}
+    return draft.session_id not in (None, known.session_id) and not draft.message_ids, {}
 
 
 def is_ended_by_start(fact: Fact, start: datetime) -> bool:

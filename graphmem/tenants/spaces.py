@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from graphmem.runtime.errors import Forbidden
-from graphmem.runtime.field_types import Id, NonBlankText, StorableText
+from graphmem.runtime.field_types import Id, NonBlankText, StorableText, check_filled_in
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner, make_owner
 from graphmem.tenants.trust import StatedKind
@@ -39,12 +39,12 @@ RESERVED_SPACE_IDS = ("all", "none")
 
 
 def check_space_id(space: str) -> str:
-    """Return the id of a space; raise ValueError for a reserved word, and for an id with space around it."""
+    """Return the id of a space; raise ValueError for a reserved word, a placeholder, and for space around the id."""
     if space in RESERVED_SPACE_IDS:
         raise ValueError("must be the id of a space: `all` and `none` select spaces")
     if space != space.strip():
         raise ValueError("must not have space around it")
-    return space
+    return check_filled_in(space)
 
 
 SpaceId = Annotated[Id, AfterValidator(check_space_id)]

@@ -13,6 +13,8 @@ import pytest
 from pydantic import ValidationError
 
 from graphmem.conversations.session import MessageIn, MessageRole, MessagesIn
+from graphmem.tenants.access import ApiKeyIn
+from graphmem.tenants.spaces import check_space_id
 
 CALL: Any = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 COMPLETION = openai.types.chat.ChatCompletionMessage(role="assistant", content="In Lund.", tool_calls=None)
@@ -119,13 +121,18 @@ IDS = (
 )  # fmt: skip
 
 
-def test_placeholders_are_no_session_ids_and_longer_ids_may_hold_their_words() -> None:
+def test_placeholders_are_no_ids_of_sessions_users_or_spaces_and_longer_ids_may_hold_their_words() -> None:
     messages = [{"role": "user", "content": "x"}]
     for placeholder in (*PLACEHOLDERS, *FURTHER_PLACEHOLDERS):
+        with pytest.raises(ValidationError, match="placeholder"):
+            ApiKeyIn.model_validate({"name": "n", "role": "agent", "users": ["mara", placeholder.strip()]})
+        with pytest.raises(ValueError, match=r"placeholder|select spaces"):
+            check_space_id(placeholder.strip())
         with pytest.raises(ValidationError, match="placeholder"):
             MessagesIn.model_validate({"session_id": placeholder, "messages": messages})
     for given in IDS:
         assert MessagesIn.model_validate({"session_id": given, "messages": messages}).session_id == given
+        assert ApiKeyIn.model_validate({"name": "n", "role": "agent", "users": [given]}).users == [given]
 
 
 async def test_a_placeholder_is_nobody(agent: httpx.AsyncClient) -> None:

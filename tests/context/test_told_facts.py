@@ -37,3 +37,10 @@ async def test_what_was_said_is_shown_to_a_question_in_other_words(
         if os.environ.get("SHOW"):
             print(number, again.token_count, again.preamble)
     assert not missing, f"{len(missing)} {missing}"
+
+
+async def test_what_was_said_opens_a_conversation_of_which_nothing_else_is_known(harness: ContextHarness) -> None:
+    await harness.add_messages("monday", "Does it rain?", "No.")
+    await harness.add_messages("tuesday", "The spare key hangs behind the freezer.", "Noted.")
+    for session_id in (None, "wednesday"):
+        assert "behind the freezer" in (await harness.build_context(session_id=session_id)).preamble

@@ -85,6 +85,14 @@ async def test_a_memory_saved_in_one_session_is_found_in_the_next_whose_output_i
     ):
         process.stdin.write(json.dumps(message).encode() + b"\n")
     lines = [await process.stdout.readline(), await process.stdout.readline()]
+    batch = json.dumps([_jsonrpc_request(7, "ping"), _jsonrpc_request(8, "ping")])
+    process.stdin.write(batch.encode() + b"\n")
+    refused = [json.loads(await process.stdout.readline()) for _ in range(2)]
+    assert [answer["id"] for answer in refused] == [7, 8]
+    assert "batch" in refused[0]["error"]["message"]
+    for line in ("[]", "5", '"x"', "null"):
+        process.stdin.write(line.encode() + b"\n")
+        assert json.loads(await process.stdout.readline())["error"]["code"] == -32600, line
     for line in (lone, "junk", '{"jsonrpc":"2.0","id":4}', json.dumps(_jsonrpc_request(5, "tools/list"))):
         process.stdin.write(line.encode() + b"\n")
         lines.append(await process.stdout.readline())

@@ -86,6 +86,8 @@ async def test_a_repetition_adds_what_is_new_as_a_version(memory: Services, owne
         tags=["permit"],
         expires_at=at(2090),
         valid_at=at(2020),
+        entities=[EntityIn(name="Lot 4", type="Place")],
+        source=MemorySourceIn(session_id="parking"),
     )
     _, result = await save(memory, owner, first, again)
     saved = result.memory
@@ -94,6 +96,10 @@ async def test_a_repetition_adds_what_is_new_as_a_version(memory: Services, owne
     assert saved.metadata == {"source": "mail", "floor": 2, "permit": 17}
     assert (saved.tags, saved.type) == (["car", "permit"], "preference")
     assert (saved.expires_at, saved.valid_at) == (at(2090), at(2020))
+    assert saved.source.session_id == "parking"
+    assert "Lot 4" in [entity.name for entity in saved.entities]
+    listed = await memory.memories.page(owner, ListFilters(entity="Lot 4"))
+    assert [found.id for found in listed.items] == [saved.id]
     versions = await memory.memories.history(owner, saved.id)
     assert [version.ended_reason for version in versions] == ["stated again", None]
     assert versions[0].metadata == {"source": "form", "floor": 2}
@@ -101,6 +107,9 @@ async def test_a_repetition_adds_what_is_new_as_a_version(memory: Services, owne
     [unchanged] = await save(memory, owner, again)
     assert unchanged.memory
     assert (unchanged.ignored, unchanged.memory.version) == ([], 2), "nothing in it is new"
+    [elsewhere] = await save(memory, owner, MemoryIn(content=lot, source=MemorySourceIn(session_id="another")))
+    assert elsewhere.memory
+    assert (elsewhere.ignored, elsewhere.memory.source.session_id) == (["source"], "parking")
 
 
 async def test_a_repetition_says_what_it_does_not_take_over(memory: Services, owner: Owner) -> None:
