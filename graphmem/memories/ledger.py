@@ -875,11 +875,6 @@ def _differences(known: Fact, draft: Fact) -> dict[str, dict[str, Any]]:
         "content": (draft.content_data not in (None, known.content_data), {"content_data": draft.content_data}),
         "metadata": (metadata != known.metadata, {"metadata": metadata}),
         "tags": (tags != known.tags, {"tags": tags}),
-        "entities": (entity_ids != known.entity_ids, {"entity_ids": entity_ids}),
-        "source": (
-            draft.session_id not in (None, known.session_id),
-            {} if known.session_id else {"session_id": draft.session_id},
-        ),
         "valid_at": (draft.valid_at not in (None, known.valid_at), {"valid_at": draft.valid_at}),
         "invalid_at": (
             draft.invalid_at not in (None, known.invalid_at),
