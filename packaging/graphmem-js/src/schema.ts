@@ -1174,7 +1174,7 @@ export interface paths {
          * @description Create a new version with the given fields; the earlier version stays in the history.
          *
          *     A key that is trusted less than the source of the memory does not change what it says: the change is stored, and
-         *     returned, as a contested memory beside it.
+         *     returned, as a contested memory next to it.
          */
         patch: operations["memories_patch"];
         trace?: never;
@@ -1622,8 +1622,8 @@ export interface components {
          * ApiKeyIn
          * @description A key to create; without `users`, it has access to every user of its tenant.
          *
-         *     With `spaces`, of the spaces of the users it reads and writes those alone. What it saves counts as the word of
-         *     `source_kind`, and nothing that it sends as that of a source that is trusted more.
+         *     `spaces` limits which of its users' spaces it reads and writes. What it saves has the source `source_kind`, and
+         *     nothing that it sends is trusted more than that.
          */
         ApiKeyIn: {
             /**
@@ -1655,10 +1655,10 @@ export interface components {
          * AskRequest
          * @description A question to a user's memory.
          *
-         *     `token_budget` is for the question and what the model is shown of memory, in each of the two looks at most. With a
-         *     session its latest messages are shown too. With `valid_as_of` or `known_as_of` memory answers as of that time.
-         *     Of an earlier conversation that the question refers to, the messages are shown if it is the user's own.
-         *     Without `reinforce` no retrieval is counted, and the answer cannot be rated.
+         *     `token_budget` limits the question and the sources shown to the model, in each of at most two calls. With a session,
+         *     its latest messages are shown too. With `valid_as_of` or `known_as_of`, memory answers as of that time. If the
+         *     question refers to an earlier conversation of the user's own, its messages are shown. Without `reinforce`, no
+         *     retrieval is counted, and the answer cannot be rated.
          */
         AskRequest: {
             /**
@@ -1673,7 +1673,7 @@ export interface components {
             min_trust?: ("user" | "operator" | "import" | "document" | "assistant" | "tool" | "web") | null;
             /**
              * Question
-             * @description The question that is about to be sent to the model.
+             * @description The question.
              */
             question: string;
             /**
@@ -1753,7 +1753,7 @@ export interface components {
          */
         Associate: {
             /**
-             * @description What is to be done. (enum property replaced by openapi-typescript)
+             * @description What to do. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "ASSOCIATE";
@@ -1822,6 +1822,13 @@ export interface components {
             pattern_description: string;
             /** @description What kind of pattern it is. */
             pattern_type: components["schemas"]["PatternType"];
+            /**
+             * Source Kind
+             * @description Least trusted source of the messages that show it.
+             * @default user
+             * @enum {string}
+             */
+            source_kind?: "user" | "operator" | "import" | "document" | "assistant" | "tool" | "web";
             /**
              * User Id
              * @description Id of the user.
@@ -1908,7 +1915,7 @@ export interface components {
          */
         Close: {
             /**
-             * @description What is to be done. (enum property replaced by openapi-typescript)
+             * @description What to do. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "CLOSE";
@@ -2218,7 +2225,7 @@ export interface components {
         };
         /**
          * ContextItem
-         * @description Something that a recent message mentions, or that the caller stated; without `session_id`, of every session.
+         * @description Something that a recent message mentions, or that the caller stated; without `session_id`, for all sessions.
          */
         ContextItem: {
             /**
@@ -2264,6 +2271,13 @@ export interface components {
              */
             session_id: string | null;
             /**
+             * Source Kind
+             * @description Source that mentioned or stated it.
+             * @default user
+             * @enum {string}
+             */
+            source_kind?: "user" | "operator" | "import" | "document" | "assistant" | "tool" | "web";
+            /**
              * User Id
              * @description Id of the user.
              */
@@ -2273,8 +2287,8 @@ export interface components {
          * ContextItemIn
          * @description A context item that the caller states; it replaces one of the same type, key and session.
          *
-         *     Goals, preferences and topics are used in contexts until `ttl` seconds have passed: of one session, or of all of
-         *     them without `session_id`.
+         *     Contexts use goals, preferences and topics until `ttl` seconds have passed, in one session or, without `session_id`,
+         *     in all.
          */
         ContextItemIn: {
             /**
@@ -2301,7 +2315,7 @@ export interface components {
             ttl?: number;
             /**
              * Type
-             * @description What kind it is.
+             * @description Kind of item, such as topic, preference or goal.
              * @example topic
              * @example preference
              * @example goal
@@ -2314,10 +2328,10 @@ export interface components {
          * ContextRequest
          * @description A question that is about to be sent to a model; without one, the start of a conversation.
          *
-         *     `top` limits the memories chosen by relevance, which are added to those of the profile. `sources` adds to every
-         *     bullet when and in which session it was said. Of `profile_pack`, what the caller knows about the user, `name` and
-         *     `goals` are used. With `recent_messages` false, the messages of the session are left out, for a caller that sends
-         *     them to the model anyway. With `valid_as_of` or `known_as_of` the context is the one of that time.
+         *     `top` limits the memories chosen by relevance, in addition to the profile. `sources` adds to every bullet when and
+         *     in which session it was said. `profile_pack` is what the caller knows about the user; `name` and `goals` are used.
+         *     Set `recent_messages` to false if you send the messages of the session to the model yourself. With `valid_as_of` or
+         *     `known_as_of`, the context is as of that time.
          */
         ContextRequest: {
             /**
@@ -2391,7 +2405,7 @@ export interface components {
              * @default all
              */
             spaces?: ("all" | "none") | string[];
-            /** @description Only memories with these tags, and without those in `none`; so for messages, by their memories. */
+            /** @description Only memories with these tags and without those in `none`; messages by their memories. */
             tags?: components["schemas"]["TagFilter"] | null;
             /**
              * Token Budget
@@ -2663,7 +2677,7 @@ export interface components {
          */
         CreateEntity: {
             /**
-             * @description What is to be done. (enum property replaced by openapi-typescript)
+             * @description What to do. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "CREATE_ENTITY";
@@ -2715,9 +2729,9 @@ export interface components {
         };
         /**
          * DeclaredMemoryType
-         * @description A memory type; its memories are of the type `base` to decay, maintenance and consolidation.
+         * @description A memory type; decay, maintenance and consolidation treat its memories as those of the type `base`.
          *
-         *     `metadata` of its memories has the attributes.
+         *     The `metadata` of its memories holds the attributes.
          */
         DeclaredMemoryType: {
             /**
@@ -2921,7 +2935,7 @@ export interface components {
          * EnhanceIn
          * @description A draft reply, the question that it answers, and what it rests on.
          *
-         *     A source is the id of a memory or a message, or the name of something outside of memory.
+         *     A source is the id of a memory or a message, or the name of an external source.
          */
         EnhanceIn: {
             /**
@@ -2936,7 +2950,7 @@ export interface components {
             reply: string;
             /**
              * Sources
-             * @description What the reply rests on: ids of memories or messages, or names of something outside of memory.
+             * @description What the reply rests on: ids of memories or messages, or names of external sources.
              */
             sources?: string[];
         };
@@ -3048,9 +3062,9 @@ export interface components {
         };
         /**
          * EntityMemories
-         * @description An entity, its profile if it has one that holds, and the memories about it, the most important first.
+         * @description An entity, its current profile if it has one, and the memories about it, the most important first.
          *
-         *     Where filters compare more than times, there is no profile: it tells of memories that may not pass them.
+         *     There is no profile if filters compare more than times, because it may rest on memories that do not pass them.
          */
         EntityMemories: {
             /** @description Name, alias or id of an entity that the memory is about. */
@@ -3067,8 +3081,8 @@ export interface components {
          * EntityProfile
          * @description What is known of an entity in a few sentences, written by a consolidation run from current memories.
          *
-         *     `id` is that of the memory that holds it, whose history has earlier versions. It is served as long as everything
-         *     that it was written from holds unchanged: until `valid_until`, as far as is known.
+         *     `id` is the id of the memory that stores it, whose history has earlier versions. It is returned while everything
+         *     that it was written from is unchanged: as far as is known, until `valid_until`.
          */
         EntityProfile: {
             /**
@@ -3198,7 +3212,7 @@ export interface components {
         };
         /**
          * ErasureResult
-         * @description What was erased of a user, counted by kind, how many traces are left, and the receipt once there are none.
+         * @description What was erased of a user, counted by kind, how many items are left, and a receipt if there are none.
          */
         ErasureResult: {
             /**
@@ -4054,6 +4068,13 @@ export interface components {
                 [key: string]: string;
             };
             /**
+             * Source Kind
+             * @description Source that stated it.
+             * @default user
+             * @enum {string}
+             */
+            source_kind?: "user" | "operator" | "import" | "document" | "assistant" | "tool" | "web";
+            /**
              * Updated At
              * Format: date-time
              * @description When it was last changed.
@@ -4074,7 +4095,7 @@ export interface components {
          */
         LinkEntities: {
             /**
-             * @description What is to be done. (enum property replaced by openapi-typescript)
+             * @description What to do. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "LINK_ENTITIES";
@@ -4399,7 +4420,7 @@ export interface components {
         };
         /**
          * MemoryDefaults
-         * @description What the memories that are extracted from a message get, beside what it says.
+         * @description Values for the memories that are extracted from a message, in addition to what it says.
          */
         MemoryDefaults: {
             /**
@@ -4561,7 +4582,7 @@ export interface components {
              */
             tags?: string[];
             /**
-             * @description One of these but profile, an alias or a declared type.
+             * @description One of these except profile, an alias or a declared type.
              * @default fact
              */
             type?: components["schemas"]["MemoryType"];
@@ -4637,7 +4658,7 @@ export interface components {
              * @description Tags, in lower case with `-` or `_`.
              */
             tags?: string[] | null;
-            /** @description One of these but profile, an alias or a declared type. */
+            /** @description One of these except profile, an alias or a declared type. */
             type?: components["schemas"]["MemoryType"] | null;
             /**
              * Valid At
@@ -4720,7 +4741,8 @@ export interface components {
          * MemoryStatus
          * @description Whether a memory is active, and if not, why.
          *
-         *     Maintenance has `archived` what is over; `contested` is what a less trusted source said against another memory.
+         *     `archived`: maintenance ended it because its time was over; `contested`: it contradicts another memory and is not
+         *     believed until it is resolved.
          * @enum {string}
          */
         MemoryStatus: "active" | "superseded" | "deleted" | "archived" | "contested";
@@ -4981,7 +5003,7 @@ export interface components {
          */
         Merge: {
             /**
-             * @description What is to be done. (enum property replaced by openapi-typescript)
+             * @description What to do. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "MERGE";
@@ -5174,7 +5196,7 @@ export interface components {
          * MessageIn
          * @description A message as a caller sends it, also in the shape of OpenAI's and Anthropic's APIs.
          *
-         *     Fields that those APIs have beside these are ignored.
+         *     Other fields of those APIs are ignored.
          */
         MessageIn: {
             /**
@@ -5741,7 +5763,7 @@ export interface components {
          * PastSolution
          * @description A memory of something recommended or tried before that is relevant to the question.
          *
-         *     Something that was tried without a known success counts as failed: it is not to be proposed again.
+         *     Something that was tried without a known success counts as failed, so that it is not proposed again.
          */
         PastSolution: {
             /**
@@ -5890,7 +5912,7 @@ export interface components {
         };
         /**
          * PlacementList
-         * @description The graphs, and where the caller's tenant lives; for commands on the machine also all others that moved.
+         * @description The graphs and the graph of the caller's tenant; for commands on the machine, also those of all moved tenants.
          */
         PlacementList: {
             /**
@@ -6566,8 +6588,8 @@ export interface components {
          * RollbackPreview
          * @description What the rollback of a run would do; nothing was changed.
          *
-         *     `goes_back` is what the run wrote and the rollback removes, `comes_back` what gets its earlier state again, `stays`
-         *     what later writes keep. With `conflicts` a rollback needs `force`.
+         *     `goes_back`: what the run wrote and the rollback removes; `comes_back`: what gets its earlier state again; `stays`:
+         *     what later writes keep. With `conflicts`, a rollback needs `force`.
          */
         RollbackPreview: {
             /**
@@ -6692,11 +6714,11 @@ export interface components {
          * @description The result of saving a statement: its memory, and the ids of the memories it superseded.
          *
          *     `related` are current memories of the same subject that it may contradict or repeat, the most similar first.
-         *     `ignored` names the fields of a repetition that its memory did not take over. A statement of a tool, a document or a
-         *     web page that may not inform is no memory but in quarantine, under `quarantine_id`.
+         *     `ignored` names the fields of a repetition that its memory did not take over. A statement from a tool, a document or
+         *     a web page that cannot become a memory is in quarantine, under `quarantine_id`.
          */
         SaveResult: {
-            /** @description What is to be done. */
+            /** @description What to do. */
             action: components["schemas"]["SaveAction"];
             /**
              * Ignored
@@ -6754,7 +6776,7 @@ export interface components {
          * SearchQuery
          * @description A search by meaning, by words and around named entities; each of the three can be switched off.
          *
-         *     `min_score` and `cut` withhold memories that do not fit the query; `limit` only bounds their number.
+         *     `min_score` and `cut` leave out memories that do not fit the query; `limit` only bounds their number.
          */
         SearchQuery: {
             /**
@@ -6979,8 +7001,8 @@ export interface components {
          * Session
          * @description A session; `summary` covers its messages up to the position `summarized_through`.
          *
-         *     That of an extraction has the id and, read alone, the status of its job; its messages are those with the model. The
-         *     answer to a closing has the id of the job that promotes and summarizes.
+         *     The session of an extraction contains the messages exchanged with the model, and has the id of its job; read alone,
+         *     also the job's status. The response to closing a session has the id of the job that extracts and summarises it.
          */
         Session: {
             /**
@@ -7224,8 +7246,15 @@ export interface components {
              */
             members: components["schemas"]["SpaceMember"][];
             /**
+             * Source Kind
+             * @description Source that states its title and its members.
+             * @default user
+             * @enum {string}
+             */
+            source_kind?: "user" | "operator" | "import" | "document" | "assistant" | "tool" | "web";
+            /**
              * Title
-             * @description What it is called, such as Team Atlas.
+             * @description Title, such as Team Atlas.
              */
             title: string;
             /**
@@ -7237,7 +7266,7 @@ export interface components {
         };
         /**
          * SpaceIn
-         * @description A space to create or to change; without `members` those that it has stay.
+         * @description A space to create or change; without `members`, its members stay.
          */
         SpaceIn: {
             /**
@@ -7267,7 +7296,7 @@ export interface components {
              * @description The id of the key.
              */
             key?: string | null;
-            /** @description reader, writer or owner: each may do what those before it may. */
+            /** @description reader, writer or owner; each role includes the ones before it. */
             role: components["schemas"]["SpaceRole"];
             /**
              * User
@@ -7277,7 +7306,7 @@ export interface components {
         };
         /**
          * SpaceRole
-         * @description What a member of a space may do: each role may do what those before it may.
+         * @description What a member of a space may do; each role includes the ones before it.
          * @enum {string}
          */
         SpaceRole: "reader" | "writer" | "owner";
@@ -7286,7 +7315,7 @@ export interface components {
          * @description The role of a member.
          */
         SpaceRoleIn: {
-            /** @description reader, writer or owner: each may do what those before it may. */
+            /** @description reader, writer or owner; each role includes the ones before it. */
             role: components["schemas"]["SpaceRole"];
         };
         /**
@@ -7572,7 +7601,7 @@ export interface components {
          */
         UpdateEntity: {
             /**
-             * @description What is to be done. (enum property replaced by openapi-typescript)
+             * @description What to do. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             action: "UPDATE_ENTITY";
@@ -7648,7 +7677,7 @@ export interface components {
          * UserContradiction
          * @description A contradiction with the run that reported it, and when.
          *
-         *     One of a contested memory comes from no run; `contested` is the memory to resolve.
+         *     For a contested memory there is no run; `contested` is the memory to resolve.
          */
         UserContradiction: {
             /**
