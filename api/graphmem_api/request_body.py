@@ -111,7 +111,7 @@ def parse_json(body: bytes, *, max_fields: int = sys.maxsize, allow_unstorable_t
     if body.count(b"[") + body.count(b"{") > MAX_JSON_DEPTH:
         _check_depth(value)
     if body.count(b":") + body.count(b",") > max_fields and _count_values(value) > max_fields:
-        raise _invalid_body(f"The body has more than {max_fields} fields and list items.", "has too many fields")
+        raise _invalid_body(f"The body has more than {max_fields:,} fields and list items.", "has too many fields")
     if not allow_unstorable_text and _UNSTORABLE_ESCAPE.search(body) and _has_unstorable_text(value):
         raise _invalid_body(
             "The body holds a NUL character or a lone surrogate, which is not text.",

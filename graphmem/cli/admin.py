@@ -12,7 +12,6 @@ from graphmem.cli import views
 from graphmem.cli.command import EXIT_FAILED, AnyUser, Cursor, Output, PageSize, command, read_json
 from graphmem.cli.startup import complete_run_id, progress_bar
 from graphmem.client.waiting import LONGEST_PAUSE, wait_until_at_rest
-from graphmem.consolidation.models import MaintenanceTask
 from graphmem.runtime.errors import GraphmemError, InvalidInput
 
 if TYPE_CHECKING:
@@ -108,13 +107,11 @@ async def rollback(
 async def maintain(
     client: AsyncClient,
     output: Output,
-    tasks: Annotated[
-        list[str] | None, typer.Argument(help=f"Any of {', '.join(MaintenanceTask)}; defaults to all.")
-    ] = None,
+    tasks: Annotated[list[str] | None, typer.Argument(help="The tasks to run; defaults to all.")] = None,
 ) -> None:
     """Run maintenance now: decay, compress, prune, expire."""
     from graphmem.cli.tables import name_value_pairs
-    from graphmem.consolidation.models import MaintenanceOut
+    from graphmem.consolidation.models import MaintenanceOut, MaintenanceTask
 
     unknown = [task for task in tasks or () if task not in [*MaintenanceTask]]
     if unknown:

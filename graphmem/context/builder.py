@@ -193,9 +193,10 @@ class ContextBuilder:
         ]
         if not request.requested_domains and snapshot.session:
             request = request.model_copy(update={"domain": snapshot.session.own_domain})
-        hits = await self._add_hits_of_domains(source, request, found.results)
+        is_bare = not (snapshot.profile or snapshot.messages)
+        hits = await self._add_hits_of_domains(source, request, found.results, is_bare=is_bare)
         refers_to_past = bool(ticket_sessions) or refers_to_past_session(request.question_text)
-        if request.question is None and not (hits or snapshot.profile or snapshot.messages):
+        if request.question is None and is_bare and not hits:
             messages = await self._load_latest_messages(source.state, request, snapshot, message_limit)
         quotes = select_quotes(request, snapshot, messages, product)
         dated = [*(hit.memory for hit in hits), *snapshot.profile] if request.sources else []
@@ -295,14 +296,15 @@ class ContextBuilder:
         return [found[entity_id] for entity_id in named if entity_id in found][:MAX_PROFILES]
 
     async def _add_hits_of_domains(
-        self, source: CandidateSource, request: ContextRequest, found: Sequence[SearchHit]
+        self, source: CandidateSource, request: ContextRequest, found: Sequence[SearchHit], *, is_bare: bool
     ) -> Sequence[SearchHit]:
         """Search within the domains of the context as well, where too few hits belong to one.
 
-        Without a question, the hits are the most important memories of each domain.
+        Without a question, the hits are the most important memories of each domain; where the context names none and
+        `is_bare` otherwise, those of all.
         """
         if request.question is None:
-            listed = await self._list_domain_memories(source.state, request)
+            listed = await self._list_domain_memories(source.state, request, is_bare=is_bare)
             order = source.state.trust_order
             return [
                 hit
@@ -336,8 +338,10 @@ class ContextBuilder:
     ) -> frozenset[str]:
         """Return the domains of hits that the question clearly does not belong to; all if it names its own."""
         domains = {hit.memory.domain for hit in hits if hit.memory.domain and is_of_domain(hit.memory)}
-        if not domains or request.question is None or request.requested_domains:
+        if not domains or request.requested_domains:
             return frozenset(domains)
+        if request.question is None:
+            return frozenset()
         names = list(dict.fromkeys([*domains, *product.known_domains]))
         return other_domains(await self._searcher.text_similarities(request.question, names), domains)
 
@@ -351,10 +355,11 @@ class ContextBuilder:
         similarities = await self._searcher.text_similarities(said, product.leisure)
         return max(similarities.values(), default=0.0) >= MIN_LEISURE_SIMILARITY
 
-    async def _list_domain_memories(self, reader: Reader, request: ContextRequest) -> list[SearchHit]:
+    async def _list_domain_memories(self, reader: Reader, request: ContextRequest, *, is_bare: bool) -> list[SearchHit]:
+        domains: Sequence[str | None] = request.requested_domains or ([None] if is_bare else [])
         memories = [
             memory
-            for domain in (request.requested_domains if request.top else [])
+            for domain in (domains if request.top else [])
             for memory in await self._store.list_domain_memories(
                 reader, domain, request.top, valid_as_of=request.valid_as_of, known_as_of=request.known_as_of
             )

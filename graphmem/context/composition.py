@@ -188,19 +188,13 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
     contradicted = _select_contradicted(request, material, candidates)
     contradicted_ids = {memory.id for memory in contradicted}
     domains = match_domains(request.question_text, request.requested_domains, material.hits)
-    fitting = [
-        hit
-        for hit in material.hits
-        if hit.memory.id not in contradicted_ids
-        and is_in_scope(hit.memory, domains, request.session_id, refers_to_past=material.refers_to_past)
-    ]
+    believed = [hit for hit in material.hits if hit.memory.id not in contradicted_ids]
     asks_or_states = not request.question_text.rstrip().endswith("!") or states_something(request.question_text)
     unsure = [
         hit
-        for hit in material.hits
+        for hit in believed
         if not domains
         and asks_or_states
-        and hit.memory.id not in contradicted_ids
         and is_of_domain(hit.memory)
         and hit.memory.domain not in material.other_domains
     ]
@@ -209,6 +203,13 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
         for memory in _base_layer(snapshot, request.session_id)
         if memory.id not in contradicted_ids and (not is_of_domain(memory) or memory.domain in domains)
     ]
+    fitting = [
+        hit
+        for hit in believed
+        if is_in_scope(hit.memory, domains, request.session_id, refers_to_past=material.refers_to_past)
+    ]
+    if not (fitting or unsure or profile_memories or material.quotes or snapshot.messages):
+        fitting = [hit for hit in believed if not is_of_domain(hit.memory)]  # of other sessions, for want of all else
     bullets = memory_bullets(
         [*(hit.memory for hit in (*fitting, *unsure)), *profile_memories],
         surroundings.said_at if request.sources else None,
@@ -227,7 +228,7 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
         ],
         answers=answers,
         profile=[bullets[memory.id] for memory in profile_memories],
-        relevant=[bullets[hit.memory.id] for hit in fitting],
+        relevant=[bullets[hit.memory.id] for hit in (fitting if request.question else [*fitting, *unsure])],
         top=max(0, request.top - count_chosen(answers, [*fitting, *unsure])),
         style_instructions=_style_lines(request, snapshot, profile),
         data_note=PreambleLine("data", DATA_INSTRUCTION),

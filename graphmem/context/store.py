@@ -44,7 +44,7 @@ from graphmem.conversations.message_mapping import message_from_node
 from graphmem.conversations.session import MessageRole, Session
 from graphmem.memories.fact import memory_from_columns
 from graphmem.memories.filters import FactFilters, known_at_or_now
-from graphmem.memories.memory import Memory
+from graphmem.memories.memory import Memory, Scope
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import NotFound
@@ -248,9 +248,9 @@ class ContextStore:
         )
         profile = await self._list_memories_as_of(
             scope,
-            None,
             MAX_PROFILE_MEMORIES,
             FactFilters(valid_at=said_until, known_at=known_at_or_now(known_as_of)),
+            scopes=[Scope.PROFILE.value, Scope.GLOBAL.value],
         )
         snapshot = snapshot_from_columns(found, now, moment)
         return replace(
@@ -266,22 +266,29 @@ class ContextStore:
     async def list_domain_memories(
         self,
         reader: Reader,
-        domain: str,
+        domain: str | None,
         limit: int,
         *,
         valid_as_of: datetime | None = None,
         known_as_of: datetime | None = None,
     ) -> list[Memory]:
-        """Return the memories of a domain, now or as of two times, the most important first."""
+        """Return the memories of a domain, or of all, now or as of two times, the most important first."""
         filters = FactFilters(valid_at=valid_as_of or self._clock(), known_at=known_at_or_now(known_as_of))
-        return await self._list_memories_as_of(reader, domain, limit, filters)
+        return await self._list_memories_as_of(reader, limit, filters, domain=domain)
 
     async def _list_memories_as_of(
-        self, reader: Reader, domain: str | None, limit: int, filters: FactFilters
+        self,
+        reader: Reader,
+        limit: int,
+        filters: FactFilters,
+        *,
+        scopes: list[str] | None = None,
+        domain: str | None = None,
     ) -> list[Memory]:
         found = await self._graph.fetch_value(
             "context.list_memories_as_of",
             group_ids=scope_of(reader).group_ids,
+            scopes=scopes,
             domain=domain,
             limit=limit,
             **filters.as_of_params,

@@ -147,7 +147,11 @@ async def _save_memories(stored: StoredCase, clock: CaseClock) -> None:
     owner = Owner(stored.memory.tenant, stored.user_id)
     if case.timezone:
         await stored.memory.services.components.graph.execute(
-            "episodes.set_timezone", group_id=owner.group_id, timezone=case.timezone
+            "episodes.set_timezone",
+            group_id=owner.group_id,
+            timezone=case.timezone,
+            timezone_as="user",
+            permitted=["user"],
         )
 
 

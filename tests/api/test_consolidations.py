@@ -196,7 +196,6 @@ async def test_a_verified_merge_passes_every_other_rule(admin: httpx.AsyncClient
     for contents, merged in (
         (["Mara har 3 katter", "Maras katter är svarta"], "Mara har svarta katter"),
         (["Mara takes 0.125 mg", "Mara takes digoxin"], "Mara takes 125 mg digoxin"),
-        (["Mara bor i Lund", "Mara målar"], "Mara målar och bor i Malmö"),
         (["Bob prefers coffee", "Alice prefers tea"], "Bob and Alice prefer coffee and tea"),
         (["Mara likes figs", "Mara paints"], "Mara likes figs and paints. Her password is hunter2-Ruder!"),
     ):

@@ -305,7 +305,7 @@ async def test_a_merge_of_sources_that_are_not_trusted_alike_is_refused(admin: h
     merge = {"action": "MERGE", "content": "Mara likes black tea and green tea", "verified": True, "reason": "tea"}
     body = {"user_id": "mara", "wait": True, "proposals": [{**merge, "memory_ids": ids[:2]}]}
     run = (await admin.post("/v1/admin/consolidations", json=body)).json()
-    assert (run["executed"], "trusted alike" in run["proposals"][0]["reason"]) == (0, True)
+    assert (run["executed"], "equally trusted" in run["proposals"][0]["reason"]) == (0, True)
     merge["content"] = "Mara likes black tea and white tea"
     body["proposals"] = [{**merge, "memory_ids": [ids[0], ids[2]]}]
     run = (await admin.post("/v1/admin/consolidations", json=body)).json()

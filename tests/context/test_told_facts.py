@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from graphmem.memories.memory import MemoryIn, MemorySourceIn, Scope
 from tests.context.conftest import ContextHarness
 
 CONVERSATIONS: list[dict[str, Any]] = yaml.safe_load(
@@ -44,3 +45,20 @@ async def test_what_was_said_opens_a_conversation_of_which_nothing_else_is_known
     await harness.add_messages("tuesday", "The spare key hangs behind the freezer.", "Noted.")
     for session_id in (None, "wednesday"):
         assert "behind the freezer" in (await harness.build_context(session_id=session_id)).preamble
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        MemoryIn(
+            content="The boiler was serviced in May", scope=Scope.EPISODIC, source=MemorySourceIn(session_id="old")
+        ),
+        MemoryIn(content="The boiler was serviced in May", scope=Scope.DOMAIN, domain="house"),
+    ],
+    ids=["of another session", "of a domain"],
+)
+async def test_the_only_memory_is_shown_whatever_it_belongs_to(harness: ContextHarness, memory: MemoryIn) -> None:
+    await harness.save_memories(memory)
+    for question in (None, "When was the boiler serviced?", "Good morning"):
+        context = await harness.build_context(question, session_id="new")
+        assert "serviced in May" in context.preamble, question

@@ -104,12 +104,12 @@ CALL (write_version) {
 }
 RETURN collect([write_version, found]) AS found
 
-// name: list_memories_as_of(group_ids, domain, limit, {{as_of_params}})
-// Fetch the facts of a domain, or without one those of the profile, as of two times, the most important first.
+// name: list_memories_as_of(group_ids, scopes, domain, limit, {{as_of_params}})
+// Fetch the facts of some scopes and of a domain, or of all, as of two times, the most important first.
 {{as_of_params}}
 MATCH ()-[r:RELATES_TO]->()
-WHERE {{as_of_filter}} AND {{is_statement}} AND CASE WHEN $domain IS NULL
-  THEN r.scope IN ['profile', 'global'] ELSE r.domain = $domain END
+WHERE {{as_of_filter}} AND {{is_statement}}
+  AND ($scopes IS NULL OR r.scope IN $scopes) AND ($domain IS NULL OR r.domain = $domain)
 WITH r ORDER BY r.importance DESC, r.known_from DESC LIMIT $limit
 RETURN collect({{memory_columns}}) AS found
 
