@@ -42,7 +42,8 @@ CALL (write_version) {
   CALL () {
     UNWIND $group_ids AS group_id
     CALL (group_id) {
-      MATCH ()-[r:RELATES_TO]->() WHERE r.group_id = group_id AND r.contests IS NOT NULL
+      MATCH ()-[r:RELATES_TO]->() USING INDEX SEEK r:RELATES_TO(group_id, contests)
+      WHERE r.group_id = group_id AND r.contests IS NOT NULL
         AND r.status = 'contested' AND r.expired_at IS NULL
       RETURN r ORDER BY r.known_from DESC LIMIT $contested_limit
     }
