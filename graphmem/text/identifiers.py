@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from graphmem.text.folding import UNSPACED_SCRIPTS
 from graphmem.text.normalising import normalise
+from graphmem.text.short_text_cache import cache_short_texts
 from graphmem.text.tokenising import tokenize
 from graphmem.text.word_lists import load_words
 
@@ -83,6 +84,14 @@ def _numbered_words(before: list[str], gap: str, languages: tuple[str, ...]) -> 
         yield words[-1]
 
 
+@cache_short_texts
+def _kinds_and_names(text: str, languages: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the kinds and the names of the identifiers in a text; those of a statement are needed by each search."""
+    found = find_identifiers(text, languages)
+    kinds = frozenset(kind for identifier in found for kind in identifier.names)
+    return kinds, frozenset(name for identifier in found for name in identifier.names.values())
+
+
 def names_other(asked: Iterable[Identifier], text: str, languages: tuple[str, ...]) -> bool:
     """Return whether a text has an identifier of a kind that is asked for, and none of those asked for."""
     if not _DIGITS.search(text):
@@ -90,9 +99,7 @@ def names_other(asked: Iterable[Identifier], text: str, languages: tuple[str, ..
     wanted: dict[str, set[str]] = {}
     for kind, name in ((kind, name) for identifier in asked for kind, name in identifier.names.items()):
         wanted.setdefault(kind, set()).add(name)
-    found = find_identifiers(text, languages)
-    known = {name for identifier in found for name in identifier.names.values()}
-    kinds = {kind for identifier in found for kind in identifier.names}
+    kinds, known = _kinds_and_names(text, languages)
     return any(kind in kinds and known.isdisjoint(names) for kind, names in wanted.items())
 
 

@@ -290,7 +290,8 @@ async def test_optional_arguments_may_be_null_or_empty(services: Services, owner
             filters = {"domain": absent, "types": None}
             assert (await call_tool(client, "search_memory", query=fact, filters=filters))["memories"]
             assert (await call_tool(client, "get_context", question=absent, session_id=absent))["preamble"]
-        for empty in ([], {}):
+        nothing: list[object] = [[], {}]
+        for empty in nothing:
             found = await call_tool(client, "search_memory", query="tea", limit=empty, filters=empty, min_score=empty)
             assert found["memories"], empty
         given = {"topic_tags": ["null", "home", ""], "about": [None, "Mara"], "supersedes": {}}
