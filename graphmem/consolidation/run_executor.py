@@ -272,7 +272,7 @@ class ProposalApplier:
     async def _change_facts(
         self, reviewed: Sequence[ReviewedProposal], facts: Mapping[str, Fact] | None
     ) -> tuple[list[ReviewedProposal], Mapping[str, ElementImage]]:
-        """Apply proposals about facts, which are read anew without `facts`; return them with the versions written."""
+        """Apply proposals about facts, read again unless given; return them with the versions written."""
         proposals = [waiting.proposal for waiting in reviewed]
         if facts is None:
             facts = await fetch_facts(self._transaction, self._owner, proposals)

@@ -56,6 +56,7 @@ from graphmem.context.preamble import (
     pack_preamble,
 )
 from graphmem.context.relevance import (
+    CHARACTERS_PER_TOKEN,
     ExcerptWords,
     JustSaid,
     content_words,
@@ -81,9 +82,6 @@ MAX_UNREAD_MESSAGES = 5
 
 MIN_QUOTE_TOKENS, MAX_QUOTE_TOKENS = 60, 100
 """Bounds of the tokens of a message that a context quotes at most."""
-
-QUOTE_CHARACTERS = 400
-"""Characters of a message that a context without a question quotes at most, as many as a hundred tokens have."""
 
 QUOTES_PER_BUDGET = 8
 """Quotes of the longest length that would fill the budget, within these bounds."""
@@ -363,14 +361,20 @@ def _select_contradicted(
     ]
 
 
+def _quote_limit(request: ContextRequest) -> int:
+    """Return how many tokens of a message a context quotes at most."""
+    return max(MIN_QUOTE_TOKENS, min(MAX_QUOTE_TOKENS, request.token_budget // QUOTES_PER_BUDGET))
+
+
 def _quotes_without_question(request: ContextRequest, material: ContextMaterial) -> list[AnswerLine]:
     """Return the beginnings of the latest messages that may be quoted; no question says which words of them matter."""
+    length = CHARACTERS_PER_TOKEN * _quote_limit(request)
     latest = sorted(_quotable_messages(material, []), key=lambda hit: hit.message.timestamp)[-request.top :]
     return [
         AnswerLine(
             PreambleSection.QUOTES,
             hit.message.timestamp.timestamp(),
-            quote_line(hit.message, to_single_line(truncate_at_word(hit.content, QUOTE_CHARACTERS)), material.titles),
+            quote_line(hit.message, to_single_line(truncate_at_word(hit.content, length)), material.titles),
         )
         for hit in latest
     ]
@@ -396,7 +400,7 @@ def _answer_lines(
     shown_ids = {hit.memory.id for hit in (*fitting, *unsure)}
     elsewhere = [hit.memory for hit in material.hits if is_of_domain(hit.memory) and hit.memory.id not in shown_ids]
     messages = _quotable_messages(material, [*contradicted, *elsewhere])
-    quote_limit = max(MIN_QUOTE_TOKENS, min(MAX_QUOTE_TOKENS, request.token_budget // QUOTES_PER_BUDGET))
+    quote_limit = _quote_limit(request)
     lines: list[tuple[str, AnswerLine]] = []
     facts_by_message: dict[MessageName, list[str]] = defaultdict(list)
     detailed: list[MessageHit] = []

@@ -246,7 +246,7 @@ def pattern_to_row(pattern: DetectedPattern) -> Row:
 
 
 def _source_kind_from_node(stored: Mapping[str, Any]) -> StatedKind:
-    """Return whose word something is; an export may leave out that it is the user's."""
+    """Return the source that stated something: the user where none is stored, as exports may leave it out."""
     kind: StatedKind = stored.get("source_kind") or "user"
     return kind
 

@@ -184,7 +184,7 @@ class TextVectors:
 class ReconciliationStep(BaseModel):
     """The result of linking and of the second call; `answer` is None where the rules alone decide.
 
-    `texts` are what the answer may save beside the statements: known facts that it names, and what remains of them.
+    `texts` are what the answer may save besides the statements: known facts that it names, and what remains of them.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -1,4 +1,4 @@
-"""Types of memories and entities that a tenant declares beside those of graphmem, and what they demand. Pure."""
+"""A tenant's own types of memories and entities, and what they require. Pure."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def _about(facts: Sequence[FactRow], entity_id: str) -> Mask:
 
 
 def _whose_subject(facts: Sequence[FactRow], entity_id: str) -> Mask:
-    """Return of which facts an entity is the subject, which is the first of their entities."""
+    """Return which facts have an entity as their subject, the first of their entities."""
     return np.fromiter((next(iter(fact.entity_ids), None) == entity_id for fact in facts), np.bool_, len(facts))
 
 
