@@ -123,7 +123,7 @@ class CandidateSource(Protocol):
     async def load_message_texts(
         self, keys: Sequence[str], vector: Vector | None, filters: FactFilters
     ) -> MessageTexts:
-        """Return messages within the times of the filters, except for those of which a part is quarantined."""
+        """Return messages within the times of the filters, without those that are quarantined in part."""
 
     async def load_memories(self, uuids: Sequence[str], now: datetime) -> dict[str, Memory]:
         """Return versions as callers see them at `now`, by uuid; those that no longer exist are left out."""

@@ -94,7 +94,7 @@ class ResidentSource:
     async def load_message_texts(
         self, keys: Sequence[str], vector: Vector | None, filters: FactFilters
     ) -> MessageTexts:
-        """Return messages within the times of the filters, except for those of which a part is quarantined."""
+        """Return messages within the times of the filters, without those that are quarantined in part."""
         unit = None if vector is None else _unit(vector)
         found = [copy.messages.texts(keys, unit, copy.messages.mask(filters)) for copy in self._copies]
         messages = [message for texts in found for message in texts.messages]
