@@ -34,7 +34,7 @@ from graphmem.runtime.times import EPOCH, from_micros
 from graphmem.search.chains import find_chain
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
 from graphmem.tenants.owners import MessageName
-from graphmem.text.short_text_cache import cache_short_texts
+from graphmem.text.text_cache import cache_by_text
 from graphmem.text.time_expressions import find_time_ranges, names_year
 from graphmem.text.word_lists import WESTERN_LANGUAGES
 
@@ -437,7 +437,7 @@ def plan_note(memory: Memory, now: datetime) -> str:
     return "was planned" if ends and max(ends) <= now else ""
 
 
-@cache_short_texts
+@cache_by_text
 def _ends_of_named_days(text: str) -> tuple[datetime, ...]:
     """Return the ends of the days, months and years that a text names."""
     return tuple(from_micros(1_000 * day.end) for day in find_time_ranges(text, EPOCH, WESTERN_LANGUAGES))

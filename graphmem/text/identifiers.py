@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from graphmem.text.folding import UNSPACED_SCRIPTS
 from graphmem.text.normalising import normalise
-from graphmem.text.short_text_cache import cache_short_texts
+from graphmem.text.text_cache import cache_by_text
 from graphmem.text.tokenising import tokenize
 from graphmem.text.word_lists import load_words
 
@@ -84,7 +84,7 @@ def _numbered_words(before: list[str], gap: str, languages: tuple[str, ...]) -> 
         yield words[-1]
 
 
-@cache_short_texts
+@cache_by_text
 def _kinds_and_names(text: str, languages: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the kinds and the names of the identifiers in a text; those of a statement are needed by each search."""
     found = find_identifiers(text, languages)

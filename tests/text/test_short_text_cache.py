@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from graphmem.text.short_text_cache import MAX_KEPT_CHARACTERS, cache_short_texts
+from graphmem.text.text_cache import MAX_KEPT_CHARACTERS, cache_by_text
 
 
 def test_a_short_text_is_read_once_and_a_long_one_each_time() -> None:
     read: list[str] = []
 
-    @cache_short_texts
+    @cache_by_text
     def length(text: str) -> int:
         read.append(text)
         return len(text)
