@@ -104,7 +104,8 @@ def _drop_unusable_items(
 ) -> tuple[dict[str, JsonNode], list[str]]:
     """Return an object without what does not fit of it, and a sentence for each of them.
 
-    These are items of its lists, and properties that have a default.
+    These are items of its lists, and properties that have a default. Raises UnusableAnswer where nothing is left of a
+    list that it must have.
     """
     try:
         schema.model_validate({**value, "refused": []})
@@ -129,6 +130,8 @@ def _drop_unusable_items(
         for name, problems in unusable.items()
         for index, problem in problems.items()
     ]
+    if emptied := [name for name in unusable if not lists[name] and schema.model_fields[name].is_required()]:
+        raise UnusableAnswer(f"every item of its {emptied[0]} is malformed", found_json=True)
     kept = {name: child for name, child in value.items() if name not in dropped}
     return {**kept, **{name: items for name, items in lists.items() if name in kept}}, [*refused, *dropped.values()]
 
