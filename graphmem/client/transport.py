@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import httpx
 
 from graphmem.client.api_call import ApiCall
-from graphmem.runtime.errors import GraphmemError, RateLimited, Unavailable
+from graphmem.runtime.errors import GraphmemError, InvalidInput, RateLimited, Unavailable
 
 UNAVAILABLE_STATUSES = frozenset({502, 503, 504})
 """Statuses of a service, or of a proxy before it, that may succeed later."""
@@ -83,6 +83,8 @@ class CallRetryPolicy:
             return error.retry_after if error.retry_after <= MAX_RETRY_AFTER_SECONDS else None
         return random.uniform(0, min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2.0 ** (attempt - 1)))
 
+
+_SCHEMES = ("http://", "https://")
 
 T = TypeVar("T")
 
@@ -161,6 +163,11 @@ class AsyncTransport:
 
 
 def _http_options(api_key: str, base_url: str, timeout: float, trust_env: bool) -> dict[str, Any]:
+    """Return the options of an HTTP client; raise InvalidInput for an address that is none, or in the key's place."""
+    if api_key.strip().lower().startswith(_SCHEMES):
+        raise InvalidInput("The server's address is in the place of the key: the key comes first, then the address.")
+    if not base_url.strip().lower().startswith(_SCHEMES):
+        raise InvalidInput("base_url is the server's address and begins with http:// or https://.")
     return {
         "base_url": base_url,
         "headers": {"Authorization": f"Bearer {api_key}"},

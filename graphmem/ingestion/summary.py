@@ -162,7 +162,9 @@ class SummaryJob:
         )
         answer = await model.complete_structured(prompt, Summary, use="main")
         summary = _clean_summary(answer.value, redact)
-        lasting = self._memory_writer.remove_temporary_states(owner, summary.summary)
+        texts = [summary.summary, redact(" ".join(summary.takeaways))] if summary.summary else []
+        # A summary of nothing but conditions of the moment is replaced by its takeaways.
+        lasting = next(filter(None, (self._memory_writer.remove_temporary_states(owner, text) for text in texts)), "")
         return BatchSummary(summary=summary.model_copy(update={"summary": lasting}), receipt=answer.receipt)
 
     async def _list_remembered(self, owner: Owner, session_id: str) -> list[str]:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticOmit
 
 if TYPE_CHECKING:
     from graphmem.models.prompts import ChatMessage, Prompt
@@ -37,7 +46,19 @@ class Receipt(BaseModel):
         )
 
 
-class LenientAnswer(BaseModel):
+class AnswerPart(BaseModel):
+    """An object in an answer: a property that is null has its default."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        optional = {name for name, known in cls.model_fields.items() if not known.is_required()}
+        return {name: child for name, child in value.items() if child is not None or name not in optional}
+
+
+class LenientAnswer(AnswerPart):
     """An answer whose lists keep the items that fit the schema; `refused` has a sentence for each of the others.
 
     The sentences do not quote the model. An answer that was cut off keeps what was complete.
@@ -47,6 +68,18 @@ class LenientAnswer(BaseModel):
 
 
 T = TypeVar("T", bound=BaseModel)
+Item = TypeVar("Item")
+
+
+def _omit_if_malformed(value: object, validate: ValidatorFunctionWrapHandler) -> object:
+    try:
+        return validate(value)
+    except ValidationError:
+        raise PydanticOmit from None
+
+
+Labels = list[Annotated[Item, WrapValidator(_omit_if_malformed)]]
+"""A list of what a statement is labelled with: an item that does not fit is left out, and the statement stays."""
 
 CHARACTERS_PER_TOKEN = 4
 """Characters of one token, where the server does not count tokens."""

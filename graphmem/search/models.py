@@ -209,6 +209,9 @@ class Evidence(BaseModel):
     space: str | None = Field(None, description="The space that the message belongs to; null: it is the user's.")
 
 
+SEARCH_MESSAGES_HINT = "No memory fits. Messages were not searched: set include_messages to search them too."
+
+
 class SearchResponse(BaseModel):
     """The answer to a search, best first; `messages` and `evidence` are filled with `include_messages`.
 
@@ -221,6 +224,11 @@ class SearchResponse(BaseModel):
     evidence: list[Evidence] = Field(default_factory=list)
     reranked: bool = False
     took_ms: float
+    hint: str | None = Field(
+        None,
+        exclude_if=lambda hint: hint is None,
+        description="What else to try, where no memory fits and the search left messages out.",
+    )
 
     @property
     def has_fitting(self) -> bool:

@@ -19,6 +19,7 @@ from graphmem.search.hybrid_search import HybridSearch
 from graphmem.search.lookup import EntityLookup
 from graphmem.search.models import (
     MAX_LOOKUP_LIMIT,
+    SEARCH_MESSAGES_HINT,
     EntityGraph,
     EntityGraphQuery,
     EntityListQuery,
@@ -70,7 +71,10 @@ class RetrievalService:
             raise InvalidInput("No cross-encoder is configured: set GRAPHMEM_RERANK_MODEL, or leave rerank off.")
         await self._declared_types.check_filter(scope_of(reader).owner, query.types)
         with SEMANTIC_SEARCH_LATENCY.time():
-            return await self._search.search(reader, query, with_persona="persona" not in query.model_fields_set)
+            found = await self._search.search(reader, query, with_persona="persona" not in query.model_fields_set)
+        if not (query.include_messages or found.has_fitting):
+            found.hint = SEARCH_MESSAGES_HINT
+        return found
 
     async def get_persona(self, owner: Owner) -> Persona:
         """Return the persona of a user."""

@@ -146,6 +146,9 @@ class ProductProfile(_ProfilePart):
         (), description="What somebody speaks of who may like a remark about a person or a pet."
     )
     temporary_states: TemporaryStateRules
+    momentary_states: TemporaryStateRules = Field(
+        description="Conditions of the moment that nobody saves, but that a feeling may be."
+    )
 
     @cached_property
     def goal_pattern(self) -> re.Pattern[str]:

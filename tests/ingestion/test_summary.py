@@ -136,6 +136,17 @@ async def test_what_may_not_be_stored_is_left_out_of_a_summary_and_the_rest_is_k
     assert memory.metadata["takeaways"] == ["Mara wants weekly summaries"]
 
 
+@pytest.mark.req("CASH-12", "QUINN-07")
+async def test_takeaways_outlive_a_summary_of_conditions_of_the_moment(harness: IngestionHarness) -> None:
+    await harness.send(message_at("2026-05-01", "I have $512 in my account"), extract=False)
+    harness.model_answers(summary("Mara has $512 in her account.", takeaways=["Mara wants a kayak."], title=""))
+    job = await harness.conversations.summarize(harness.owner, "s1", wait=True)
+    assert job.status is JobStatus.SUCCEEDED, job.error
+    assert {memory.content for memory in await harness.current_memories() if "summary" in memory.tags} == {
+        "Mara wants a kayak."
+    }
+
+
 @pytest.mark.req("QUINN-07")
 async def test_a_summary_that_was_skipped_can_be_asked_for_again(harness: IngestionHarness) -> None:
     await harness.send(message_at("2026-05-01", "which boat is for me?"), extract=False)
