@@ -198,7 +198,8 @@ class ContextBuilder:
         refers_to_past = bool(ticket_sessions) or refers_to_past_session(request.question_text)
         if request.question is None and is_bare and not hits:
             messages = await self._load_latest_messages(source.state, request, snapshot, message_limit)
-        quotes = select_quotes(request, snapshot, messages, product)
+        has_memories = bool(hits or snapshot.profile)
+        quotes = select_quotes(request, snapshot, messages, product, has_memories=has_memories)
         dated = [*(hit.memory for hit in hits), *snapshot.profile] if request.sources else []
         surroundings = await self._surroundings.load(
             reader,
