@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nlargest
 from itertools import chain as flatten
 from operator import itemgetter
 from typing import TypeVar
@@ -31,6 +31,7 @@ from graphmem.conversations.session import Message, MessageRole
 from graphmem.memories.entity_profile import EntityProfile
 from graphmem.memories.memory import DEFAULT_PREDICATES, PENDING_TYPES, Memory, MemoryType, Scope
 from graphmem.runtime.times import EPOCH, from_micros
+from graphmem.search.bm25 import rarity
 from graphmem.search.chains import find_chain
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
 from graphmem.tenants.owners import MessageName
@@ -75,7 +76,13 @@ SAME_SOURCE = 0.1
 """How much less the score of a fact counts if better ones were taken from the same messages."""
 
 MAX_TOPIC_FACTS = 10
-"""The best facts, by which the topic of a question is found."""
+"""The best facts, by which the topic of a question is found where none states any other word of it."""
+
+TOPIC_FACTS = 3
+"""Facts of an entity that tell most of a question, by which it is found to be the topic."""
+
+SHARED_TOPIC = 0.5
+"""Share of what is told of the topic above which another entity is the topic too."""
 
 MAX_SLOT_MEMBERS = 12
 """Members of a slot that are added to the best ones at most, the nearest to the question."""
@@ -259,16 +266,30 @@ def repeats_question(hit: MessageHit, asked: Set[str]) -> bool:
 
 
 def find_topics(facts: Sequence[SearchHit], words: ExcerptWords) -> frozenset[str]:
-    """Return the ids of the entities that a question is about: of those it names, the one with most of the best facts.
+    """Return the ids of the entities that a question is about: of those it names, the one of whom most of it is told.
 
-    Whom something was told to is named as well, but the facts that fit best are not about them.
+    Whom something was told to is named as well, but their facts state little else of the question. Where no fact states
+    any of it, it is the one with most of the best facts.
     """
-    named: Counter[str] = Counter()
-    for hit in facts[:MAX_TOPIC_FACTS]:
-        if words.count_in(hit.memory.subject.name):
-            named[hit.memory.subject.id] += 1
-    most = max(named.values(), default=0)
-    return frozenset(subject for subject, count in named.items() if count > most / 2)
+    named = {hit.memory.subject.id: words.find_in(hit.memory.subject.name) for hit in facts}
+    naming = frozenset[int]().union(*named.values())
+    told = [(hit.memory.subject.id, stated_words(hit, words) - naming) for hit in facts]
+    counts = Counter(flatten.from_iterable(stated for _, stated in told))
+    weights = {word: rarity(len(facts), count) for word, count in counts.items()}
+    worth: dict[str, list[float]] = defaultdict(list)
+    for subject, stated in told:
+        if named[subject]:
+            worth[subject].append(sum(weights[word] for word in stated))
+    totals = {subject: sum(nlargest(TOPIC_FACTS, values)) for subject, values in worth.items()}
+    if not any(totals.values()):
+        totals = Counter(hit.memory.subject.id for hit in facts[:MAX_TOPIC_FACTS] if named[hit.memory.subject.id])
+    most = max(totals.values(), default=0.0)
+    return frozenset(subject for subject, total in totals.items() if total > SHARED_TOPIC * most)
+
+
+def stated_words(hit: SearchHit, words: ExcerptWords) -> frozenset[int]:
+    """Return the words of a question that a fact states in its text or its predicate."""
+    return words.find_in(f"{hit.content} {hit.memory.predicate.replace('_', ' ')}")
 
 
 def find_chain_of_hits(facts: Sequence[SearchHit], words: ExcerptWords, user_id: str | None) -> list[SearchHit]:
@@ -283,7 +304,7 @@ def find_chain_of_hits(facts: Sequence[SearchHit], words: ExcerptWords, user_id:
     names = {ref.id: ref.name for joined in ends for ref in joined}
     named = {key for key, name in names.items() if 0 < len(content_words(name)) <= words.count_in(name)}
     naming = frozenset[int]().union(*(words.find_in(names[key]) for key in named))
-    stated = [words.find_in(f"{fact.content} {fact.memory.predicate.replace('_', ' ')}") - naming for fact in facts]
+    stated = [stated_words(fact, words) - naming for fact in facts]
     rows = find_chain(
         [[ref.id for ref in joined] for joined in ends],
         [sum(1 << word for word in found) for found in stated],

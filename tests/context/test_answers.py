@@ -243,3 +243,28 @@ async def test_a_plan_says_that_its_day_has_passed(harness: ContextHarness) -> N
         f"{plans[0]} (was planned)",
         f"{plans[1]} (was planned)",
     }
+
+
+@pytest.mark.parametrize(
+    ("question", "topic"),
+    [
+        ("What did Mara write to Priya about her shoulder and her choir?", "Mara"),
+        ("What did Priya write to Mara about her garden and her boat?", "Priya"),
+    ],
+)
+async def test_facts_about_who_is_asked_about_precede_those_about_whom_it_was_told(
+    harness: ContextHarness, question: str, topic: str
+) -> None:
+    told = {
+        "Mara": ("has a sore shoulder", "joined a choir", "lives in Ghent", "adopted a dog", "reads novels"),
+        "Priya": ("has a garden", "owns a boat", "lives in Porto", "plays chess", "runs a bakery"),
+    }
+    await harness.save_memories(
+        *(
+            MemoryIn(content=f"{name} {text}", subject={"name": name, "type": "Person"})
+            for name, texts in told.items()
+            for text in texts
+        )
+    )
+    shown = bullets(await harness.build_context(question))
+    assert [line.split()[0] for line in shown[:3]] == [topic] * 3
