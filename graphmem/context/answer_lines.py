@@ -280,7 +280,7 @@ def find_topics(facts: Sequence[SearchHit], words: ExcerptWords) -> frozenset[st
     for subject, stated in told:
         if named[subject]:
             worth[subject].append(sum(weights[word] for word in stated))
-    totals = {subject: sum(nlargest(TOPIC_FACTS, values)) for subject, values in worth.items()}
+    totals: Mapping[str, float] = {subject: sum(nlargest(TOPIC_FACTS, values)) for subject, values in worth.items()}
     if not any(totals.values()):
         totals = Counter(hit.memory.subject.id for hit in facts[:MAX_TOPIC_FACTS] if named[hit.memory.subject.id])
     most = max(totals.values(), default=0.0)
