@@ -84,6 +84,15 @@ TOPIC_FACTS = 3
 SHARED_TOPIC = 0.5
 """Share of what is told of the topic above which another entity is the topic too."""
 
+COMPARED_FACTS = 30
+"""The nearest facts, by which it is found whether a question prefers any of them."""
+
+MIN_EQUAL_FACTS, EQUAL_SCORES = 10, 0.1
+"""So many of the best facts have scores that differ by so much at most where a question prefers none."""
+
+MIN_COMMON = 0.5
+"""Share of the nearest facts from which a word that they state tells them no longer apart."""
+
 MAX_SLOT_MEMBERS = 12
 """Members of a slot that are added to the best ones at most, the nearest to the question."""
 
@@ -115,12 +124,16 @@ def order_answers(
 
     Both are given best first; `words` are those of the question, `unsure` facts that come last. The facts of a `chain`
     come first, in its order. Facts that fill the slot of several of the best follow these together: the items of a
-    list. For an overview the best of each session come before the second best of any.
+    list. For an overview, and where the question names a topic and nothing else, the best of each session come before
+    the second best of any.
     """
-    near = _rank(facts, find_topics(facts, words))
-    if is_overview:
-        near = spread(near, lambda hit: hit.memory.source.session_id)
+    names_topic = names_only_a_topic(facts, words)
+    least = min(MIN_FIT, facts[0].score - EQUAL_SCORES) if names_topic else MIN_FIT
+    near = _rank(facts, find_topics(facts, words), least)
+    if is_overview or names_topic:
         messages = spread(messages, lambda hit: hit.message.session_id)
+        equal = near if is_overview else [hit for hit in near if hit.score >= facts[0].score - EQUAL_SCORES]
+        near = [*spread(equal, lambda hit: hit.memory.source.session_id), *_without(near, equal)]
     further = _without(near, chain)
     fitting = [hit for hit in further if hit.score >= FIT_SCORE][:MAX_FACTS]
     fitting += _without(further, fitting)[: max(0, MIN_FACTS - len(fitting))]
@@ -137,14 +150,14 @@ def order_answers(
     yield from _interleave([*_without(facts, [*near, *listed, *chain]), *unsure], untold)
 
 
-def _rank(facts: Sequence[SearchHit], topics: Set[str]) -> list[SearchHit]:
-    """Return the facts that may answer a question by their scores, moved by what they are about and what they add."""
+def _rank(facts: Sequence[SearchHit], topics: Set[str], least: float) -> list[SearchHit]:
+    """Return the facts of at least a score by their scores, moved by what they are about and what they add."""
 
     def worth(hit: SearchHit) -> float:
         about = ABOUT_TOPIC if hit.memory.subject.id in topics else 0.0
         return hit.score + about - (VAGUENESS if hit.memory.type in SUMMARIES else 0.0)
 
-    waiting = [(-worth(hit), place, True) for place, hit in enumerate(facts) if hit.score >= MIN_FIT]
+    waiting = [(-worth(hit), place, True) for place, hit in enumerate(facts) if hit.score >= least]
     heapify(waiting)
     ranked: list[SearchHit] = []
     told: set[MessageName] = set()
@@ -285,6 +298,22 @@ def find_topics(facts: Sequence[SearchHit], words: ExcerptWords) -> frozenset[st
         totals = Counter(hit.memory.subject.id for hit in facts[:MAX_TOPIC_FACTS] if named[hit.memory.subject.id])
     most = max(totals.values(), default=0.0)
     return frozenset(subject for subject, total in totals.items() if total > SHARED_TOPIC * most)
+
+
+def names_only_a_topic(facts: Sequence[SearchHit], words: ExcerptWords) -> bool:
+    """Return whether a question names one thing and nothing that tells the facts about it apart.
+
+    So does one for an overview in any language: "What do you know about Mara?" Of its words, those that any of the
+    nearest facts state are in many of them, and are one word or in the name of one entity; and many fit equally well.
+    """
+    nearest = facts[:COMPARED_FACTS]
+    if len(nearest) < MIN_EQUAL_FACTS or nearest[0].score - nearest[MIN_EQUAL_FACTS - 1].score > EQUAL_SCORES:
+        return False
+    stating = Counter(flatten.from_iterable(stated_words(hit, words) for hit in nearest))
+    if any(count < MIN_COMMON * len(nearest) for count in stating.values()):
+        return False
+    names = {entity.name for hit in nearest for entity in hit.memory.entities}
+    return len(stating) <= 1 or any(stating.keys() <= words.find_in(name) for name in names)
 
 
 def stated_words(hit: SearchHit, words: ExcerptWords) -> frozenset[int]:

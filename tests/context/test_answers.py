@@ -268,3 +268,27 @@ async def test_facts_about_who_is_asked_about_precede_those_about_whom_it_was_to
     ):
         shown = bullets(await harness.build_context(question))
         assert [line.split()[0] for line in shown[:3]] == [topic] * 3, (question, shown)
+
+
+@pytest.mark.parametrize("question", ["Who is Mara?", "Was weißt du über Mara?", "Mitä tiedät Marasta?", "Mara"])
+async def test_an_overview_in_any_language_takes_from_every_session(harness: ContextHarness, question: str) -> None:
+    told = {
+        "home": ("lives in Ghent", "lives near the canal", "lives in a flat with two rooms", "lives alone"),
+        "music": ("joined a choir", "learns the violin", "sings alto on Mondays", "owns a cello"),
+        "work": ("works as an architect", "leads a small office", "designs schools", "has three colleagues"),
+        "pets": ("adopted a dog", "walks the dog at six", "feeds the neighbour's cat", "has an aquarium"),
+        "health": ("has a sore shoulder", "sees a physiotherapist", "swims for her back", "avoids coffee"),
+        "holidays": ("visited Lisbon", "hikes in the Alps", "is afraid of flying", "travels by night train"),
+    }
+    for session, texts in told.items():
+        await harness.save_memories(
+            *(
+                MemoryIn(
+                    content=f"Mara {text}", subject={"name": "Mara", "type": "Person"}, source={"session_id": session}
+                )
+                for text in texts
+            )
+        )
+    context = await harness.build_context(question, token_budget=90)
+    assert len(context.memories) < len(told) * 3
+    assert {memory.source.session_id for memory in context.memories} == set(told), bullets(context)
