@@ -87,6 +87,9 @@ MIN_QUOTE_TOKENS, MAX_QUOTE_TOKENS = 60, 100
 QUOTES_PER_BUDGET = 8
 """Quotes of the longest length that would fill the budget, within these bounds."""
 
+LONGEST_TOKEN = 8
+"""Characters of a token on average at most: lines of more in all than this for each token of a budget do not fit."""
+
 MAX_SUMMARIES = 3
 """Summaries of earlier conversations that a context has whatever is asked; the latest ones."""
 
@@ -428,7 +431,11 @@ def _answer_lines(
         find_chain_of_hits(fitting, words, _user_entity_id(material)),
         is_overview=overview_topic(request.question, WESTERN_LANGUAGES) is not None,
     )
+    length = 0
     for hit in limit_memories(ordered, request.top):
+        if length > LONGEST_TOKEN * request.token_budget:
+            break
+        before = len(lines)
         if isinstance(hit, SearchHit):
             lines.append((hit.content, AnswerLine(PreambleSection.MEMORIES, len(lines), bullets[hit.memory.id])))
             for message_id in hit.memory.source.message_ids:
@@ -444,6 +451,7 @@ def _answer_lines(
                 detailed.append(hit)
         else:
             quote(hit)
+        length += sum(len(answer.line.text) for _, answer in lines[before:])
     for hit in detailed:
         quote(hit)
     return without_repetitions(lines)
