@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
 
-from graphmem.conversations.session import MessageIn
+from graphmem.app.bootstrap import Services
+from graphmem.context.models import ContextRequest
+from graphmem.conversations.session import MessageIn, PreparedMessage
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.spaces import SpaceIn, SpaceRole
+from graphmem.tenants.tokens import make_local_key
 from tests.context.conftest import ContextHarness
 
 
@@ -66,3 +73,20 @@ async def test_a_memory_longer_than_the_budget_is_shown_in_part(harness: Context
         assert "Mara's boiler hangs behind the freezer" in context.preamble, question
         assert context.token_count <= 100
         assert len(context.memories) == 1
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_what_was_said_in_a_space_is_shown_to_a_reader_who_has_nothing_else(
+    memory: Services, question: str | None
+) -> None:
+    tenant = f"t{uuid.uuid4().hex[:8]}"
+    admin = make_local_key("admin", tenant)
+    await memory.spaces.put(admin, "team", SpaceIn(title="Team"))
+    await memory.spaces.set_member(admin, "team", "bob", SpaceRole.READER)
+    said = MessageIn(role="user", name="Ann", content="The release is on Friday.")
+    (vector,) = await memory.components.embedder.embed([said.content])
+    space = Owner.of_space(tenant, "team")
+    await memory.components.episodes.append_messages(space, "planning", [PreparedMessage(said, vector)])
+    scope = await memory.rights.read_scope(Owner(tenant, "bob"), admin)
+    context = await memory.contexts.build(scope, ContextRequest(question=question, session_id="new"))
+    assert said.content in context.preamble
