@@ -264,6 +264,7 @@ class ExcerptWords:
         self.count = len(prefixes)
         alternatives = "|".join(f"({re.escape(prefix)})" for prefix in prefixes)
         self._pattern = re.compile(rf"(?<![^\W_])(?:{alternatives})" if prefixes else r"(?!)")
+        self._found: dict[str, frozenset[int]] = {}
 
     def count_in(self, text: str) -> int:
         """Return how many of the words a text has."""
@@ -271,7 +272,9 @@ class ExcerptWords:
 
     def find_in(self, text: str) -> frozenset[int]:
         """Return the numbers of the words that a text has."""
-        return frozenset(number for _, number in self._find(text))
+        if text not in self._found:
+            self._found[text] = frozenset(number for _, number in self._find(text))
+        return self._found[text]
 
     def excerpt(self, text: str, limit: int) -> str:
         """Return the part of a text that has most of the words, on one line and in at most `limit` tokens.

@@ -215,6 +215,13 @@ class ContextStore:
         )
         return snapshot_from_columns(found[0], now, valid_until) if found else None
 
+    async def list_latest_sessions(self, reader: Reader, until: datetime, limit: int) -> list[tuple[str | None, str]]:
+        """Return the spaces, None for the user's own memory, and ids of the latest conversations, the latest first."""
+        rows = await self._graph.fetch(
+            "context.list_latest_sessions", group_ids=scope_of(reader).group_ids, until=until, limit=limit
+        )
+        return [(Owner.from_group_id(row["group_id"]).space, row["session_id"]) for row in rows]
+
     async def load_past_snapshot(
         self,
         reader: Reader,

@@ -1,4 +1,4 @@
-"""A cache for pure functions of a text, bounded in memory: it keeps fewer results of long texts, and none of very long ones."""
+"""A cache for pure functions of a text: it keeps fewer results of long texts and none of very long ones."""
 
 from __future__ import annotations
 
