@@ -11,7 +11,6 @@ import httpx
 
 from graphmem.ask.models import AskRequest, AskResponse
 from graphmem.changes.models import ChangeKind, ChangesQuery, CreatedWebhook, MemoryChange, Webhook, WebhookIn
-from graphmem.client.api_call import ApiCall, ask, delete, get, items_of, nothing, patch, post, upload
 from graphmem.client.inputs import (
     AskOptions,
     ContextOptions,
@@ -31,11 +30,25 @@ from graphmem.client.inputs import (
     is_message,
     parse_memories,
     parse_messages,
+    read_refusals,
+    read_saves,
+    skipped,
     with_options,
     without_none,
 )
-from graphmem.client.job_results import read_refusals, read_saves, skipped
-from graphmem.client.transport import BlockingTransport, CallRetryPolicy
+from graphmem.client.transport import (
+    ApiCall,
+    BlockingTransport,
+    CallRetryPolicy,
+    ask,
+    delete,
+    get,
+    items_of,
+    nothing,
+    patch,
+    post,
+    upload,
+)
 from graphmem.consolidation.models import (
     ConsolidationIn,
     ConsolidationRun,
@@ -87,7 +100,7 @@ from graphmem.ingestion.quarantined_statement import QuarantinedStatement, Quara
 from graphmem.jobs.job import Job, JobListQuery, JobStatus, RetryQuery
 from graphmem.memories.declared_types import DeclaredTypes, DeclaredTypesIn
 from graphmem.memories.entity import Entity
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import (
     ErasedMemory,
     Memory,
@@ -120,8 +133,7 @@ from graphmem.search.models import (
     UserProfile,
 )
 from graphmem.tenants.access import ApiKey, ApiKeyIn, CreatedApiKey, KeyRole
-from graphmem.tenants.instructions import Instructions, InstructionsIn
-from graphmem.tenants.owners import UserListQuery, UserSummary
+from graphmem.tenants.owners import Instructions, InstructionsIn, UserListQuery, UserSummary
 from graphmem.tenants.spaces import (
     MemberKind,
     MemberQuery,

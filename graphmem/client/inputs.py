@@ -1,18 +1,19 @@
-"""How arguments of the Python API are given: their types, their conversion into models, the user first or by name."""
+"""How arguments of the Python API are given and converted into models, and what an extraction job saved."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
 
 from pydantic import BaseModel
 
 from graphmem.conversations.session import MessageIn, MessagesIn
-from graphmem.memories.filters import TagFilter
-from graphmem.memories.listing import SortOrder
-from graphmem.memories.memory import MemoryIn, MemoryType, SaveIn, Scope
+from graphmem.jobs.job import Job, JobStatus
+from graphmem.memories.filters import SortOrder, TagFilter
+from graphmem.memories.memory import MemoryIn, MemoryType, SaveAction, SaveIn, SaveResult, Scope
+from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.validation import validate_arguments, validate_input
 from graphmem.search.models import Cut
 from graphmem.tenants.trust import SourceKind, StatedKind
@@ -258,3 +259,30 @@ def about_user(method: Callable[Concatenate[Any, P], T]) -> _UnboundUserMethod[P
         return method(client, *args, **kwargs)
 
     return cast("_UnboundUserMethod[P, T]", with_user)
+
+
+def read_saves(job: Job) -> Iterator[tuple[SaveAction, str, list[str]]]:
+    """Yield the memories that a job saved."""
+    for action in job.actions:
+        if action.get("memory_id") and action.get("action") in {*SaveAction} - {SaveAction.SKIP}:
+            yield SaveAction(action["action"]), action["memory_id"], action.get("superseded") or []
+
+
+def read_refusals(job: Job, *, is_empty: bool) -> list[SaveResult]:
+    """Return a result for each statement that a job refused, and why there is no result at all."""
+    if job.status is JobStatus.FAILED:
+        raise Unavailable(
+            f"The messages are stored, but their extraction failed ({job.error}): call retry_job({job.id!r}).",
+            retry_after=None,
+        )
+    refused = [skipped(action.get("reason")) for action in job.actions if action.get("action") == "refuse"]
+    if not (is_empty and not refused):
+        return refused
+    if not job.status.is_final:
+        return [skipped(f"The extraction has not ended: read its result with job({job.id!r}).")]
+    return [skipped(job.reason)] if job.reason else []
+
+
+def skipped(reason: str | None) -> SaveResult:
+    """Return the result of a statement that was not saved."""
+    return SaveResult(action=SaveAction.SKIP, memory=None, reason=reason)

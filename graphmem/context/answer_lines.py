@@ -28,13 +28,13 @@ from graphmem.context.relevance import (
     states_something,
 )
 from graphmem.conversations.session import Message, MessageRole
-from graphmem.memories.entity_profile import EntityProfile
+from graphmem.memories.entity import EntityProfile
 from graphmem.memories.memory import DEFAULT_PREDICATES, PENDING_TYPES, Memory, MemoryType, Scope
 from graphmem.runtime.times import EPOCH, from_micros
 from graphmem.search.chains import find_chain
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
 from graphmem.tenants.owners import MessageName
-from graphmem.text.short_text_cache import cache_short_texts
+from graphmem.text.normalising import cache_short_texts
 from graphmem.text.time_expressions import find_time_ranges, names_year
 from graphmem.text.word_lists import WESTERN_LANGUAGES
 

@@ -10,8 +10,7 @@ from typing import NamedTuple
 from graphmem.context import cues
 from graphmem.memories.memory import Memory, MemoryType, Scope
 from graphmem.search.models import SearchHit
-from graphmem.text.normalising import normalise
-from graphmem.text.short_text_cache import cache_short_texts
+from graphmem.text.normalising import cache_short_texts, normalise
 from graphmem.text.token_counts import count_tokens, truncate_to_tokens
 from graphmem.text.tokenising import split_words, stem_all, stem_prefix
 from graphmem.text.word_lists import WESTERN_LANGUAGES, load_words

@@ -13,10 +13,9 @@ from typing import Any
 import httpx
 import httpx2
 
-from graphmem.chats.answer_reader import AnswerReader, PassingAnswer
-from graphmem.chats.failures import ChatFailure, ChatFailures
+from graphmem.chats.answer_reader import AnswerReader, ChatFailure, ChatFailures, PassingAnswer
+from graphmem.chats.conversation import ChatContext
 from graphmem.chats.protocol import ChatProtocol, ChatRequest
-from graphmem.chats.recent import ChatContext
 from graphmem.integrations.chat_memory import AsyncChatMemory, BlockingChatMemory
 from graphmem.runtime.errors import InvalidInput
 

@@ -6,10 +6,7 @@ import os
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
-from graphmem.chats.chat_completions import ChatCompletionsProtocol
-from graphmem.chats.messages import MessagesProtocol
-from graphmem.chats.protocol import ChatProtocol
-from graphmem.chats.responses import ResponsesProtocol
+from graphmem.chats.protocol import ChatCompletionsProtocol, ChatProtocol, MessagesProtocol, ResponsesProtocol
 from graphmem.integrations.agent_memory import DEFAULT_TOKEN_BUDGET
 from graphmem.integrations.chat_memory import (
     CONTEXT_SECONDS,

@@ -13,8 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.runtime.errors import ConfigurationError
-from graphmem.text.normalising import fold
-from graphmem.text.short_text_cache import cache_short_texts
+from graphmem.text.normalising import cache_short_texts, fold
 from graphmem.text.word_lists import WordsByLanguage, all_words, compile_words
 
 

@@ -9,7 +9,7 @@ from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import Forbidden, InvalidInput, NotFound, UserBeingForgotten
 from graphmem.runtime.times import Clock
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import (

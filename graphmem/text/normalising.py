@@ -1,4 +1,4 @@
-"""Normal forms of text: storable characters, forms to compare by, Latin letters, and folding that keeps offsets."""
+"""Normal forms of text, folding that keeps offsets, and a bounded cache for pure functions of short texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f]")
 """Combining diacritics, Hebrew points and Arabic vowel signs: marks that writers leave out.
@@ -190,3 +191,25 @@ def _fold_char(char: str) -> str:
         return _QUOTES[char]
     digit = unicodedata.decimal(char, None)
     return char if digit is None else str(digit)
+
+
+MAX_KEPT_CHARACTERS = 500
+"""Longest text whose result is kept; most statements and messages are shorter."""
+
+MAX_KEPT_TEXTS = 8192
+"""Texts of which a function keeps the results: the statements and messages of some twenty active users."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def cache_short_texts(function: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
+    """Return the function with the results of the short texts that were given last; they must be immutable."""
+    cached: Callable[..., T] = lru_cache(maxsize=MAX_KEPT_TEXTS)(function)
+
+    @wraps(function)
+    def call(text: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        kept = len(text) <= MAX_KEPT_CHARACTERS
+        return cached(text, *args, **kwargs) if kept else function(text, *args, **kwargs)
+
+    return call

@@ -8,8 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from graphmem.text.normalising import replace_surrogates
-from graphmem.text.short_text_cache import cache_short_texts
+from graphmem.text.normalising import cache_short_texts, replace_surrogates
 
 if TYPE_CHECKING:
     from tiktoken import Encoding

@@ -9,9 +9,9 @@ from contextlib import ExitStack, contextmanager
 
 import httpx
 import pytest
-from graphmem_api.admission import Admission, RequestPlace
 from graphmem_api.app import create_app
-from graphmem_api.streamed_response import StreamedResponse
+from graphmem_api.forwarding import StreamedResponse
+from graphmem_api.middleware import Admission, RequestPlace
 from pydantic import ValidationError
 from starlette.types import Message
 

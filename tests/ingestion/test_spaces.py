@@ -9,11 +9,11 @@ import pytest
 
 from graphmem.conversations.session import MessagesIn
 from graphmem.jobs.job import Job, JobStatus
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
+from graphmem.tenants.access import make_local_key
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.space_store import SpaceService, SpaceStore
 from graphmem.tenants.spaces import SpaceIn
-from graphmem.tenants.tokens import make_local_key
 from tests.ingestion.conftest import (
     IngestionHarness,
     candidate,

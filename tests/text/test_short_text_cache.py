@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphmem.text.short_text_cache import MAX_KEPT_CHARACTERS, cache_short_texts
+from graphmem.text.normalising import MAX_KEPT_CHARACTERS, cache_short_texts
 
 
 def test_a_short_text_is_read_once_and_a_long_one_each_time() -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time
 from itertools import product
 from typing import Any
 
-from graphmem.conversations.message_shapes import read_timestamp
+from graphmem.conversations.session import read_timestamp
 from graphmem.runtime.field_types import check_filled_in
 
 ID_FIELDS = ("user_id", "agent_id", "run_id", "app_id")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphmem.client import AsyncClient
-from graphmem.client.job_results import read_refusals, read_saves
+from graphmem.client.inputs import read_refusals, read_saves
 from graphmem.compat.mem0.filters import Filters, OwnerIds, find_owners, is_plain, matches, plain_metadata, split_owner
 from graphmem.compat.mem0.shapes import (
     LABELS,
