@@ -237,7 +237,7 @@ class Services:
         components = self.components
         graph, policy, clock = components.graph, components.policy, components.clock
         self.rights = retrieval.rights
-        self.spaces = SpaceService(SpaceStore(graph, components.home), policy, clock)
+        self.spaces = SpaceService(SpaceStore(graph, components.home), self.trust, policy, clock)
         users = UserStore(graph)
         self.users = UserService(users, clock)
         self.warm_up = WarmUp(users, self.contexts, self.messages, self.memories, self.forgetting)
