@@ -16,14 +16,13 @@ from graphmem.context.service import ContextService
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import Message
 from graphmem.ingestion.transcript import is_dialogue
-from graphmem.models.language_model import LanguageModel, Receipt
-from graphmem.models.prompts import Prompt, load_prompts
+from graphmem.models.language_model import LanguageModel, Prompt, Receipt, load_prompts
 from graphmem.models.structured_output import CUT_OFF
 from graphmem.runtime.errors import ModelAnswerUnusable, NotConfigured
 from graphmem.runtime.retries import DEFAULT_RETRY_AFTER_SECONDS
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import Reader, ReadScope, scope_of
+from graphmem.tenants.spaces import Reader, ReadScope, scope_of
 from graphmem.text.token_counts import count_tokens, truncate_to_tokens
 
 MAX_LOOKS = 2

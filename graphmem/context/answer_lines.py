@@ -28,7 +28,7 @@ from graphmem.context.relevance import (
     states_something,
 )
 from graphmem.conversations.session import Message, MessageRole
-from graphmem.memories.entity_profile import EntityProfile
+from graphmem.memories.entity import EntityProfile
 from graphmem.memories.memory import DEFAULT_PREDICATES, PENDING_TYPES, Memory, MemoryType, Scope
 from graphmem.runtime.times import EPOCH, from_micros
 from graphmem.search.bm25 import rarity

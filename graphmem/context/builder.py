@@ -31,7 +31,7 @@ from graphmem.context.relevance import (
 )
 from graphmem.context.store import NO_VERSION, ContextStore
 from graphmem.context.surroundings import SessionSearch, SurroundingsStore
-from graphmem.memories.entity_profile import EntityProfile
+from graphmem.memories.entity import EntityProfile
 from graphmem.memories.filters import FactFilters, known_at_or_now
 from graphmem.runtime.metrics import SEMANTIC_SEARCH_LATENCY, HitRate
 from graphmem.runtime.times import Clock
@@ -40,7 +40,7 @@ from graphmem.search.models import MessageHit, SearchHit, SearchQuery, SearchRes
 from graphmem.search.source import CandidateSource
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import ProductProfile, TenantProfiles
-from graphmem.tenants.scopes import Reader, ReadScope, scope_of
+from graphmem.tenants.spaces import Reader, ReadScope, scope_of
 
 CACHE_SECONDS = 3600
 """Seconds for which a snapshot is cached."""

@@ -68,7 +68,7 @@ from graphmem.context.relevance import (
     states_something,
 )
 from graphmem.conversations.session import Message, MessageRole
-from graphmem.memories.entity_profile import EntityProfile
+from graphmem.memories.entity import EntityProfile
 from graphmem.memories.memory import Memory, MemoryStatus, MemoryType, Scope
 from graphmem.search.evidence import overview_topic
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit

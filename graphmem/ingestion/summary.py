@@ -38,12 +38,11 @@ from graphmem.memories.memory import (
     Scope,
 )
 from graphmem.memories.writer import MemoryWriter
-from graphmem.models.language_model import LanguageModel, Receipt
-from graphmem.models.prompts import indent_continuations, load_prompts
+from graphmem.models.language_model import LanguageModel, Receipt, indent_continuations, load_prompts
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.metrics import COMPRESSION_RATIO
 from graphmem.runtime.process import read_text
-from graphmem.secrets.values import Redactor, SecretPolicy, make_redactor, render_secret_rule
+from graphmem.secrets.scanner import Redactor, SecretPolicy, make_redactor, render_secret_rule
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import CONSOLIDATION
 from graphmem.text.normalising import remove_unstorable

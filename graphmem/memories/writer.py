@@ -7,7 +7,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
-from graphmem.memories.direct_screening import find_doubt, find_label_doubt
 from graphmem.memories.entity import PERSON_TYPE, EntityIn
 from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.fact_store import DoubtfulStatement, FactStore
@@ -20,13 +19,12 @@ from graphmem.memories.memory import (
     SaveAction,
     SaveResult,
 )
-from graphmem.memories.new_memory import NewMemory
+from graphmem.memories.new_memory import NewMemory, find_doubt, find_label_doubt
 from graphmem.models.embedder import Embedder
 from graphmem.runtime.errors import Forbidden, InvalidInput, NotFound
-from graphmem.runtime.field_types import JSON, Vector, content_hash, name_key
+from graphmem.runtime.field_types import JSON, Vector, content_hash, name_key, stored_values, text_length
 from graphmem.runtime.process import read_text
-from graphmem.runtime.stored_values import stored_values, text_length
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles

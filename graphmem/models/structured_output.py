@@ -17,8 +17,7 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import ErrorDetails
 
-from graphmem.models.language_model import LenientAnswer
-from graphmem.models.prompts import ChatMessage
+from graphmem.models.language_model import ChatMessage, LenientAnswer
 from graphmem.text.added_texts import without_thoughts
 
 JsonNode = Any

@@ -14,10 +14,8 @@ from pydantic import (
 )
 
 from graphmem.conversations.session import Message
-from graphmem.memories.entity import Entity, EntityType
-from graphmem.memories.entity_profile import EntityProfile
-from graphmem.memories.filters import AsOfQuery, MemoryFilters
-from graphmem.memories.listing import QueryStringFilters
+from graphmem.memories.entity import Entity, EntityProfile, EntityType
+from graphmem.memories.filters import AsOfQuery, MemoryFilters, QueryStringFilters
 from graphmem.memories.memory import Memory, MemoryType, parse_memory_type, parse_tag
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import UnitInterval

@@ -5,10 +5,9 @@ from __future__ import annotations
 from graphmem.memories.declarations import DeclaredTypeService
 from graphmem.memories.entity import Entity
 from graphmem.memories.entity_store import EntityStore
-from graphmem.memories.fact_store import FactStore
+from graphmem.memories.fact_store import FactStore, ReinforcementBuffer
 from graphmem.memories.filters import FactFilters, MemoryFilters, known_at_or_now
 from graphmem.memories.memory import Memory
-from graphmem.memories.reinforcement import ReinforcementBuffer
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import StorableText
 from graphmem.runtime.metrics import SEMANTIC_SEARCH_LATENCY
@@ -34,7 +33,7 @@ from graphmem.search.models import (
     UserProfile,
 )
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.spaces import Reader, scope_of
 from graphmem.tenants.trust import StatedKind
 from graphmem.tenants.users import PersonaStore
 

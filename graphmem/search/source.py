@@ -9,18 +9,17 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from graphmem.conversations.session import Message
-from graphmem.memories.entity import NamedEntity
-from graphmem.memories.entity_names import EntityMention, MentionKind
-from graphmem.memories.entity_profile import EntityProfile
+from graphmem.memories.entity import EntityProfile, NamedEntity
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
+from graphmem.memories.names import EntityMention, MentionKind
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import EPOCH, MICROSECOND
 from graphmem.search.candidates import Candidates
 from graphmem.search.evidence import MessageTexts
 from graphmem.search.models import EntityMemories, SourceName
 from graphmem.tenants.owners import MessageName, Owner
-from graphmem.tenants.scopes import Reader, ReadScope
+from graphmem.tenants.spaces import Reader, ReadScope
 from graphmem.text.time_expressions import TimeRange
 
 MAX_GRAPH_ENTITIES = 20

@@ -73,8 +73,8 @@ class ContinuityPhrase(_ProfilePart):
 class TemporaryStateRules(_ProfilePart):
     """Patterns of sentences that state a condition of the moment; a sentence that matches `lasting` is no such state.
 
-    A sentence without a match of `needed` is no such sentence. `{{name}}` in a pattern stands for the word list or part of
-    that name.
+    A sentence without a match of `needed` is no such sentence. `{{name}}` in a pattern stands for the word list or part
+    of that name.
     """
 
     needed: str

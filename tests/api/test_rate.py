@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 
 import httpx
 import pytest
-from graphmem_api.admission import Admission, RequestPlace
 from graphmem_api.app import create_app
-from graphmem_api.streamed_response import StreamedResponse
+from graphmem_api.forwarding import StreamedResponse
+from graphmem_api.middleware import Admission, RequestPlace
 from pydantic import ValidationError
 from starlette.types import Message
 
@@ -113,9 +113,11 @@ async def test_requests_beyond_those_in_progress_get_503_and_probes_are_answered
         yield f'"likes {uuid.uuid4().hex}"}}]}}'.encode()
 
     class ObservedAdmission(Admission):
-        def accepted(self, key_id: str) -> AbstractContextManager[RequestPlace]:
-            arrived.set()
-            return super().accepted(key_id)
+        @contextmanager
+        def accepted(self, key_id: str) -> Iterator[RequestPlace]:
+            with super().accepted(key_id) as place:
+                arrived.set()
+                yield place
 
     app = create_app(services, settings)
     app.state.admission = ObservedAdmission(1)

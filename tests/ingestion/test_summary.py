@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from graphmem.conversations.session import SessionIn
-from graphmem.ingestion.inbox import Inbox
 from graphmem.ingestion.jobs import SUMMARY_JOB
-from graphmem.ingestion.service import MessageService
+from graphmem.ingestion.service import Inbox, MessageService
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.runner import JobWaiting
 from graphmem.models.embedder import Embedder
 from graphmem.runtime.errors import Conflict
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from tests.ingestion.conftest import IngestionHarness, extraction, message_at
 
 

@@ -6,13 +6,12 @@ import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.conversations.session import MessagesIn, SessionIn
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import MemoryIn, Scope
 from graphmem.runtime.settings import Settings
-from graphmem.tenants.access import ApiKeyIn, KeyRole
+from graphmem.tenants.access import ApiKeyIn, KeyRole, make_local_key
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import SpaceIn
-from graphmem.tenants.tokens import make_local_key
 from graphmem.text.token_counts import count_tokens
 from tests.mcp.conftest import (
     call_tool,

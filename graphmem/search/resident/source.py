@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.conversations.session import Message
-from graphmem.memories.entity import EntityRef, NamedEntity
-from graphmem.memories.entity_profile import EntityProfile
+from graphmem.memories.entity import EntityProfile, EntityRef, NamedEntity
+from graphmem.memories.fact_store import with_retrieval_states
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
-from graphmem.memories.reinforcement import with_retrieval_states
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import MICROSECOND, to_micros, utc_now
 from graphmem.search.candidates import Candidates, Channel, Ranking, number_rows
@@ -29,7 +28,7 @@ from graphmem.search.resident.group_copy import GroupCopy
 from graphmem.search.source import Question
 from graphmem.search.walk import Walk
 from graphmem.tenants.owners import MessageName, Owner, message_key
-from graphmem.tenants.scopes import ReadScope
+from graphmem.tenants.spaces import ReadScope
 from graphmem.text.names import name_words
 
 PROFILE_SCOPES = ("profile", "global")
