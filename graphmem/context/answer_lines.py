@@ -254,8 +254,12 @@ def may_be_quoted(message: Message) -> bool:
 
     What extraction took for small talk is not quoted.
     """
-    is_small_talk = message.intent == READ_AS_SMALL_TALK and message.extracted_at is not None
-    return not is_small_talk and (is_statement(message) or _is_fragment(message))
+    return not is_read_as_small_talk(message) and (is_statement(message) or _is_fragment(message))
+
+
+def is_read_as_small_talk(message: Message) -> bool:
+    """Return whether extraction took a message for small talk, which no later context shows."""
+    return message.intent == READ_AS_SMALL_TALK and message.extracted_at is not None
 
 
 def is_statement(message: Message) -> bool:
