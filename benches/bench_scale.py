@@ -34,9 +34,9 @@ from graphmem.memories.filters import FactFilters
 from graphmem.memories.listing import SortOrder
 from graphmem.models.embedder import Embedder
 from graphmem.runtime import process
-from graphmem.search.database_source import ANN_CANDIDATES
 from graphmem.search.lookup import EntityLookup, EntityNameCache
 from graphmem.search.models import SearchQuery
+from graphmem.search.source import ANN_CANDIDATES
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.scopes import scope_of
 
