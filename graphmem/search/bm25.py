@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.text.lucene_english import lucene_terms
+from graphmem.text.tokenising import lucene_terms
 
 K1 = 1.2
 """Saturation of a term's count in one text; the usual value."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphmem.memories.decay import INITIAL_STRENGTH
+from graphmem.memories.fact import INITIAL_STRENGTH
 from graphmem.search.bm25 import Scores
 from graphmem.search.candidates import Candidates, FactNumbers, FactRow, Rows, Times
 from graphmem.search.fit import FitFeatures, FitWeights, fit, max_rrf_score, reciprocal_rank_fusion

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from graphmem.memories.declarations import DeclaredTypeService
-from graphmem.memories.entity import Entity
-from graphmem.memories.entity_mapping import entity_from_columns
+from graphmem.memories.entity import Entity, entity_from_columns
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import memory_from_columns
-from graphmem.memories.fact_store import FactStore
+from graphmem.memories.fact_store import FactStore, ReinforcementBuffer
 from graphmem.memories.filters import FactFilters, MemoryFilters, known_at_or_now
 from graphmem.memories.memory import Memory
-from graphmem.memories.reinforcement import ReinforcementBuffer
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import StorableText
@@ -21,6 +19,7 @@ from graphmem.search.hybrid_search import HybridSearch
 from graphmem.search.lookup import EntityLookup
 from graphmem.search.models import (
     MAX_LOOKUP_LIMIT,
+    SEARCH_MESSAGES_HINT,
     EntityGraph,
     EntityGraphQuery,
     EntityListQuery,
@@ -36,7 +35,7 @@ from graphmem.search.models import (
 )
 from graphmem.search.source import load_profiles
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.spaces import Reader, scope_of
 from graphmem.tenants.trust import StatedKind
 from graphmem.tenants.users import PersonaStore
 
@@ -73,7 +72,10 @@ class RetrievalService:
             raise InvalidInput("No cross-encoder is configured: set GRAPHMEM_RERANK_MODEL, or leave rerank off.")
         await self._declared_types.check_filter(scope_of(reader).owner, query.types)
         with SEMANTIC_SEARCH_LATENCY.time():
-            return await self._search.search(reader, query, with_persona="persona" not in query.model_fields_set)
+            found = await self._search.search(reader, query, with_persona="persona" not in query.model_fields_set)
+        if not (query.include_messages or found.has_fitting):
+            found.hint = SEARCH_MESSAGES_HINT
+        return found
 
     async def get_persona(self, owner: Owner) -> Persona:
         """Return the persona of a user."""

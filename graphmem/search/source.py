@@ -19,16 +19,13 @@ from typing import Any, Self
 import neo4j.vector
 import numpy as np
 
-from graphmem.conversations.message_mapping import message_from_columns
-from graphmem.conversations.session import Message
-from graphmem.memories.entity import NamedEntity
-from graphmem.memories.entity_mapping import entity_from_columns
-from graphmem.memories.entity_names import EntityMention, MentionKind
-from graphmem.memories.entity_profile import EntityProfile, profile_from_columns
+from graphmem.conversations.session import Message, message_from_columns
+from graphmem.memories.entity import EntityProfile, NamedEntity, entity_from_columns, profile_from_columns
 from graphmem.memories.fact import memory_from_columns
+from graphmem.memories.fact_store import with_retrieval_states
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
-from graphmem.memories.reinforcement import with_retrieval_states
+from graphmem.memories.names import EntityMention, MentionKind
 from graphmem.memories.vectors import StoredVectors
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, MESSAGE_TEXT_FIELDS, NAME_TEXT_FIELDS
@@ -48,9 +45,9 @@ from graphmem.search.evidence import MessageText, MessageTexts
 from graphmem.search.models import EntityMemories, SourceName
 from graphmem.search.walk import Edge, Step, walk
 from graphmem.tenants.owners import MessageName, message_ids_of, message_name
-from graphmem.tenants.scopes import ReadScope
-from graphmem.text.lucene import build_lucene_query
+from graphmem.tenants.spaces import ReadScope
 from graphmem.text.time_expressions import TimeRange
+from graphmem.text.tokenising import build_lucene_query
 
 MAX_GRAPH_ENTITIES = 20
 """Most named entities around which the graph channel searches; the most certain ones are chosen."""

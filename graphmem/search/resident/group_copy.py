@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.conversations.message_mapping import compact_columns, message_from_columns
-from graphmem.conversations.session import Message
+from graphmem.conversations.session import Message, compact_columns, message_from_columns
 from graphmem.memories.entity import EntityRef, NamedEntity
 from graphmem.memories.filters import FactFilters
 from graphmem.models.embedding_models import EmbeddingModel
@@ -21,7 +20,7 @@ from graphmem.search.candidates import Mask, Rows, best_rows, unit_vector
 from graphmem.search.evidence import MessageText, MessageTexts
 from graphmem.search.resident.fact_table import FACT_BYTES, Column, FactTable, cosines
 from graphmem.tenants.owners import message_key
-from graphmem.tenants.scopes import GroupState
+from graphmem.tenants.spaces import GroupState
 from graphmem.text.folding import join_folded_words
 
 MESSAGE_BYTES = 1_150

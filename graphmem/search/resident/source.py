@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.conversations.session import Message
-from graphmem.memories.entity import EntityRef, NamedEntity
-from graphmem.memories.entity_profile import EntityProfile
+from graphmem.memories.entity import EntityProfile, EntityRef, NamedEntity
+from graphmem.memories.fact_store import with_retrieval_states
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
-from graphmem.memories.reinforcement import with_retrieval_states
 from graphmem.memories.vectors import StoredVectors
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.field_types import Vector
@@ -39,7 +38,7 @@ from graphmem.search.resident.group_copy import GroupCopy
 from graphmem.search.source import CandidateSource, Question
 from graphmem.search.walk import Edge, Step, walk
 from graphmem.tenants.owners import MessageName, Owner, message_key
-from graphmem.tenants.scopes import ReadScope
+from graphmem.tenants.spaces import ReadScope
 
 
 class ResidentSource(CandidateSource):
@@ -99,7 +98,7 @@ class ResidentSource(CandidateSource):
     async def load_message_texts(
         self, keys: Sequence[str], vector: Vector | None, filters: FactFilters
     ) -> MessageTexts:
-        """Return messages within the times of the filters, except for those of which a part is quarantined."""
+        """Return messages within the times of the filters, without those that are quarantined in part."""
         unit = None if vector is None else _unit(vector)
         found = [copy.messages.texts(keys, unit, copy.messages.mask(filters)) for copy in self._copies]
         messages = [message for texts in found for message in texts.messages]
