@@ -204,6 +204,7 @@ class HybridSearch:
         entity_ids = await self._entities.resolve_entity_ids(source.state, query.entity) if query.entity else None
         needs_focus = query.semantic and query.include_messages
         mentions = await self._name_cache.find(source, text) if query.graph or needs_focus else []
+        time_ranges = await asyncio.to_thread(find_time_ranges, question, now, self._languages)
         texts = [text, question_focus(text, mentions, self._languages) or text] if needs_focus else [text]
         return Question(
             asked=question,
@@ -215,7 +216,7 @@ class HybridSearch:
             words=query_terms(text) if query.keyword else [],
             searches_graph=query.graph,
             named=mentions if query.graph else [],
-            time_ranges=find_time_ranges(question, now, self._languages),
+            time_ranges=time_ranges,
             vectors=asyncio.create_task(self._embed(texts)) if query.semantic else None,
             reads_past=query.valid_as_of is None,
         )

@@ -81,8 +81,8 @@ class Question:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End the task that still runs, because another step failed."""
-        if self.vectors and not self.vectors.done():
+        """End the task if it still runs, because another step failed."""
+        if self.vectors:
             self.vectors.cancel()
             await asyncio.gather(self.vectors, return_exceptions=True)
 
@@ -146,10 +146,8 @@ class CandidateSource:
 
     async def find_facts(self, question: Question) -> Candidates:
         """Return the facts that each channel finds, with those of a past time that the question names."""
-        fetched, asked = (
-            _FetchedFacts(),
-            [filters for filters in (question.filters, question.filters_of_past) if filters],
-        )
+        fetched = _FetchedFacts()
+        asked = [filters for filters in (question.filters, question.filters_of_past) if filters]
         found = await asyncio.gather(*(self._ask_channels(question, filters, fetched) for filters in asked))
         rows, channels = number_rows(reduce(merge_channels, found))
         facts, similarities = [fetched.facts[row] for row in rows.tolist()], np.array(fetched.similarities)[rows]
@@ -254,7 +252,7 @@ class CandidateSource:
     async def load_message_texts(
         self, keys: Sequence[str], vector: Vector | None, filters: FactFilters
     ) -> MessageTexts:
-        """Return messages within the times of the filters, but for those of which something was caught."""
+        """Return messages within the times of the filters, without those that are quarantined in part."""
         if not keys:
             return MessageTexts([], np.zeros(0))
         cosines, found = await asyncio.gather(
@@ -297,12 +295,6 @@ class CandidateSource:
         lucene = self._lucene_query(words, NAME_TEXT_FIELDS)
         found = await self._fetch("search.find_entity_names", group_ids=self._groups, words=lucene, limit=limit)
         return [NamedEntity(*columns) for columns in found]
-
-    def _fetch(self, name: str, **parameters: Any) -> Awaitable[list[Any]]:
-        return self._graph.fetch_value_from_any_member(name, **parameters)
-
-    def _lucene_query(self, words: Sequence[str], fields: Sequence[str]) -> str:
-        return build_lucene_query(words, self._scope.group_keys, fields)
 
     async def load_entities_with_facts(
         self, entity_ids: Sequence[str], filters: FactFilters, until: datetime, limit: int
@@ -361,6 +353,12 @@ class CandidateSource:
         )
         times = {message_name(key): from_micros(micros) for key, micros in said}
         return with_retrieval_states(memories, states, now), times
+
+    def _fetch(self, name: str, **parameters: Any) -> Awaitable[list[Any]]:
+        return self._graph.fetch_value_from_any_member(name, **parameters)
+
+    def _lucene_query(self, words: Sequence[str], fields: Sequence[str]) -> str:
+        return build_lucene_query(words, self._scope.group_keys, fields)
 
 
 async def load_profiles(
