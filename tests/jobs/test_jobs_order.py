@@ -10,7 +10,7 @@ from graphmem.jobs.kinds import JobWaits, Steps
 from tests.jobs.conftest import OpenRunner, both_stores, wait_to_the_end
 from tests.jobs.kinds import JobInput, kind
 
-USERS = int(os.environ.get("GRAPHMEM_TEST_ORDER_USERS", "10"))
+USERS = int(os.environ.get("GRAPHMEM_TEST_ORDER_USERS", "4"))
 """Users whose jobs could overtake each other, each several times a second."""
 
 SECONDS = 1.0

@@ -71,7 +71,7 @@ async def test_no_cache_holds_what_is_read_while_a_write_is_applied(
     stated = MemoryIn.model_validate({"content": BEFORE, "subject": {"name": "Mara"}, "scope": "profile"})
     await memory.memories.save(owner, [stated])
     kinds = ("search", "context", "lookup", "profile")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while "memory" not in (await _read_all(memory, owner))["source"]:
             pass  # the copy is loaded meanwhile
     async with _being_applied(graph, owner):
@@ -87,6 +87,6 @@ async def test_no_cache_holds_what_is_read_while_a_write_is_applied(
 async def test_reads_go_on_while_another_process_writes_for_long(memory: Services, graph: Graph, owner: Owner) -> None:
     stated = MemoryIn.model_validate({"content": BEFORE, "subject": {"name": "Mara"}, "scope": "profile"})
     await memory.memories.save(owner, [stated])
-    async with _being_applied(graph, owner), asyncio.timeout(20):
+    async with _being_applied(graph, owner), asyncio.timeout(60):
         for _ in range(3):
             assert (await _read_all(memory, owner))["search"] == {BEFORE}
