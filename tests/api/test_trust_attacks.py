@@ -208,7 +208,7 @@ async def test_a_tool_labels_no_memory_of_the_user(user: httpx.AsyncClient, tool
     other = (await save_one(user, {"content": "Ada likes maps"}))["memory"]["id"]
     known = (await save_one(user, {"content": "Ada likes tea", "associations": [other]}))["memory"]["id"]
     before = await read(user, known)
-    for change in (
+    changes: tuple[dict[str, Any], ...] = (
         {"confidence": 0.5},
         {"importance": 0.0},
         {"domain": "travel"},
@@ -217,7 +217,8 @@ async def test_a_tool_labels_no_memory_of_the_user(user: httpx.AsyncClient, tool
         {"metadata": {"url": "https://evil.example"}},
         {"metadata": {"immutable": True}},
         {"associations": []},
-    ):
+    )
+    for change in changes:
         refused = await tool.patch(f"{MEMORIES}/{known}", json=change)
         assert refused.status_code == 403, (change, refused.text)
         assert "more trusted" in refused.json()["detail"]

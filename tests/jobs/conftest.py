@@ -152,6 +152,10 @@ def _wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 both_stores = pytest.mark.parametrize("settings", ["sqlite", "postgres"], indirect=True)
+postgres_first = pytest.mark.parametrize(
+    "settings", ["postgres", pytest.param("sqlite", marks=pytest.mark.long)], indirect=True
+)
+"""Runs a test of what both stores leave to the same queries on Postgres; most other tests run on SQLite."""
 
 
 @pytest.fixture
