@@ -22,7 +22,6 @@ GUIDES = [
     "security.md",
     "trust.md",
     "mem0.md#use-graphmems-own-methods",
-    "data.md#from-graphiti",
     "extraction.md",
 ]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
