@@ -1,4 +1,4 @@
-"""MkDocs hooks: the README is the home page, pages may link to files outside `docs`, and no page loads from other hosts."""
+"""MkDocs hooks: the README is the home page, pages may link to files outside `docs`, and no page needs other hosts."""
 
 from __future__ import annotations
 
