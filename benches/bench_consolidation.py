@@ -29,11 +29,11 @@ from graphmem.consolidation.run_store import RunStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn
 from graphmem.memories.new_memory import NewMemory
-from graphmem.models.prompts import load_prompts
+from graphmem.models.language_model import load_prompts
 from graphmem.runtime import process
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import utc_now
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.tenant_settings import InstructionStore
 from graphmem.user_data.forget import ForgetStore

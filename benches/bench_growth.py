@@ -28,7 +28,7 @@ from graphmem.app.components import ConsolidationComponents
 from graphmem.consolidation.models import RunListQuery, RunPhase, RunTrigger, parse_proposals
 from graphmem.context.models import ContextRequest
 from graphmem.conversations.session import MessageIn, MessageRole, MessagesIn, SessionListQuery
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import MemoryIn, MemoryPatch
 from graphmem.runtime import process
 from graphmem.runtime.paging import PageQuery

@@ -30,15 +30,14 @@ from benches.server_process import find_neo4j, running_neo4j
 from benches.synthetic_data import SyntheticData, users
 from graphmem.app.components import Components, RetrievalComponents, open_components
 from graphmem.evaluation.graphiti_system import GraphitiBaseline, open_graphiti_baseline
-from graphmem.memories.filters import FactFilters
-from graphmem.memories.listing import SortOrder
+from graphmem.memories.filters import FactFilters, SortOrder
 from graphmem.models.embedder import Embedder
 from graphmem.runtime import process
 from graphmem.search.database_source import ANN_CANDIDATES
 from graphmem.search.lookup import EntityLookup, EntityNameCache
 from graphmem.search.models import SearchQuery
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import scope_of
+from graphmem.tenants.spaces import scope_of
 
 TENANT = "scale"
 """Prefix of the tenants of the benchmark."""

@@ -17,7 +17,7 @@ from graphmem_api.app import create_app
 
 from graphmem.app.bootstrap import Services
 from graphmem.cli.app import app as command_line
-from graphmem.hooks.session import VARIABLES
+from graphmem.hooks.coding_agents import VARIABLES
 from graphmem.mcp.server import MemoryServer
 from graphmem.runtime.settings import Settings
 from graphmem.user_data.export_schema import export_json_schema

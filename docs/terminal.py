@@ -24,7 +24,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from graphmem.cli.local_server import RECORD_FILE
+from graphmem.cli.startup import RECORD_FILE
 from graphmem.models.replay import CompletionServer, Json, build_completion, build_error, recording_key
 
 PICTURE = Path(__file__).with_name("terminal.svg")

@@ -10,12 +10,11 @@ from weakref import WeakKeyDictionary
 
 import httpx
 
-from graphmem.client.api_call import ApiCall
 from graphmem.client.async_client import AsyncClient
-from graphmem.client.transport import AsyncTransport, CallRetryPolicy
+from graphmem.client.transport import ApiCall, AsyncTransport, CallRetryPolicy
 from graphmem.runtime.errors import Unavailable
+from graphmem.tenants.access import LIBRARY, make_local_key
 from graphmem.tenants.owners import DEFAULT_TENANT
-from graphmem.tenants.tokens import LIBRARY, make_local_key
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphmem.secrets.detection import SECRET_CLASSES, SecretClass
-from graphmem.secrets.scanner import find_secrets
-from graphmem.secrets.values import scan_value
+from graphmem.secrets.scanner import find_secrets, scan_value
 from quality.metrics import Ratio, ratio
 from quality.secret_lines import LabelledLine, load_secret_lines
 

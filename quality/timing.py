@@ -11,8 +11,15 @@ from pydantic import BaseModel
 
 from graphmem.jobs.job import Job
 from graphmem.models.embedder import Embedder
-from graphmem.models.language_model import CheckToolCall, Completion, LanguageModel, ModelUse, ToolCallCompletion
-from graphmem.models.prompts import ChatMessage, Prompt
+from graphmem.models.language_model import (
+    ChatMessage,
+    CheckToolCall,
+    Completion,
+    LanguageModel,
+    ModelUse,
+    Prompt,
+    ToolCallCompletion,
+)
 
 T = TypeVar("T", bound=BaseModel)
 

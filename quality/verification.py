@@ -24,6 +24,7 @@ from pydantic import SecretStr
 
 from graphmem.app.bootstrap import Services
 from graphmem.app.components import ConsolidationComponents
+from graphmem.consolidation.analysis import ProposalVerifier
 from graphmem.consolidation.models import (
     LinkEntities,
     Merge,
@@ -33,9 +34,8 @@ from graphmem.consolidation.models import (
     RunPhase,
     RunTrigger,
 )
-from graphmem.consolidation.verification import ProposalVerifier
 from graphmem.graph_memory import GraphMemory
-from graphmem.models.prompts import load_prompts
+from graphmem.models.language_model import load_prompts
 from graphmem.models.replay import ReplayServer
 from graphmem.runtime import process
 from graphmem.runtime.errors import ConfigurationError, GraphmemError

@@ -18,7 +18,7 @@ from graphmem.consolidation.models import ProposalVerdict, RunPhase, RunTrigger,
 from graphmem.conversations.session import MessagesIn
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.memories.entity import EntityIn
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import Memory, MemoryIn, MemoryPatch
 from graphmem.runtime.errors import GraphmemError
 from graphmem.runtime.field_types import name_key

@@ -16,11 +16,10 @@ from graphmem.ingestion.answers import parse_local_date
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.paging import TIME_CURSOR
 from graphmem.secrets.scanner import find_secrets, redact
-from graphmem.text.lucene import build_lucene_query, query_terms
 from graphmem.text.names import fold_name, may_be_same_first_name
 from graphmem.text.normalising import fold
 from graphmem.text.time_expressions import find_time_ranges
-from graphmem.text.tokenising import detect_languages, tokenize
+from graphmem.text.tokenising import build_lucene_query, detect_languages, query_terms, tokenize
 from graphmem.user_data.foreign import detect_format, parse_structured_text
 from torture.findings import Findings
 from torture.fuzz_requests import SETTINGS

@@ -24,7 +24,7 @@ from graphmem.consolidation.models import (
     RunTrigger,
     parse_proposals,
 )
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import MemoryIn, MemoryPatch
 from graphmem.runtime.errors import (
     Conflict,

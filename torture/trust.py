@@ -23,13 +23,13 @@ from graphmem.context.models import ContextRequest
 from graphmem.conversations.session import MessageIn, MessagesAccepted, MessagesIn, SessionIn
 from graphmem.graph_memory import GraphMemory
 from graphmem.mcp import open_tool_client
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import Memory, MemoryIn, MemoryPatch
 from graphmem.runtime.errors import Conflict, Forbidden, GraphmemError, InvalidInput, NotFound
 from graphmem.search.models import EntityListQuery
+from graphmem.tenants.access import make_local_agent_key, make_local_key
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import SpaceIn
-from graphmem.tenants.tokens import make_local_agent_key, make_local_key
 from graphmem.tenants.trust import StatedKind
 from graphmem.user_data.models import ImportFormat
 from torture.findings import Findings, differences

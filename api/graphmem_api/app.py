@@ -8,11 +8,60 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from graphmem.app.bootstrap import Services
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.access import ApiKey
-from graphmem_api.auth import IN_PROCESS_CALLER
+from graphmem_api.dependencies import IN_PROCESS_CALLER
+from graphmem_api.middleware import keep_path_encoded
 from graphmem_api.openapi import SERVERS, TAGS, install_openapi, make_description, make_operation_id
-from graphmem_api.path_encoding import keep_path_encoded
-from graphmem_api.routers import ROUTERS
+from graphmem_api.routes import (
+    admin,
+    chats,
+    context,
+    docs,
+    health,
+    jobs,
+    memories,
+    messages,
+    search,
+    spaces,
+    tenant,
+    ui,
+    user_data,
+)
 from graphmem_api.server import API_VERSION, NO_TELEMETRY, add_protected_routes, add_routes
+
+ROUTERS = (
+    health.public_router,
+    health.metrics_router,
+    ui.router,
+    docs.router,
+    memories.read_router,
+    memories.write_router,
+    memories.changes_router,
+    search.entity_router,
+    search.search_router,
+    search.persona_router,
+    messages.read_router,
+    messages.write_router,
+    messages.admin_router,
+    jobs.read_router,
+    jobs.write_router,
+    context.router,
+    context.write_router,
+    chats.router,
+    user_data.export_router,
+    user_data.import_router,
+    user_data.forget_router,
+    user_data.users_router,
+    spaces.read_router,
+    spaces.write_router,
+    tenant.key_read_router,
+    tenant.key_router,
+    admin.read_router,
+    admin.write_router,
+    tenant.read_router,
+    tenant.write_router,
+    tenant.webhook_router,
+)
+"""All routers of the API; the order decides where two routes match the same path."""
 
 
 def create_app(services: Services, settings: Settings, local_secret: str | None = None) -> FastAPI:

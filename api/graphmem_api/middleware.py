@@ -1,24 +1,61 @@
-"""What surrounds each request: its id, log line, metrics and span, and the response to an unexpected error."""
+"""What surrounds each request: id, log line, metrics, span, encoded paths, limits for crowds and slow clients."""
 
 from __future__ import annotations
 
+import asyncio
+import collections
 import logging
 import re
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import cast
+from urllib.parse import quote, unquote_to_bytes
 
 from opentelemetry.trace import Span, SpanKind
 from prometheus_client import Counter, Histogram
+from starlette.convertors import Convertor
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bound_contextvars
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from graphmem.runtime.errors import InvalidInput, RequestTimeout, Unavailable
 from graphmem.runtime.tracing import mark_failed, span
 from graphmem_api import headers
 from graphmem_api.forwarding import BrokenAnswer
-from graphmem_api.path_encoding import keep_path_encoded
 from graphmem_api.problems import make_problem_response
+
+SEGMENT_CONVERTOR = "segment"
+"""Name of the convertor for ids in route paths, as in `/v1/users/{user_id:segment}`."""
+
+
+class EncodedSegmentConvertor(Convertor[str]):
+    """A path segment that is decoded after routing."""
+
+    regex = "[^/]+"
+
+    def convert(self, value: str) -> str:
+        """Return the decoded segment; raise InvalidInput when it is not UTF-8."""
+        try:
+            return unquote_to_bytes(value.encode("latin-1")).decode("utf-8")
+        except UnicodeError as error:
+            raise InvalidInput(
+                "The path is not percent-encoded UTF-8.", errors=[{"loc": ["path"], "msg": "is not UTF-8"}]
+            ) from error
+
+    def to_string(self, value: str) -> str:
+        """Return a text percent-encoded as one segment."""
+        return quote(value, safe="")
+
+
+def keep_path_encoded(scope: Scope) -> None:
+    """Replace the decoded path of a request by the one that was sent, so that routing splits it correctly."""
+    raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+    scope["path"] = raw.split(b"?", 1)[0].decode("latin-1")
+
 
 log = logging.getLogger(__name__)
 
@@ -102,3 +139,197 @@ def _record_request(scope: Scope, status: int, seconds: float, current: Span) ->
             "key_id": getattr(caller, "id", None),
         },
     )
+
+
+RETRY_SECONDS = 1
+"""Seconds after which a refused request may be sent again."""
+
+RESERVED_SHARE = 4
+"""One in so many places is kept from any single key, so that one that sends too much does not shut out the others."""
+
+
+class Admission:
+    """Counts the requests that are worked on, from their headers to the end of their responses.
+
+    A request takes one of `limit` places once its body has arrived: slow senders take none. One key may have requests
+    for most places only, and as many bodies on their way.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._limit_of_key = max(1, limit - limit // RESERVED_SHARE)
+        self._in_progress = 0
+        self._by_key: collections.Counter[str] = collections.Counter()
+
+    @contextmanager
+    def accepted(self, key_id: str) -> Iterator[RequestPlace]:
+        """Count a request of a key from its headers to its response; raise Unavailable for one too many of the key."""
+        if self._by_key[key_id] >= self._limit_of_key:
+            raise Unavailable(
+                "This key has too many requests in progress: send this one again after the seconds in `Retry-After`.",
+                retry_after=RETRY_SECONDS,
+            )
+        self._count(key_id, 1, 0)
+        try:
+            yield RequestPlace(self, key_id)
+        finally:
+            self._count(key_id, -1, 0)
+
+    def _check_room(self) -> None:
+        if self._in_progress >= self._limit:
+            raise Unavailable(
+                "The server has too many requests in progress: send this one again after the seconds in `Retry-After`.",
+                retry_after=RETRY_SECONDS,
+            )
+
+    def _count(self, key_id: str, of_key: int, in_progress: int) -> None:
+        self._in_progress += in_progress
+        self._by_key[key_id] += of_key
+        if not self._by_key[key_id]:
+            del self._by_key[key_id]
+
+
+class RequestPlace:
+    """What one request counts for: its key, and the server once it is worked on."""
+
+    def __init__(self, admission: Admission, key_id: str) -> None:
+        self._admission = admission
+        self._key_id = key_id
+        self._pauses = 0
+
+    @contextmanager
+    def worked_on(self) -> Iterator[None]:
+        """Count a request whose body has arrived; raise Unavailable while all places are taken."""
+        self._admission._check_room()
+        self._admission._count(self._key_id, 0, 1)
+        try:
+            yield
+        finally:
+            self._admission._count(self._key_id, 0, -1)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Count nothing while a request that is worked on waits for a job; afterwards it goes on in any case."""
+        self._pauses += 1
+        if self._pauses == 1:
+            self._admission._count(self._key_id, -1, -1)
+        try:
+            yield
+        finally:
+            self._pauses -= 1
+            if not self._pauses:
+                self._admission._count(self._key_id, 1, 1)
+
+
+HEADER_SECONDS = 15.0
+"""Seconds in which the first request of a connection must begin, and the headers of each request must arrive."""
+
+IDLE_SECONDS = 75
+"""Seconds after a response in which the next request may begin.
+
+Clients and proxies close idle connections after up to 60 seconds. A server that closes them first breaks the requests
+that are sent on them at that moment. uvicorn has the same limit, but no longer applies it once the rest of a refused
+body has arrived.
+"""
+
+BYTES_PER_SECOND = 100_000
+"""A body gets one more second for each of these many bytes that have arrived, so that large imports may take longer."""
+
+
+MAX_HEAD_BYTES = 64 * 1024
+"""Most bytes of a request before its body, since httptools has no limit of its own."""
+
+
+class ImpatientHttpProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, closing connections that are idle or whose headers are too long or do not arrive in time."""
+
+    _timer: asyncio.TimerHandle | None = None
+    _reads_head = True
+    _head_bytes = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for the first request."""
+        super().connection_made(cast(asyncio.Transport, transport))
+        self._close_in(HEADER_SECONDS)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        super().connection_lost(exc)
+        self._stop_waiting()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what has arrived; refuse a request whose headers are too long."""
+        self._head_bytes += len(data) if self._reads_head else 0
+        super().data_received(data)
+        if self._reads_head and self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("The headers of the request are too long.")
+
+    def on_message_begin(self) -> None:
+        """Wait for the headers of a request, and count their bytes."""
+        super().on_message_begin()
+        self._close_in(HEADER_SECONDS)
+        self._reads_head, self._head_bytes = True, 0
+
+    def on_headers_complete(self) -> None:
+        """Wait no longer: a body has limits of its own."""
+        super().on_headers_complete()
+        self._stop_waiting()
+        self._reads_head = False
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        if not self._reads_head:  # the headers of the next one have their own time
+            self._close_in(IDLE_SECONDS)
+
+    def _close_in(self, seconds: float) -> None:
+        self._stop_waiting()
+        self._timer = self.loop.call_later(seconds, self._close_unless_busy, seconds)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _close_unless_busy(self, seconds: float) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+        else:  # an earlier request is in progress
+            self._close_in(seconds)
+
+
+class BodyDeadlineMiddleware:
+    """An ASGI middleware that raises RequestTimeout in whatever reads a body that does not arrive in time."""
+
+    def __init__(self, app: ASGIApp, seconds: float) -> None:
+        self._app = app
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "http":
+            receive = _BoundedBody(receive, self._seconds).receive
+        await self._app(scope, receive, send)
+
+
+class _BoundedBody:
+    """The messages of one request; the time of its body runs from the first time that the application reads."""
+
+    def __init__(self, receive: Receive, seconds: float) -> None:
+        self._receive = receive
+        self._seconds = seconds
+        self._deadline: float | None = None
+        self._is_complete = False
+
+    async def receive(self) -> Message:
+        if self._is_complete:  # what follows is the end of the connection
+            return await self._receive()
+        if self._deadline is None:
+            self._deadline = asyncio.get_running_loop().time() + self._seconds
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError as error:
+            raise RequestTimeout("The body of the request did not arrive in time: send it faster.") from error
+        self._deadline += len(message.get("body", b"")) / BYTES_PER_SECOND
+        self._is_complete = not message.get("more_body", False)
+        return message

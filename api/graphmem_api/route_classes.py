@@ -19,9 +19,14 @@ from graphmem.tenants.access import ApiKey
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner, group_key
 from graphmem_api import headers
-from graphmem_api.admission import Admission
-from graphmem_api.auth import IN_PROCESS_CALLER, Permission, authorize, read_bearer_token
-from graphmem_api.dependencies import set_idempotent_request
+from graphmem_api.dependencies import (
+    IN_PROCESS_CALLER,
+    Permission,
+    authorize,
+    read_bearer_token,
+    set_idempotent_request,
+)
+from graphmem_api.forwarding import StreamedResponse
 from graphmem_api.idempotency import (
     IdempotentResponder,
     ResponseCipher,
@@ -29,10 +34,10 @@ from graphmem_api.idempotency import (
     read_idempotency_key,
     require_rights_to_replay,
 )
+from graphmem_api.middleware import Admission
 from graphmem_api.openapi import add_common_docs
 from graphmem_api.problems import respond_to_error
 from graphmem_api.request_body import StrictRequest
-from graphmem_api.streamed_response import StreamedResponse
 
 LONG_DATABASE_SECONDS = 1800.0
 """Seconds of database work of a request over all data of a user, or of a tenant."""

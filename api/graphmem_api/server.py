@@ -11,12 +11,16 @@ from limits import parse
 
 from graphmem.app.bootstrap import Services
 from graphmem.runtime.settings import Settings
-from graphmem.tenants.rate_limit import RateLimit
-from graphmem_api.admission import Admission
-from graphmem_api.middleware import RequestMiddleware
+from graphmem.tenants.keys import RateLimit
+from graphmem_api.middleware import (
+    IDLE_SECONDS,
+    Admission,
+    BodyDeadlineMiddleware,
+    ImpatientHttpProtocol,
+    RequestMiddleware,
+)
 from graphmem_api.problems import add_exception_handlers
 from graphmem_api.routes import health
-from graphmem_api.slow_clients import IDLE_SECONDS, BodyDeadlineMiddleware, ImpatientHttpProtocol
 
 API_VERSION = "1.0.0"
 """Version of the HTTP API, independent of the version of the package."""

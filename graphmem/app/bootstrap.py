@@ -8,14 +8,11 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from graphmem.app.components import Components, ConsolidationComponents, RetrievalComponents, open_components
-from graphmem.app.health import ReadinessCheck, StorageMeter, Sweep, attempt
-from graphmem.app.warm_up import WarmUp
+from graphmem.app.health import ReadinessCheck, StorageMeter, Sweep, WarmUp, attempt
 from graphmem.ask.service import AskService
 from graphmem.changes.feed import ChangeStore
-from graphmem.changes.sender import WebhookSender
-from graphmem.changes.webhooks import WATCH_SECONDS, WebhookDelivery, WebhookService, WebhookStore
-from graphmem.chats.service import ChatService
-from graphmem.chats.upstream import UpstreamService
+from graphmem.changes.webhooks import WATCH_SECONDS, WebhookDelivery, WebhookSender, WebhookService, WebhookStore
+from graphmem.chats.service import ChatService, UpstreamService
 from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_store import RunStore
 from graphmem.consolidation.service import (
@@ -29,16 +26,14 @@ from graphmem.context.service import ContextService
 from graphmem.context.store import ContextStore
 from graphmem.context.surroundings import SurroundingsStore
 from graphmem.context.usage import ContextUsage, ContextUseStore
-from graphmem.ingestion.inbox import Inbox
 from graphmem.ingestion.inferred_save import InferredSave
 from graphmem.ingestion.quarantine import QuarantineService
-from graphmem.ingestion.service import MessageService
+from graphmem.ingestion.service import Inbox, MessageService
 from graphmem.jobs.runner import JobRunner, JobWaiting
 from graphmem.jobs.store import DEMO_QUEUE, JOB_QUEUE
 from graphmem.memories.declarations import DeclaredTypeService, DeclaredTypeStore
-from graphmem.memories.reembedding import ReembeddingService
 from graphmem.memories.service import MemoryService
-from graphmem.memories.vectors import VectorStore
+from graphmem.memories.vectors import ReembeddingService, VectorStore
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import LanguageModel
 from graphmem.placement.service import PlacementService
@@ -242,7 +237,7 @@ class Services:
         components = self.components
         graph, policy, clock = components.graph, components.policy, components.clock
         self.rights = retrieval.rights
-        self.spaces = SpaceService(SpaceStore(graph, components.home), policy, clock)
+        self.spaces = SpaceService(SpaceStore(graph, components.home), self.trust, policy, clock)
         users = UserStore(graph)
         self.users = UserService(users, clock)
         self.warm_up = WarmUp(users, self.contexts, self.messages, self.memories, self.forgetting)

@@ -19,8 +19,7 @@ from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.memories.entity_store import EntityStore
-from graphmem.memories.fact_store import FactStore
-from graphmem.memories.reinforcement import ReinforcementBuffer
+from graphmem.memories.fact_store import FactStore, ReinforcementBuffer
 from graphmem.memories.vectors import StoredVectors
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import (
@@ -38,14 +37,13 @@ from graphmem.neo4j.migrations import migrate
 from graphmem.neo4j.placed_graph import PlacedDatabase, PlacedGraph
 from graphmem.runtime.artifacts import DownloadProgress
 from graphmem.runtime.errors import ConfigurationError
-from graphmem.runtime.extras import ensure_extras
 from graphmem.runtime.progress import StartProgress
-from graphmem.runtime.settings import Settings
+from graphmem.runtime.settings import Settings, ensure_extras
 from graphmem.runtime.times import Clock, utc_now
 from graphmem.search.hybrid_search import HybridSearch
 from graphmem.search.lookup import EntityLookup, EntityNameCache
 from graphmem.search.resident.copies import ResidentCopies
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.idempotency import IdempotencyStore
 from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.rights import Rights

@@ -29,10 +29,9 @@ from graphmem.ingestion.summary import SummaryJob
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner
 from graphmem.memories.declarations import DeclaredTypeStore
-from graphmem.memories.reembedding import REEMBEDDING_JOB, ReembeddingJob
-from graphmem.memories.vectors import VectorStore
+from graphmem.memories.vectors import REEMBEDDING_JOB, ReembeddingJob, VectorStore
 from graphmem.models.embedder import RecordedEmbedder
-from graphmem.models.prompts import load_prompts
+from graphmem.models.language_model import load_prompts
 from graphmem.placement.move import MOVE_JOB, MoveJob
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.tenant_settings import InstructionStore

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from graphmem.context.models import DEFAULT_TOKEN_BUDGET, MAX_QUESTION_LENGTH, ContextRequest
 from graphmem.models.language_model import LenientAnswer, Receipt
@@ -103,6 +104,8 @@ class SourceQuote(BaseModel):
 class ModelAnswer(LenientAnswer):
     """What the model answers: its quotes first, then the answer, or what to search for."""
 
-    sources: list[SourceQuote]
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    sources: Annotated[list[SourceQuote], BeforeValidator(lambda value: [] if value is None else value)]
     answer: str | None = None
     search: str | None = None

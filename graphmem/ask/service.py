@@ -16,12 +16,13 @@ from graphmem.context.service import ContextService
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import Message
 from graphmem.ingestion.transcript import is_dialogue
-from graphmem.models.language_model import LanguageModel, Receipt
-from graphmem.models.prompts import Prompt, load_prompts
-from graphmem.runtime.errors import NotConfigured
+from graphmem.models.language_model import LanguageModel, Prompt, Receipt, load_prompts
+from graphmem.models.structured_output import CUT_OFF
+from graphmem.runtime.errors import ModelAnswerUnusable, NotConfigured
+from graphmem.runtime.retries import DEFAULT_RETRY_AFTER_SECONDS
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import Reader, ReadScope, scope_of
+from graphmem.tenants.spaces import Reader, ReadScope, scope_of
 from graphmem.text.token_counts import count_tokens, truncate_to_tokens
 
 MAX_LOOKS = 2
@@ -77,7 +78,7 @@ class AskService:
 
         What each look shows counts as retrieved by the rule of contexts, if the request reinforces. No model is
         called to read nothing, or nothing new. Raises NotConfigured without a model, InvalidInput when the question
-        alone exceeds the budget, ModelUnavailable for a model that fails.
+        alone exceeds the budget, ModelUnavailable for a model that fails or whose answer is cut off.
         """
         if self._model is None:
             raise NotConfigured(
@@ -120,6 +121,11 @@ class AskService:
             if text and citations:
                 return _CheckedAnswer(text, citations)
             searched = (completion.value.search or "").strip()[:MAX_SEARCH_LENGTH]
+            if not searched and CUT_OFF in completion.value.refused:
+                raise ModelAnswerUnusable(
+                    "The answer of the language model was cut off. Repeating the question may help.",
+                    retry_after=DEFAULT_RETRY_AFTER_SECONDS,
+                )
             if not searched:
                 return None
         return None

@@ -15,9 +15,9 @@ from graphmem.context.preamble import PreambleLine
 from graphmem.context.relevance import content_words
 from graphmem.conversations.session import Message
 from graphmem.memories.memory import Memory, MemoryStatus
-from graphmem.models.prompts import indent_continuations
+from graphmem.models.language_model import indent_continuations
 from graphmem.text.normalising import fold
-from graphmem.text.quoting import find_words
+from graphmem.text.tokenising import find_words
 
 _WORD = re.compile(r"\w+")
 

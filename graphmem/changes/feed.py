@@ -17,7 +17,7 @@ from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.paging import TIME_CURSOR, Page, take_page
 from graphmem.runtime.times import MIN_TIME, Clock, from_micros
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import scope_of
+from graphmem.tenants.spaces import scope_of
 
 ROLLED_BACK_REASON = "rolled back"
 """Reason of the changes that undo a consolidation run."""

@@ -1,14 +1,72 @@
-"""Reading an answer while its bytes pass, streamed or not."""
+"""Reading an answer while its bytes pass, and failures of memory, which the calls do not notice."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from threading import Lock
 from typing import Any
 
-from graphmem.chats.failures import ChatFailure, ChatFailures
 from graphmem.chats.protocol import ChatAnswer, ChatProtocol
+from graphmem.runtime.errors import GraphmemError
 from graphmem.text.added_texts import without_thoughts
+
+
+class ChatFailure(StrEnum):
+    """What of the memory of a chat failed."""
+
+    READ = "read"
+    CONTEXT = "context"
+    ANSWER = "answer"
+    STORE = "store"
+
+    @property
+    def text(self) -> str:
+        """What it means, as it is logged."""
+        return _TEXTS[self]
+
+
+_TEXTS = {
+    ChatFailure.READ: "a request cannot be read, so that its model is called without memory",
+    ChatFailure.CONTEXT: "a model is called without memory",
+    ChatFailure.ANSWER: "an answer cannot be read",
+    ChatFailure.STORE: "the turns of a call are not stored",
+}
+
+log = logging.getLogger(__name__)
+
+
+class ChatFailures:
+    """Counts failures, and logs the first of several of one kind in a row; `on_failure` is called with the kind."""
+
+    def __init__(self, on_failure: Callable[[ChatFailure], None] | None = None) -> None:
+        self.count = 0
+        self._on_failure = on_failure
+        self._logged: set[ChatFailure] = set()
+        self._lock = Lock()
+
+    @contextmanager
+    def noted(self, kind: ChatFailure, errors: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
+        """Return a block whose `errors` are noted and go no further."""
+        try:
+            yield
+        except errors as error:
+            with self._lock:
+                self.count += 1
+                is_first = kind not in self._logged
+                self._logged.add(kind)
+            if self._on_failure:
+                self._on_failure(kind)
+            if is_first:
+                # The text of an unexpected error may quote what was said.
+                reason = error.detail if isinstance(error, GraphmemError) else type(error).__name__
+                log.warning("%s: %s", kind.text, reason)
+        else:
+            self._logged.discard(kind)
+
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 """Bytes of an answer that are read; a longer one is passed on and not stored."""

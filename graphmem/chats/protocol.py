@@ -1,14 +1,15 @@
-"""A request to a chat model and its answer, whatever the protocol: what was said, and where a context goes. Pure."""
+"""Requests to chat models in the protocols of their providers: what was said, and where a context goes. Pure."""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from graphmem.conversations.message_shapes import attachments_of, mark_attachments, text_of
-from graphmem.text.added_texts import without_added_texts, without_thoughts
+from graphmem.conversations.session import ATTACHMENTS, attachments_of, mark_attachments, text_of
+from graphmem.text.added_texts import PROMPT_TAG, fence_context, without_added_texts, without_thoughts
 from graphmem.text.normalising import remove_unstorable
 
 JsonObject = dict[str, Any]
@@ -136,3 +137,272 @@ def make_turn(role: Literal["user", "assistant"], content: object) -> ChatTurn:
 def text_or_none(value: object) -> str | None:
     """Return a value that is a text with something in it; None for any other."""
     return value if isinstance(value, str) and value.strip() else None
+
+
+OPENING, CLOSING = f"<{PROMPT_TAG}>", f"</{PROMPT_TAG}>"
+
+_BLOCK = re.compile(rf"\s*{OPENING}.*?{CLOSING}", re.DOTALL)
+
+
+def make_context_block(preamble: str) -> str:
+    """Return a context as it stands in a prompt."""
+    return fence_context(PROMPT_TAG, preamble)
+
+
+def is_context_block(text: str) -> bool:
+    """Return whether a text is a context that `make_context_block` returned."""
+    return text.startswith(OPENING) and text.rstrip().endswith(CLOSING)
+
+
+def without_context_blocks(text: str) -> str:
+    """Return a text without the contexts in it."""
+    return _BLOCK.sub("", text).lstrip("\n") if OPENING in text else text
+
+
+def with_context_block(text: str, block: str) -> str:
+    """Return a system prompt with a context at its end, in place of an earlier one."""
+    return "\n\n".join(part for part in (without_context_blocks(text), block) if part)
+
+
+_SYSTEM_ROLES = ("system", "developer")
+_TOOL_ROLES = ("tool", "function")
+
+
+class ChatCompletionsProtocol(ChatProtocol):
+    """`POST …/chat/completions`: the whole history as messages, of which the first are the system prompt."""
+
+    name = "chat completions"
+    path = "/chat/completions"
+
+    def read_request(self, body: Mapping[str, Any]) -> ChatRequest:
+        """Return what the body of a request says."""
+        return make_request(_read_completions_history(_messages_of(body)), user_id=body.get("user"))
+
+    def add_context(self, body: Mapping[str, Any], block: str) -> JsonObject:
+        """Return the body with a context at the end of its last system message, or in one of its own."""
+        messages = [_without_context(message) for message in _messages_of(body)]
+        leading = 0
+        while leading < len(messages) and _role_of(messages[leading]) in _SYSTEM_ROLES:
+            leading += 1
+        if leading:
+            last = messages[leading - 1]
+            messages[leading - 1] = {**last, "content": _extended(last.get("content"), block)}
+        else:
+            messages.insert(0, {"role": "system", "content": block})
+        return {**body, "messages": messages}
+
+    def read_answer(self, body: Mapping[str, Any]) -> ChatAnswer:
+        """Return what the first choice says."""
+        answer = ChatAnswer(response_id=text_or_none(body.get("id")), is_complete=True)
+        for choice in _first_choices(body):
+            message = choice.get("message")
+            answer.text = text_of(message.get("content")) if isinstance(message, dict) else ""
+        return answer
+
+    def read_event(self, event: Mapping[str, Any], answer: ChatAnswer) -> None:
+        """Add what a chunk says; the one with a reason to finish ends the answer."""
+        answer.response_id = answer.response_id or text_or_none(event.get("id"))
+        for choice in _first_choices(event):
+            delta = choice.get("delta")
+            answer.text += text_of(delta.get("content")) if isinstance(delta, dict) else ""
+            answer.is_complete = answer.is_complete or bool(choice.get("finish_reason"))
+
+
+def _messages_of(body: Mapping[str, Any]) -> list[Any]:
+    messages = body.get("messages")
+    return messages if isinstance(messages, list) else []
+
+
+def _role_of(message: object) -> str:
+    return str(message.get("role")) if isinstance(message, dict) else ""
+
+
+def _read_completions_history(messages: list[Any]) -> Iterator[HistoryItem]:
+    for message in messages:
+        role = _role_of(message)
+        if role in _TOOL_ROLES:
+            yield "tool result"
+        elif role == "user":
+            yield make_turn("user", message.get("content"))
+        elif role == "assistant":
+            yield make_turn("assistant", message.get("content"))
+
+
+def _without_context(message: Any) -> Any:
+    """Return a system message without an earlier context; any other message as it is."""
+    content = message.get("content") if _role_of(message) in _SYSTEM_ROLES else None
+    if isinstance(content, str):
+        return {**message, "content": without_context_blocks(content)}
+    return message
+
+
+def _extended(content: object, block: str) -> object:
+    if isinstance(content, list):
+        return [*content, {"type": "text", "text": block}]
+    return with_context_block(text_of(content), block)
+
+
+def _first_choices(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the first choice, if there is one: of several answers one is stored."""
+    choices = body.get("choices")
+    for choice in choices if isinstance(choices, list) else []:
+        if isinstance(choice, dict) and choice.get("index", 0) == 0:
+            yield choice
+
+
+_FINAL_EVENTS = ("response.completed", "response.incomplete")
+_FAILURE_EVENTS = ("response.failed", "response.cancelled", "error")
+
+
+class ResponsesProtocol(ChatProtocol):
+    """`POST …/responses`: new items as input, the system prompt as instructions."""
+
+    name = "responses"
+    path = "/responses"
+
+    def read_request(self, body: Mapping[str, Any]) -> ChatRequest:
+        """Return what the body of a request says."""
+        conversation = body.get("conversation")
+        if isinstance(conversation, dict):
+            conversation = conversation.get("id")
+        return make_request(
+            _read_responses_history(body.get("input")),
+            thread_id=text_or_none(conversation) or body.get("previous_response_id"),
+            user_id=body.get("user"),
+        )
+
+    def add_context(self, body: Mapping[str, Any], block: str) -> JsonObject:
+        """Return the body with a context at the end of its instructions, which no later response inherits."""
+        return {**body, "instructions": with_context_block(text_of(body.get("instructions")), block)}
+
+    def read_answer(self, body: Mapping[str, Any]) -> ChatAnswer:
+        """Return what the messages of a response say."""
+        items = body.get("output")
+        texts = [
+            text_of(item.get("content"))
+            for item in (items if isinstance(items, list) else [])
+            if isinstance(item, dict) and item.get("type") == "message"
+        ]
+        is_complete = body.get("status", "completed") in ("completed", "incomplete")
+        return ChatAnswer("\n".join(filter(None, texts)), text_or_none(body.get("id")), is_complete)
+
+    def read_event(self, event: Mapping[str, Any], answer: ChatAnswer) -> None:
+        """Add what an event says; the last one holds the whole response."""
+        kind, delta = event.get("type"), event.get("delta")
+        answer.has_failed |= kind in _FAILURE_EVENTS
+        if kind == "response.output_text.delta" and isinstance(delta, str):
+            answer.text += delta
+        elif kind in _FINAL_EVENTS:
+            response = event.get("response")
+            whole = self.read_answer(response if isinstance(response, dict) else {})
+            answer.text = whole.text or answer.text
+            answer.response_id, answer.is_complete = whole.response_id, True
+
+
+def _read_responses_history(items: object) -> Iterator[HistoryItem]:
+    if isinstance(items, str):
+        yield make_turn("user", items)
+    for item in items if isinstance(items, list) else []:
+        if not isinstance(item, dict):
+            continue
+        if str(item.get("type")).endswith("_output"):
+            yield "tool result"
+        elif item.get("role") == "user":
+            yield make_turn("user", item.get("content"))
+        elif item.get("role") == "assistant":
+            yield make_turn("assistant", item.get("content"))
+
+
+class MessagesProtocol(ChatProtocol):
+    """`POST …/v1/messages`: the whole history as messages, the system prompt next to them."""
+
+    name = "messages"
+    path = "/v1/messages"
+
+    def read_request(self, body: Mapping[str, Any]) -> ChatRequest:
+        """Return what the body of a request says; nothing of one that only asks for a summary."""
+        if body.get("compaction"):
+            return ChatRequest(())
+        metadata = body.get("metadata")
+        user_id = metadata.get("user_id") if isinstance(metadata, dict) else None
+        return make_request(
+            _read_messages_history(body.get("messages")), thread_id=_continued_thread(body), user_id=user_id
+        )
+
+    def add_context(self, body: Mapping[str, Any], block: str) -> JsonObject:
+        """Return the body with a context at the end of its system prompt, after what the caller has cached of it.
+
+        The system prompt of a thread cannot change: there the context goes before what the user says.
+        """
+        if _continued_thread(body):
+            return {**body, "messages": _before_last_turn(body.get("messages"), block)}
+        system = body.get("system")
+        if isinstance(system, list):
+            kept = [part for part in system if not is_context_block(text_of([part]))]
+            return {**body, "system": [*kept, {"type": "text", "text": block}]}
+        return {**body, "system": with_context_block(text_of(system), block)}
+
+    def read_answer(self, body: Mapping[str, Any]) -> ChatAnswer:
+        """Return what the text of a message says, without thoughts and tool calls."""
+        return ChatAnswer(_text_of_blocks(body.get("content")), text_or_none(body.get("id")), is_complete=True)
+
+    def read_event(self, event: Mapping[str, Any], answer: ChatAnswer) -> None:
+        """Add what an event says; `message_stop` ends the answer."""
+        kind = event.get("type")
+        if kind == "message_start":
+            message = event.get("message")
+            answer.response_id = text_or_none(message.get("id")) if isinstance(message, dict) else None
+        elif kind == "content_block_start" and answer.text:
+            block = event.get("content_block")
+            answer.text += "\n" if isinstance(block, dict) and block.get("type") == "text" else ""
+        elif kind == "content_block_delta":
+            delta = event.get("delta")
+            answer.text += text_of([delta]) if isinstance(delta, dict) and delta.get("type") == "text_delta" else ""
+        elif kind == "message_stop":
+            answer.is_complete = True
+
+
+def _continued_thread(body: Mapping[str, Any]) -> str | None:
+    """Return the response that a request continues, whose turns and system prompt the provider keeps."""
+    thread = body.get("thread")
+    return text_or_none(thread.get("previous_message_id")) if isinstance(thread, dict) else None
+
+
+def _before_last_turn(messages: object, block: str) -> object:
+    """Return messages with a context in the last one, after results of tools; as they are where these are all."""
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    if not isinstance(messages, list) or not isinstance(last, dict) or last.get("role") != "user":
+        return messages
+    content = last.get("content")
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    parts = [part for part in parts if not is_context_block(text_of([part]))] if isinstance(parts, list) else []
+    results = [part for part in parts if isinstance(part, dict) and part.get("type") == "tool_result"]
+    said = [part for part in parts if part not in results]
+    if not said:
+        return messages
+    return [*messages[:-1], {**last, "content": [*results, {"type": "text", "text": block}, *said]}]
+
+
+def _read_messages_history(messages: object) -> Iterator[HistoryItem]:
+    for message in messages if isinstance(messages, list) else []:
+        if not isinstance(message, dict):
+            continue
+        content = message.get("content")
+        blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+        # Results come before what the user adds to them.
+        if any(block.get("type") == "tool_result" for block in blocks):
+            yield "tool result"
+        said = content if isinstance(content, str) else [block for block in blocks if _is_said(block)]
+        if message.get("role") == "user":
+            yield make_turn("user", said)
+        elif message.get("role") == "assistant":
+            yield make_turn("assistant", said)
+
+
+def _is_said(block: Mapping[str, Any]) -> bool:
+    return block.get("type") == "text" or block.get("type") in ATTACHMENTS
+
+
+def _text_of_blocks(content: object) -> str:
+    blocks = content if isinstance(content, list) else []
+    return text_of([block for block in blocks if isinstance(block, dict) and block.get("type") == "text"])

@@ -373,7 +373,7 @@ _KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 @functools.cache
 def _filter_options() -> Sequence[inspect.Parameter]:
     """Return an option for each filter, with the description that the model gives it."""
-    from graphmem.memories.listing import QueryStringFilters
+    from graphmem.memories.filters import QueryStringFilters
 
     fields = QueryStringFilters.model_json_schema()["properties"]
     return [_filter_option(name, schema) for name, schema in fields.items()]

@@ -8,7 +8,7 @@ import typer
 
 from graphmem.cli.command import Open, Output, Tenant, Verbatim, command, read_settings
 from graphmem.cli.startup import server_details, start_detached, start_progress
-from graphmem.neo4j.embedded.neo4j_browser import DEFAULT_QUERY, USERS_QUERY
+from graphmem.neo4j.embedded.home import DEFAULT_QUERY, USERS_QUERY
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ async def browser(
 ) -> None:
     """Open Neo4j Browser with a prepared query, and print the login."""
     from graphmem.cli.startup import SEES_ALL_TENANTS, browser_login
-    from graphmem.neo4j.embedded.neo4j_browser import TENANT_QUERIES, read_query
+    from graphmem.neo4j.embedded.home import TENANT_QUERIES, read_query
     from graphmem.tenants.owners import Owner, make_owner
 
     query = query or (DEFAULT_QUERY if user else USERS_QUERY)

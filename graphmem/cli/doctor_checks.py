@@ -21,14 +21,16 @@ from graphmem.neo4j.embedded.server import READY_TIMEOUT_SECONDS, find_server, f
 from graphmem.neo4j.migrations import MAX_VIOLATIONS, InvariantCheck, check_invariants
 from graphmem.runtime.artifacts import Jar
 from graphmem.runtime.errors import ConfigurationError, GraphmemError
-from graphmem.runtime.extras import MODULES_BY_EXTRA, missing_modules, required_extras
 from graphmem.runtime.files import RECOMMENDED_FREE, free_bytes
 from graphmem.runtime.settings import (
+    MODULES_BY_EXTRA,
     OPENAI_COMPATIBLE,
     ModelProvider,
     Settings,
     is_installed,
     lacks_credentials,
+    missing_modules,
+    required_extras,
     split_model_name,
 )
 

@@ -285,7 +285,7 @@ async def _open_resources(
     from graphmem.app.components import running_database
     from graphmem.evaluation.compared_system import SystemResources
     from graphmem.graph_memory import GraphMemory
-    from graphmem.tenants.tokens import COMMAND_LINE
+    from graphmem.tenants.access import COMMAND_LINE
 
     changes = {"data_dir": folder.data, "jobs_url": None, "nightly": False, "webhook_delivery": False}
     own = settings.model_copy(update=changes)
@@ -323,7 +323,7 @@ async def _open_models(settings: Settings, reader: str, judge: str, in_flight: i
 def _write_report(output: Output, data: BenchmarkData, folder: RunFolder, report: EvaluationReport) -> None:
     """Write the report, its pictures and the answers into the folder of the run, and show it."""
     from graphmem.evaluation.report import render_answers, render_report
-    from graphmem.runtime.extras import missing_modules
+    from graphmem.runtime.settings import missing_modules
 
     plots: list[str] = []
     if missing_modules("evaluate"):

@@ -40,7 +40,7 @@ GROUPS = {
     "persona": ("contexts", "persona_app", "Search weights of a user by memory type or tag."),
     "contexts": ("contexts", "items_app", "Topics, goals and mentions that contexts use for a time."),
     "instructions": ("tenants", "instructions_app", "What a tenant wants remembered."),
-    "placement": ("placement", "app", "The graphs that tenants are stored in."),
+    "placement": ("admin", "placement_app", "The graphs that tenants are stored in."),
     "trust": ("tenants", "trust_app", "Which sources a tenant trusts more than others."),
 }
 """The groups of commands by name: their module, its attribute, and their help."""

@@ -13,7 +13,7 @@ from graphmem.cli.command import Output, command
 from graphmem.runtime.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from graphmem.hooks.installation import CodingAgent
+    from graphmem.hooks.coding_agents import CodingAgent
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -34,7 +34,7 @@ async def install(
     ] = None,
 ) -> None:
     """Install graphmem's hooks into a coding agent's settings; other settings are not changed."""
-    from graphmem.hooks.installation import install_hooks
+    from graphmem.hooks.coding_agents import install_hooks
 
     chosen = _find_agent(agent)
     file = chosen.settings_file(Path.cwd() if project else None)
@@ -50,7 +50,7 @@ async def install(
 @command(app, "uninstall")
 async def uninstall(output: Output, agent: Agent = "claude-code", project: Project = False) -> None:
     """Remove graphmem's hooks from a coding agent's settings."""
-    from graphmem.hooks.installation import uninstall_hooks
+    from graphmem.hooks.coding_agents import uninstall_hooks
 
     chosen = _find_agent(agent)
     file = chosen.settings_file(Path.cwd() if project else None)
@@ -66,8 +66,7 @@ async def status(output: Output) -> None:
     """Show which coding agents have graphmem's hooks, for you and for the project in this folder."""
     import os
 
-    from graphmem.hooks.installation import AGENTS, list_installed
-    from graphmem.hooks.session import HookSettings, find_project
+    from graphmem.hooks.coding_agents import AGENTS, HookSettings, find_project, list_installed
 
     files = [(agent, agent.settings_file(base)) for agent in AGENTS.values() for base in (None, Path.cwd())]
     installed = [
@@ -99,8 +98,7 @@ def run(
     debug: Annotated[bool, typer.Option("--debug", help="Print why a hook did nothing.")] = False,
 ) -> None:
     """Run one hook, as an agent calls it, with JSON on standard input."""
-    from graphmem.hooks.installation import AGENTS, HookStep
-    from graphmem.hooks.session import run_hook
+    from graphmem.hooks.coding_agents import AGENTS, HookStep, run_hook
 
     # An unknown word does nothing either: an agent takes other exit codes for a refusal of the prompt.
     if step in set(HookStep) and agent in AGENTS:
@@ -108,7 +106,7 @@ def run(
 
 
 def _find_agent(name: str) -> CodingAgent:
-    from graphmem.hooks.installation import AGENTS
+    from graphmem.hooks.coding_agents import AGENTS
 
     if name not in AGENTS:
         raise InvalidInput(f"There are no hooks for {name!r}: choose one of {', '.join(AGENTS)}.")

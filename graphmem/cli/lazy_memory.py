@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
 
 from graphmem.cli.startup import open_services
-from graphmem.client.api_call import ApiCall
 from graphmem.client.async_client import AsyncClient
+from graphmem.client.transport import ApiCall
+from graphmem.tenants.access import COMMAND_LINE
 from graphmem.tenants.owners import Owner, make_owner
-from graphmem.tenants.tokens import COMMAND_LINE
 
 if TYPE_CHECKING:
     from graphmem.cli.command import Output

@@ -42,7 +42,7 @@ async def quickstart(output: Output, tenant: Tenant = "default") -> None:
     from graphmem.cli.ingest import ingest_batches, read_batches
     from graphmem.cli.quickstart_demo import collect_report, next_steps, render_report
     from graphmem.graph_memory import GraphMemory
-    from graphmem.neo4j.embedded.neo4j_browser import DEFAULT_QUERY, read_query
+    from graphmem.neo4j.embedded.home import DEFAULT_QUERY, read_query
     from graphmem.sample import SAMPLE_FOLDER, USER_ID
     from graphmem.tenants.owners import Owner
 

@@ -24,9 +24,9 @@ from graphmem.cli.views import format_entity, format_validity
 from graphmem.ingestion.jobs import EXTRACTION_JOB
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.memories.entity import Entity
-from graphmem.memories.listing import ListFilters, SortOrder
+from graphmem.memories.filters import ListFilters, SortOrder
 from graphmem.memories.memory import Memory, MemoryStatus
-from graphmem.neo4j.embedded.neo4j_browser import read_query
+from graphmem.neo4j.embedded.home import read_query
 from graphmem.runtime.paging import PageQuery
 from graphmem.runtime.times import utc_now
 from graphmem.sample import SampleQuestion

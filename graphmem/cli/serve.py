@@ -19,8 +19,7 @@ from urllib.parse import quote
 import typer
 
 from graphmem.cli.command import Open, Output, Tenant, User, command, read_settings
-from graphmem.cli.local_server import find_local_server, new_secret, record_server
-from graphmem.cli.startup import find_target, open_services
+from graphmem.cli.startup import find_local_server, find_target, new_secret, open_services, record_server
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
 from graphmem.runtime.process import prepare_server, settle
 
@@ -110,7 +109,7 @@ async def open_explorer(output: Output, tenant: Tenant = "default", open: Open =
     """
     import httpx
 
-    from graphmem.tenants.tokens import make_local_token
+    from graphmem.tenants.access import make_local_token
 
     settings = read_settings()
     server = None if settings.url else find_local_server(settings)
@@ -175,8 +174,7 @@ def _find_memory_of_tools(output: Output, settings: Settings, owner: Owner, sour
     from graphmem.cli.lazy_memory import LazyMemory
     from graphmem.client.async_client import AsyncClient
     from graphmem.runtime.validation import validate_input
-    from graphmem.tenants.access import ApiKeyIn, KeyRole
-    from graphmem.tenants.tokens import make_local_agent_key
+    from graphmem.tenants.access import ApiKeyIn, KeyRole, make_local_agent_key
 
     target = find_target(output.flags, settings, owner.tenant)
     if target.server is not None and source_kind == "user":

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from graphmem.placement.models import PlacementList
     from graphmem.search.models import LookupResponse, MessageHit, Persona, SearchHit, SearchResponse, UserProfile
     from graphmem.tenants.access import ApiKey
-    from graphmem.tenants.instructions import Instructions
+    from graphmem.tenants.owners import Instructions
     from graphmem.tenants.spaces import Space, SpaceMember
     from graphmem.tenants.trust import Trust
     from graphmem.user_data.models import FolderImport, ImportResult

@@ -7,11 +7,8 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack, cast
 
-import httpx
-
 from graphmem.ask.models import AskRequest, AskResponse
 from graphmem.changes.models import ChangeKind, ChangesQuery, CreatedWebhook, MemoryChange, Webhook, WebhookIn
-from graphmem.client.api_call import ApiCall, ask, delete, get, items_of, nothing, patch, post, upload
 from graphmem.client.inputs import (
     AskOptions,
     ContextOptions,
@@ -29,25 +26,46 @@ from graphmem.client.inputs import (
     as_dicts,
     given,
     is_message,
+    parse_accepted_or_job,
+    parse_erased,
+    parse_maintenance,
     parse_memories,
+    parse_message_hits,
     parse_messages,
+    parse_object,
+    parse_rollback,
+    parse_run_or_id,
+    parse_saved,
+    read_bytes,
+    read_refusals,
+    read_saves,
+    skipped,
     with_options,
     without_none,
 )
-from graphmem.client.job_results import read_refusals, read_saves, skipped
-from graphmem.client.transport import AsyncTransport, CallRetryPolicy
+from graphmem.client.transport import (
+    ApiCall,
+    AsyncTransport,
+    CallRetryPolicy,
+    ask,
+    delete,
+    get,
+    items_of,
+    nothing,
+    patch,
+    post,
+    upload,
+)
 from graphmem.consolidation.models import (
     ConsolidationIn,
     ConsolidationRun,
     MaintenanceIn,
-    MaintenanceOut,
     MaintenanceResults,
     MaintenanceTask,
     Proposal,
     RollbackIn,
     RollbackPreview,
     RollbackResult,
-    RunAccepted,
     RunListQuery,
     UserContradiction,
 )
@@ -87,15 +105,13 @@ from graphmem.ingestion.quarantined_statement import QuarantinedStatement, Quara
 from graphmem.jobs.job import Job, JobListQuery, JobStatus, RetryQuery
 from graphmem.memories.declared_types import DeclaredTypes, DeclaredTypesIn
 from graphmem.memories.entity import Entity
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import (
-    ErasedMemory,
     Memory,
     MemoryIn,
     MemoryPatch,
     MemoryVersion,
     ResolutionIn,
-    SaveOut,
     SaveResult,
 )
 from graphmem.models.embedding_models import EmbeddingStatus, ReembeddingIn
@@ -112,7 +128,6 @@ from graphmem.search.models import (
     LookupResponse,
     MessageHit,
     MessageSearchQuery,
-    MessageSearchResponse,
     Persona,
     ProfiledEntity,
     SearchQuery,
@@ -120,8 +135,7 @@ from graphmem.search.models import (
     UserProfile,
 )
 from graphmem.tenants.access import ApiKey, ApiKeyIn, CreatedApiKey, KeyRole
-from graphmem.tenants.instructions import Instructions, InstructionsIn
-from graphmem.tenants.owners import UserListQuery, UserSummary
+from graphmem.tenants.owners import Instructions, InstructionsIn, UserListQuery, UserSummary
 from graphmem.tenants.spaces import (
     MemberKind,
     MemberQuery,
@@ -248,7 +262,7 @@ class AsyncClient:
         No language model is called, unless with `infer` one compares them with what is known.
         """
         return await self._send(
-            post(_parse_saved, "/v1/users/{}/memories", user_id, body=parse_memories(memories, infer=infer))
+            post(parse_saved, "/v1/users/{}/memories", user_id, body=parse_memories(memories, infer=infer))
         )
 
     @about_user
@@ -280,7 +294,7 @@ class AsyncClient:
     @about_user
     async def erase_memory(self, user_id: str, memory_id: str) -> int:
         """Erase every version of a memory everywhere (admin) and return the number of versions."""
-        return await self._send(delete(_parse_erased, "/v1/users/{}/memories/{}", user_id, memory_id, hard=True))
+        return await self._send(delete(parse_erased, "/v1/users/{}/memories/{}", user_id, memory_id, hard=True))
 
     @about_user
     async def history(self, user_id: str, memory_id: str) -> list[MemoryVersion]:
@@ -336,7 +350,7 @@ class AsyncClient:
             known_as_of=known_as_of,
             spaces=spaces,
         )
-        return await self._send(ask(_parse_message_hits, "/v1/users/{}/messages/search", user_id, body=body))
+        return await self._send(ask(parse_message_hits, "/v1/users/{}/messages/search", user_id, body=body))
 
     @about_user
     async def lookup(self, user_id: str, text: str, **options: Unpack[LookupOptions]) -> LookupResponse:
@@ -556,7 +570,7 @@ class AsyncClient:
         batch = parse_messages(
             messages, session_id=session_id, extract=extract, wait=wait, timezone=timezone, domain=domain, space=space
         )
-        return await self._send(post(_parse_accepted_or_job, "/v1/users/{}/messages", user_id, body=batch))
+        return await self._send(post(parse_accepted_or_job, "/v1/users/{}/messages", user_id, body=batch))
 
     @about_user
     async def sessions(
@@ -709,7 +723,7 @@ class AsyncClient:
         """Start a consolidation of a user, a space or all; return its id or, with `wait`, the finished run (admin)."""
         curated = None if proposals is None else as_dicts(proposals)
         body = given(ConsolidationIn, user_id=user_id, space=space, dry_run=dry_run, wait=wait, proposals=curated)
-        return await self._send(post(_parse_run_or_id, "/v1/admin/consolidations", body=body))
+        return await self._send(post(parse_run_or_id, "/v1/admin/consolidations", body=body))
 
     async def runs(
         self, *, user_id: str | None = None, space: str | None = None, limit: int = 50, cursor: str | None = None
@@ -731,7 +745,7 @@ class AsyncClient:
         """
         body = RollbackIn(force=force, dry_run=dry_run)
         return await self._send(
-            post(_parse_rollback, "/v1/admin/consolidations/{}/rollback", run_id, body=body, waits=True)
+            post(parse_rollback, "/v1/admin/consolidations/{}/rollback", run_id, body=body, waits=True)
         )
 
     async def maintain(
@@ -739,7 +753,7 @@ class AsyncClient:
     ) -> MaintenanceResults:
         """Run the given maintenance tasks now, or all, and return what each did (admin)."""
         body = validate_arguments(MaintenanceIn, {"tasks": list(tasks)} if tasks else {})
-        return await self._send(post(_parse_maintenance, "/v1/admin/maintenance", body=body, waits=True))
+        return await self._send(post(parse_maintenance, "/v1/admin/maintenance", body=body, waits=True))
 
     async def reembed(self, model: str | None = None) -> Job:
         """Start to replace all vectors by those of another model, by default the configured one (admin)."""
@@ -911,15 +925,15 @@ class AsyncClient:
         With `space`, return all data of a space that the user may read.
         """
         query = given(ExportQuery, format=format, view=view, space=space)
-        return await self._send(get(_read_bytes, "/v1/users/{}/export", user_id, query=query, waits=True))
+        return await self._send(get(read_bytes, "/v1/users/{}/export", user_id, query=query, waits=True))
 
     async def records_schema(self) -> dict[str, Any]:
         """Return the JSON Schema of records."""
-        return await self._send(get(_parse_object, "/v1/schema/records"))
+        return await self._send(get(parse_object, "/v1/schema/records"))
 
     async def export_schema(self) -> dict[str, Any]:
         """Return the JSON Schema of an export."""
-        return await self._send(get(_parse_object, "/v1/schema/export"))
+        return await self._send(get(parse_object, "/v1/schema/export"))
 
     @about_user
     async def import_(
@@ -953,46 +967,3 @@ class AsyncClient:
     async def forget(self, user_id: str) -> ErasureResult:
         """Erase all data of a user and count what is left (admin)."""
         return await self._send(delete(ErasureResult, "/v1/users/{}", user_id, waits=True))
-
-
-def _parse_saved(response: httpx.Response) -> list[SaveResult]:
-    return SaveOut.model_validate(response.json()).results
-
-
-def _parse_erased(response: httpx.Response) -> int:
-    return ErasedMemory.model_validate(response.json()).erased
-
-
-def _parse_message_hits(response: httpx.Response) -> list[MessageHit]:
-    return MessageSearchResponse.model_validate(response.json()).results
-
-
-def _parse_accepted_or_job(response: httpx.Response) -> MessagesAccepted | Job:
-    # A job that waits for a model is not finished, and answered with 202 like messages that were only accepted.
-    if "status" in response.json():
-        return Job.model_validate_json(response.content)
-    return MessagesAccepted.model_validate(response.json())
-
-
-def _parse_run_or_id(response: httpx.Response) -> ConsolidationRun | str:
-    if response.status_code == httpx.codes.OK:
-        return ConsolidationRun.model_validate(response.json())
-    return RunAccepted.model_validate(response.json()).run_id
-
-
-def _parse_rollback(response: httpx.Response) -> RollbackResult | RollbackPreview:
-    answer = response.json()
-    model = RollbackResult if "rollback_id" in answer else RollbackPreview
-    return model.model_validate(answer)
-
-
-def _parse_maintenance(response: httpx.Response) -> MaintenanceResults:
-    return MaintenanceOut.model_validate(response.json()).tasks
-
-
-def _parse_object(response: httpx.Response) -> dict[str, Any]:
-    return dict(response.json())
-
-
-def _read_bytes(response: httpx.Response) -> bytes:
-    return response.content

@@ -1,20 +1,30 @@
-"""How arguments of the Python API are given: their types, their conversion into models, the user first or by name."""
+"""How arguments of the Python API become models, and how responses and the actions of jobs are read."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
 
+import httpx
 from pydantic import BaseModel
 
-from graphmem.conversations.session import MessageIn, MessagesIn
-from graphmem.memories.filters import TagFilter
-from graphmem.memories.listing import SortOrder
-from graphmem.memories.memory import MemoryIn, MemoryType, SaveIn, Scope
+from graphmem.consolidation.models import (
+    ConsolidationRun,
+    MaintenanceOut,
+    MaintenanceResults,
+    RollbackPreview,
+    RollbackResult,
+    RunAccepted,
+)
+from graphmem.conversations.session import MessageIn, MessagesAccepted, MessagesIn
+from graphmem.jobs.job import Job, JobStatus
+from graphmem.memories.filters import SortOrder, TagFilter
+from graphmem.memories.memory import ErasedMemory, MemoryIn, MemoryType, SaveAction, SaveIn, SaveOut, SaveResult, Scope
+from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.validation import validate_arguments, validate_input
-from graphmem.search.models import Cut
+from graphmem.search.models import Cut, MessageHit, MessageSearchResponse
 from graphmem.tenants.trust import SourceKind, StatedKind
 
 M = TypeVar("M", bound=BaseModel)
@@ -258,3 +268,82 @@ def about_user(method: Callable[Concatenate[Any, P], T]) -> _UnboundUserMethod[P
         return method(client, *args, **kwargs)
 
     return cast("_UnboundUserMethod[P, T]", with_user)
+
+
+def read_saves(job: Job) -> Iterator[tuple[SaveAction, str, list[str]]]:
+    """Yield the memories that a job saved."""
+    for action in job.actions:
+        if action.get("memory_id") and action.get("action") in {*SaveAction} - {SaveAction.SKIP}:
+            yield SaveAction(action["action"]), action["memory_id"], action.get("superseded") or []
+
+
+def read_refusals(job: Job, *, is_empty: bool) -> list[SaveResult]:
+    """Return a result for each statement that a job refused, and why there is no result at all."""
+    if job.status is JobStatus.FAILED:
+        raise Unavailable(
+            f"The messages are stored, but their extraction failed ({job.error}): call retry_job({job.id!r}).",
+            retry_after=None,
+        )
+    refused = [skipped(action.get("reason")) for action in job.actions if action.get("action") == "refuse"]
+    if not (is_empty and not refused):
+        return refused
+    if not job.status.is_final:
+        return [skipped(f"The extraction has not ended: read its result with job({job.id!r}).")]
+    return [skipped(job.reason)] if job.reason else []
+
+
+def skipped(reason: str | None) -> SaveResult:
+    """Return the result of a statement that was not saved."""
+    return SaveResult(action=SaveAction.SKIP, memory=None, reason=reason)
+
+
+def parse_saved(response: httpx.Response) -> list[SaveResult]:
+    """Return the results of a save."""
+    return SaveOut.model_validate(response.json()).results
+
+
+def parse_erased(response: httpx.Response) -> int:
+    """Return the number of versions that were erased."""
+    return ErasedMemory.model_validate(response.json()).erased
+
+
+def parse_message_hits(response: httpx.Response) -> list[MessageHit]:
+    """Return the messages that a search found."""
+    return MessageSearchResponse.model_validate(response.json()).results
+
+
+def parse_accepted_or_job(response: httpx.Response) -> MessagesAccepted | Job:
+    """Return the job of messages, or that they were accepted."""
+    # A job that waits for a model is not finished, and answered with 202 like messages that were only accepted.
+    if "status" in response.json():
+        return Job.model_validate_json(response.content)
+    return MessagesAccepted.model_validate(response.json())
+
+
+def parse_run_or_id(response: httpx.Response) -> ConsolidationRun | str:
+    """Return a finished run, or the id of one that was started."""
+    if response.status_code == httpx.codes.OK:
+        return ConsolidationRun.model_validate(response.json())
+    return RunAccepted.model_validate(response.json()).run_id
+
+
+def parse_rollback(response: httpx.Response) -> RollbackResult | RollbackPreview:
+    """Return what a rollback did, or would do."""
+    answer = response.json()
+    model = RollbackResult if "rollback_id" in answer else RollbackPreview
+    return model.model_validate(answer)
+
+
+def parse_maintenance(response: httpx.Response) -> MaintenanceResults:
+    """Return what each maintenance task did."""
+    return MaintenanceOut.model_validate(response.json()).tasks
+
+
+def parse_object(response: httpx.Response) -> dict[str, Any]:
+    """Return a JSON object."""
+    return dict(response.json())
+
+
+def read_bytes(response: httpx.Response) -> bytes:
+    """Return the content as it is."""
+    return response.content

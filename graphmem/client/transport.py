@@ -1,4 +1,4 @@
-"""Sending calls with httpx, blocking or asynchronous: their errors, and trying again where that may help."""
+"""Requests of the API as values, and sending them with httpx: errors, and trying again where that may help."""
 
 from __future__ import annotations
 
@@ -6,14 +6,155 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
 
 import httpx
+from pydantic import BaseModel
 
-from graphmem.client.api_call import ApiCall
-from graphmem.runtime.errors import GraphmemError, RateLimited, Unavailable
+from graphmem.runtime.errors import GraphmemError, InvalidInput, RateLimited, Unavailable
+
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+ResponseParser = Callable[[httpx.Response], T]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall(Generic[T]):
+    """An HTTP request whose response is parsed as `T`.
+
+    Every attempt of an `is_write` call is sent under the same idempotency key. A call that `waits_for_completion`
+    waits for its response without a time limit.
+    """
+
+    method: str
+    path: str
+    parse: ResponseParser[T]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    content: bytes | None = None
+    media_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_write: bool = False
+    waits_for_completion: bool = False
+
+
+def get(
+    answer: Callable[..., T], path: str, *ids: str, query: BaseModel | None = None, waits: bool = False
+) -> ApiCall[T]:
+    """Return a read: the parameters that were given become the query string."""
+    return ApiCall(
+        "GET", _make_path(path, ids), _to_parser(answer), params=_to_query(query), waits_for_completion=waits
+    )
+
+
+def ask(answer: Callable[..., T], path: str, *ids: str, body: BaseModel, waits: bool = False) -> ApiCall[T]:
+    """Return a read by POST: the parameters that were given become the body."""
+    return ApiCall(
+        "POST", _make_path(path, ids), _to_parser(answer), content=_to_body(body), waits_for_completion=waits
+    )
+
+
+def post(
+    answer: Callable[..., T],
+    path: str,
+    *ids: str,
+    body: BaseModel | None = None,
+    query: BaseModel | None = None,
+    waits: bool = False,
+    method: str = "POST",
+) -> ApiCall[T]:
+    """Return a write; with the parameter `wait` it waits for completion too."""
+    return ApiCall(
+        method,
+        _make_path(path, ids),
+        _to_parser(answer),
+        params=_to_query(query),
+        content=_to_body(body),
+        is_write=True,
+        waits_for_completion=waits or getattr(body, "wait", False),
+    )
+
+
+def patch(answer: Callable[..., T], path: str, *ids: str, body: BaseModel, if_version: int | None) -> ApiCall[T]:
+    """Return a correction, of one version only where a version is given."""
+    headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}
+    return ApiCall(
+        "PATCH", _make_path(path, ids), _to_parser(answer), content=_to_body(body), headers=headers, is_write=True
+    )
+
+
+def delete(
+    answer: Callable[..., T],
+    path: str,
+    *ids: str,
+    hard: bool = False,
+    query: BaseModel | None = None,
+    waits: bool = False,
+) -> ApiCall[T]:
+    """Return a deletion."""
+    params = {"hard": "true"} if hard else _to_query(query)
+    return ApiCall(
+        "DELETE", _make_path(path, ids), _to_parser(answer), params=params, is_write=True, waits_for_completion=waits
+    )
+
+
+def upload(answer: Callable[..., T], path: str, *ids: str, document: bytes, query: BaseModel) -> ApiCall[T]:
+    """Return a write whose body is a document, in JSON or in YAML."""
+    return ApiCall(
+        "POST",
+        _make_path(path, ids),
+        _to_parser(answer),
+        params=_to_query(query),
+        content=document,
+        media_type="application/json" if document.lstrip().startswith((b"{", b"[")) else "application/yaml",
+        is_write=True,
+        waits_for_completion=True,
+    )
+
+
+def items_of(model: type[M]) -> ResponseParser[list[M]]:
+    """Return a parser of the models listed under `items`."""
+    return lambda response: [model.model_validate(item) for item in response.json()["items"]]
+
+
+def nothing(_: httpx.Response) -> None:
+    """Return None: the response has no content."""
+
+
+def _to_parser(answer: Callable[..., T]) -> ResponseParser[T]:
+    read_model = getattr(answer, "model_validate_json", None)
+    return answer if read_model is None else lambda response: read_model(response.content)
+
+
+def _to_query(parameters: BaseModel | None) -> dict[str, Any]:
+    if parameters is None:
+        return {}
+    return parameters.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+
+
+def _to_body(parameters: BaseModel | None) -> bytes | None:
+    return None if parameters is None else parameters.model_dump_json(exclude_unset=True).encode()
+
+
+def _make_path(template: str, ids: tuple[str, ...]) -> str:
+    """Return a path with ids in the places of `{}`; raise InvalidInput for an id that no path can hold."""
+    return template.format(*map(_escape_id, ids))
+
+
+def _escape_id(text: str) -> str:
+    """Return an id percent-encoded as one segment; `.` and `..` too, which would change the path."""
+    if not text:
+        raise InvalidInput("An id must not be empty.")
+    if not text.strip("."):
+        return text.replace(".", "%2E")
+    try:
+        return quote(text, safe="")
+    except UnicodeEncodeError as error:
+        raise InvalidInput("An id must be text that UTF-8 can encode.") from error
+
 
 UNAVAILABLE_STATUSES = frozenset({502, 503, 504})
 """Statuses of a service, or of a proxy before it, that may succeed later."""
@@ -84,7 +225,7 @@ class CallRetryPolicy:
         return random.uniform(0, min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2.0 ** (attempt - 1)))
 
 
-T = TypeVar("T")
+_SCHEMES = ("http://", "https://")
 
 
 class BlockingTransport:
@@ -161,6 +302,11 @@ class AsyncTransport:
 
 
 def _http_options(api_key: str, base_url: str, timeout: float, trust_env: bool) -> dict[str, Any]:
+    """Return the options of an HTTP client; raise InvalidInput for an address that is none, or in the key's place."""
+    if api_key.strip().lower().startswith(_SCHEMES):
+        raise InvalidInput("The server's address is in the place of the key: the key comes first, then the address.")
+    if not base_url.strip().lower().startswith(_SCHEMES):
+        raise InvalidInput("base_url is the server's address and begins with http:// or https://.")
     return {
         "base_url": base_url,
         "headers": {"Authorization": f"Bearer {api_key}"},

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from graphmem.consolidation.models import MemoryBatch
 from graphmem.memories.entity import NamedEntity
-from graphmem.memories.entity_names import NameIndex
 from graphmem.memories.fact import TYPE_PREDICATES
+from graphmem.memories.names import NameIndex
 from graphmem.text.names import strip_possessive
 
 MAX_BEARERS = 16

@@ -33,7 +33,7 @@ from graphmem.jobs.kinds import JobWaits, Steps, WaitCause
 from graphmem.jobs.runner import JobRunner
 from graphmem.models.language_model import Receipt
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.tenant_context import use_tenant
+from graphmem.neo4j.placed_graph import use_tenant
 from graphmem.runtime.errors import GraphmemError, NotFound, UserBeingForgotten
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner

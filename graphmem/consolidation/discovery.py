@@ -25,9 +25,9 @@ from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.migrations import NAME_TEXT_FIELDS
 from graphmem.tenants.owners import Owner
-from graphmem.text.lucene import build_lucene_query, query_terms
 from graphmem.text.names import first_name_forms
 from graphmem.text.normalising import to_latin
+from graphmem.text.tokenising import build_lucene_query, query_terms
 
 MIN_PROFILE_FACTS = 6
 """Facts of an entity from which on it has a profile; a reader of fewer reads the facts themselves."""

@@ -43,8 +43,7 @@ from graphmem.memories.entity import (
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryStatus, MemoryType, Scope
 from graphmem.memories.names import NameReason, compare_name_lists, mentions_name, name_tokens
-from graphmem.runtime.field_types import content_hash, name_key
-from graphmem.runtime.stored_values import stored_values
+from graphmem.runtime.field_types import content_hash, name_key, stored_values
 from graphmem.tenants.trust import DEFAULT_ORDER, Effect, SourceKind, TrustOrder
 from graphmem.text.word_lists import WRITTEN_LANGUAGES, load_words
 

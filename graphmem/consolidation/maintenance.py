@@ -24,14 +24,13 @@ from graphmem.jobs.kinds import (
     UserJobPayload,
 )
 from graphmem.jobs.runner import JobRunner
-from graphmem.memories.decay import IMPORTANCE_PERIOD_DAYS, decayed_importance
-from graphmem.memories.fact import Fact
+from graphmem.memories.fact import IMPORTANCE_PERIOD_DAYS, Fact, decayed_importance
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import CORE_IMPORTANCE
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
-from graphmem.neo4j.tenant_context import use_tenant
+from graphmem.neo4j.placed_graph import use_tenant
 from graphmem.runtime.errors import Conflict, NotFound, UserBeingForgotten
 from graphmem.runtime.metrics import COMPRESSION_RATIO
 from graphmem.runtime.times import Clock

@@ -13,10 +13,8 @@ from graphmem.consolidation.guards import USER_WORDS
 from graphmem.consolidation.models import RunPhase, RunStatus
 from graphmem.consolidation.run_store import RunStore, RunUpdate, fetch_entities, load_zone
 from graphmem.consolidation.text_checks import find_untold
-from graphmem.memories.decay import DECAY_RATES
-from graphmem.memories.entity import Entity
-from graphmem.memories.entity_profile import ProfileSentence, number_sentences
-from graphmem.memories.fact import Fact, fact_from_row
+from graphmem.memories.entity import Entity, ProfileSentence, number_sentences
+from graphmem.memories.fact import DECAY_RATES, Fact, fact_from_row
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryType, Scope
@@ -25,13 +23,12 @@ from graphmem.memories.saving import FactLoader, FactWrite
 from graphmem.memories.snapshot import ElementKind
 from graphmem.memories.snapshot_store import ChangeRecorder
 from graphmem.models.embedder import Embedder
-from graphmem.models.language_model import LanguageModel, LenientAnswer, Receipt
-from graphmem.models.prompts import PromptTemplate, indent_continuations
+from graphmem.models.language_model import LanguageModel, LenientAnswer, PromptTemplate, Receipt, indent_continuations
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import Conflict, ModelAnswerUnusable, ModelUnavailable
 from graphmem.runtime.field_types import Vector, content_hash
 from graphmem.runtime.times import Clock
-from graphmem.secrets.values import SecretPolicy, make_redactor, render_secret_rule
+from graphmem.secrets.scanner import SecretPolicy, make_redactor, render_secret_rule
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import CONSOLIDATION, SourceKind

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from graphmem.consolidation.entity_merging import retire_duplicates
+from graphmem.consolidation.changes import retire_duplicates
 from graphmem.consolidation.models import (
     ConsolidationRun,
     RollbackConflict,

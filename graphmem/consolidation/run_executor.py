@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from graphmem.consolidation.changes import FACT_ACTIONS, FactChanges
-from graphmem.consolidation.entity_merging import EntityMerger
+from graphmem.consolidation.changes import FACT_ACTIONS, EntityMerger, FactChanges
 from graphmem.consolidation.guards import (
     CONTRADICTION,
     GuardContext,
@@ -33,8 +32,7 @@ from graphmem.consolidation.models import (
 )
 from graphmem.consolidation.run_store import RunStore, RunUpdate, fetch_entities, fetch_facts, fetch_facts_of_entity
 from graphmem.memories import snapshot_store
-from graphmem.memories.entity import Entity
-from graphmem.memories.entity_mapping import entity_from_node
+from graphmem.memories.entity import Entity, entity_from_node
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore
@@ -46,7 +44,7 @@ from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.field_types import Vector, name_key
 from graphmem.runtime.times import MICROSECOND
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import SourceKind

@@ -29,8 +29,7 @@ from graphmem.consolidation.models import (
     UserContradiction,
 )
 from graphmem.memories import snapshot_store
-from graphmem.memories.entity import Entity
-from graphmem.memories.entity_mapping import entity_from_node
+from graphmem.memories.entity import Entity, entity_from_node
 from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.saving import FactLoader
 from graphmem.memories.snapshot import ElementChange

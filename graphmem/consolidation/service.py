@@ -35,7 +35,7 @@ from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.kinds import SYSTEM_PARTITION, JobKind, ScheduledPayload, UserJobPayload
 from graphmem.jobs.runner import JobRunner, JobWaiting
-from graphmem.neo4j.tenant_context import use_tenant
+from graphmem.neo4j.placed_graph import use_tenant
 from graphmem.runtime.errors import (
     GraphmemError,
     InvalidInput,

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nlargest
 from itertools import chain as flatten
 from operator import itemgetter
 from typing import TypeVar
@@ -28,13 +28,14 @@ from graphmem.context.relevance import (
     states_something,
 )
 from graphmem.conversations.session import Message, MessageRole
-from graphmem.memories.entity_profile import EntityProfile
+from graphmem.memories.entity import EntityProfile
 from graphmem.memories.memory import DEFAULT_PREDICATES, PENDING_TYPES, Memory, MemoryType, Scope
 from graphmem.runtime.times import EPOCH, from_micros
+from graphmem.search.bm25 import rarity
 from graphmem.search.chains import find_chain
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
 from graphmem.tenants.owners import MessageName
-from graphmem.text.short_text_cache import cache_short_texts
+from graphmem.text.text_cache import cache_by_text
 from graphmem.text.time_expressions import find_time_ranges, names_year
 from graphmem.text.word_lists import WESTERN_LANGUAGES
 
@@ -75,7 +76,22 @@ SAME_SOURCE = 0.1
 """How much less the score of a fact counts if better ones were taken from the same messages."""
 
 MAX_TOPIC_FACTS = 10
-"""The best facts, by which the topic of a question is found."""
+"""The best facts, by which the topic of a question is found where none states any other word of it."""
+
+TOPIC_FACTS = 3
+"""Facts of an entity that tell most of a question, by which it is found to be the topic."""
+
+SHARED_TOPIC = 0.5
+"""Share of what is told of the topic above which another entity is the topic too."""
+
+COMPARED_FACTS = 30
+"""The nearest facts, by which it is found whether a question prefers any of them."""
+
+MIN_EQUAL_FACTS, EQUAL_SCORES = 10, 0.1
+"""So many of the best facts have scores that differ by so much at most where a question prefers none."""
+
+MIN_COMMON = 0.5
+"""Share of the nearest facts from which a word that they state tells them no longer apart."""
 
 MAX_SLOT_MEMBERS = 12
 """Members of a slot that are added to the best ones at most, the nearest to the question."""
@@ -108,12 +124,16 @@ def order_answers(
 
     Both are given best first; `words` are those of the question, `unsure` facts that come last. The facts of a `chain`
     come first, in its order. Facts that fill the slot of several of the best follow these together: the items of a
-    list. For an overview the best of each session come before the second best of any.
+    list. For an overview, and where the question names a topic and nothing else, the best of each session come before
+    the second best of any.
     """
-    near = _rank(facts, find_topics(facts, words))
-    if is_overview:
-        near = spread(near, lambda hit: hit.memory.source.session_id)
+    names_topic = names_only_a_topic(facts, words)
+    least = min(MIN_FIT, facts[0].score - EQUAL_SCORES) if names_topic else MIN_FIT
+    near = _rank(facts, find_topics(facts, words), least)
+    if is_overview or names_topic:
         messages = spread(messages, lambda hit: hit.message.session_id)
+        equal = near if is_overview else [hit for hit in near if hit.score >= facts[0].score - EQUAL_SCORES]
+        near = [*spread(equal, lambda hit: hit.memory.source.session_id), *_without(near, equal)]
     further = _without(near, chain)
     fitting = [hit for hit in further if hit.score >= FIT_SCORE][:MAX_FACTS]
     fitting += _without(further, fitting)[: max(0, MIN_FACTS - len(fitting))]
@@ -130,14 +150,14 @@ def order_answers(
     yield from _interleave([*_without(facts, [*near, *listed, *chain]), *unsure], untold)
 
 
-def _rank(facts: Sequence[SearchHit], topics: Set[str]) -> list[SearchHit]:
-    """Return the facts that may answer a question by their scores, moved by what they are about and what they add."""
+def _rank(facts: Sequence[SearchHit], topics: Set[str], least: float) -> list[SearchHit]:
+    """Return the facts of at least a score by their scores, moved by what they are about and what they add."""
 
     def worth(hit: SearchHit) -> float:
         about = ABOUT_TOPIC if hit.memory.subject.id in topics else 0.0
         return hit.score + about - (VAGUENESS if hit.memory.type in SUMMARIES else 0.0)
 
-    waiting = [(-worth(hit), place, True) for place, hit in enumerate(facts) if hit.score >= MIN_FIT]
+    waiting = [(-worth(hit), place, True) for place, hit in enumerate(facts) if hit.score >= least]
     heapify(waiting)
     ranked: list[SearchHit] = []
     told: set[MessageName] = set()
@@ -259,16 +279,46 @@ def repeats_question(hit: MessageHit, asked: Set[str]) -> bool:
 
 
 def find_topics(facts: Sequence[SearchHit], words: ExcerptWords) -> frozenset[str]:
-    """Return the ids of the entities that a question is about: of those it names, the one with most of the best facts.
+    """Return the ids of the entities that a question is about: of those it names, the one of whom most of it is told.
 
-    Whom something was told to is named as well, but the facts that fit best are not about them.
+    Whom something was told to is named as well, but their facts state little else of the question. Where no fact states
+    any of it, it is the one with most of the best facts.
     """
-    named: Counter[str] = Counter()
-    for hit in facts[:MAX_TOPIC_FACTS]:
-        if words.count_in(hit.memory.subject.name):
-            named[hit.memory.subject.id] += 1
-    most = max(named.values(), default=0)
-    return frozenset(subject for subject, count in named.items() if count > most / 2)
+    named = {hit.memory.subject.id: words.find_in(hit.memory.subject.name) for hit in facts}
+    naming = frozenset[int]().union(*named.values())
+    told = [(hit.memory.subject.id, stated_words(hit, words) - naming) for hit in facts]
+    counts = Counter(flatten.from_iterable(stated for _, stated in told))
+    weights = {word: rarity(len(facts), count) for word, count in counts.items()}
+    worth: dict[str, list[float]] = defaultdict(list)
+    for subject, stated in told:
+        if named[subject]:
+            worth[subject].append(sum(weights[word] for word in stated))
+    totals: Mapping[str, float] = {subject: sum(nlargest(TOPIC_FACTS, values)) for subject, values in worth.items()}
+    if not any(totals.values()):
+        totals = Counter(hit.memory.subject.id for hit in facts[:MAX_TOPIC_FACTS] if named[hit.memory.subject.id])
+    most = max(totals.values(), default=0.0)
+    return frozenset(subject for subject, total in totals.items() if total > SHARED_TOPIC * most)
+
+
+def names_only_a_topic(facts: Sequence[SearchHit], words: ExcerptWords) -> bool:
+    """Return whether a question names one thing and nothing that tells the facts about it apart.
+
+    So does one for an overview in any language: "What do you know about Mara?" Of its words, those that any of the
+    nearest facts state are in many of them, and are one word or in the name of one entity; and many fit equally well.
+    """
+    nearest = facts[:COMPARED_FACTS]
+    if len(nearest) < MIN_EQUAL_FACTS or nearest[0].score - nearest[MIN_EQUAL_FACTS - 1].score > EQUAL_SCORES:
+        return False
+    stating = Counter(flatten.from_iterable(stated_words(hit, words) for hit in nearest))
+    if any(count < MIN_COMMON * len(nearest) for count in stating.values()):
+        return False
+    names = {entity.name for hit in nearest for entity in hit.memory.entities}
+    return len(stating) <= 1 or any(stating.keys() <= words.find_in(name) for name in names)
+
+
+def stated_words(hit: SearchHit, words: ExcerptWords) -> frozenset[int]:
+    """Return the words of a question that a fact states in its text or its predicate."""
+    return words.find_in(f"{hit.content} {hit.memory.predicate.replace('_', ' ')}")
 
 
 def find_chain_of_hits(facts: Sequence[SearchHit], words: ExcerptWords, user_id: str | None) -> list[SearchHit]:
@@ -283,7 +333,7 @@ def find_chain_of_hits(facts: Sequence[SearchHit], words: ExcerptWords, user_id:
     names = {ref.id: ref.name for joined in ends for ref in joined}
     named = {key for key, name in names.items() if 0 < len(content_words(name)) <= words.count_in(name)}
     naming = frozenset[int]().union(*(words.find_in(names[key]) for key in named))
-    stated = [words.find_in(f"{fact.content} {fact.memory.predicate.replace('_', ' ')}") - naming for fact in facts]
+    stated = [stated_words(fact, words) - naming for fact in facts]
     rows = find_chain(
         [[ref.id for ref in joined] for joined in ends],
         [sum(1 << word for word in found) for found in stated],
@@ -437,7 +487,7 @@ def plan_note(memory: Memory, now: datetime) -> str:
     return "was planned" if ends and max(ends) <= now else ""
 
 
-@cache_short_texts
+@cache_by_text
 def _ends_of_named_days(text: str) -> tuple[datetime, ...]:
     """Return the ends of the days, months and years that a text names."""
     return tuple(from_micros(1_000 * day.end) for day in find_time_ranges(text, EPOCH, WESTERN_LANGUAGES))

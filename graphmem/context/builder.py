@@ -31,7 +31,7 @@ from graphmem.context.relevance import (
 )
 from graphmem.context.store import NO_VERSION, ContextStore
 from graphmem.context.surroundings import SessionSearch, SurroundingsStore
-from graphmem.memories.entity_profile import EntityProfile
+from graphmem.memories.entity import EntityProfile
 from graphmem.memories.filters import FactFilters, known_at_or_now
 from graphmem.runtime.metrics import SEMANTIC_SEARCH_LATENCY, HitRate
 from graphmem.runtime.times import Clock
@@ -40,7 +40,7 @@ from graphmem.search.models import MessageHit, SearchHit, SearchQuery, SearchRes
 from graphmem.search.source import CandidateSource
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import ProductProfile, TenantProfiles
-from graphmem.tenants.scopes import Reader, ReadScope, scope_of
+from graphmem.tenants.spaces import Reader, ReadScope, scope_of
 
 CACHE_SECONDS = 3600
 """Seconds for which a snapshot is cached."""
@@ -197,8 +197,9 @@ class ContextBuilder:
         hits = await self._add_hits_of_domains(source, request, found.results, is_bare=is_bare)
         refers_to_past = bool(ticket_sessions) or refers_to_past_session(request.question_text)
         if request.question is None and is_bare and not hits:
-            messages = await self._load_latest_messages(source.state, request, snapshot, message_limit)
-        quotes = select_quotes(request, snapshot, messages, product)
+            messages = await self._load_latest_messages(source.state, request, message_limit)
+        has_memories = bool(hits or snapshot.profile)
+        quotes = select_quotes(request, snapshot, messages, product, has_memories=has_memories)
         dated = [*(hit.memory for hit in hits), *snapshot.profile] if request.sources else []
         surroundings = await self._surroundings.load(
             reader,
@@ -262,12 +263,13 @@ class ContextBuilder:
         )
 
     async def _load_latest_messages(
-        self, state: ReadScope, request: ContextRequest, snapshot: ContextSnapshot, message_limit: int
+        self, state: ReadScope, request: ContextRequest, message_limit: int
     ) -> list[MessageHit]:
-        """Return the messages of the latest earlier sessions: what there is without memories and without a question."""
+        """Return the messages of the latest sessions: what there is without memories and without a question."""
+        until = min(filter(None, (request.valid_as_of, request.known_as_of)), default=self._clock())
         found = []
-        for session in snapshot.sessions[:MAX_RELATED_SESSIONS]:
-            there = request.model_copy(update={"session_id": session.session_id, "space": None})
+        for space, session_id in await self._store.list_latest_sessions(state, until, MAX_RELATED_SESSIONS):
+            there = request.model_copy(update={"session_id": session_id, "space": space})
             earlier = await self._load_snapshot(state, there, message_limit)
             said = earlier.trusted_as_much_as(request.min_trust, state.trust_order).messages
             found += [MessageHit(message=message, score=0.0, similarity_score=0.0) for message in said]

@@ -68,13 +68,14 @@ from graphmem.context.relevance import (
     states_something,
 )
 from graphmem.conversations.session import Message, MessageRole
-from graphmem.memories.entity_profile import EntityProfile
+from graphmem.memories.entity import EntityProfile
 from graphmem.memories.memory import Memory, MemoryStatus, MemoryType, Scope
 from graphmem.search.evidence import overview_topic
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
 from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import ProductProfile
 from graphmem.tenants.trust import DEFAULT_ORDER, TrustOrder
+from graphmem.text.normalising import normalise
 from graphmem.text.word_lists import WESTERN_LANGUAGES
 
 MAX_UNREAD_MESSAGES = 5
@@ -85,6 +86,9 @@ MIN_QUOTE_TOKENS, MAX_QUOTE_TOKENS = 60, 100
 
 QUOTES_PER_BUDGET = 8
 """Quotes of the longest length that would fill the budget, within these bounds."""
+
+LONGEST_TOKEN = 8
+"""Characters of a token on average at most: lines of more in all than this for each token of a budget do not fit."""
 
 MAX_SUMMARIES = 3
 """Summaries of earlier conversations that a context has whatever is asked; the latest ones."""
@@ -160,21 +164,31 @@ class PackedContext:
 
 
 def select_quotes(
-    request: ContextRequest, snapshot: ContextSnapshot, hits: Sequence[MessageHit], profile: ProductProfile
+    request: ContextRequest,
+    snapshot: ContextSnapshot,
+    hits: Sequence[MessageHit],
+    profile: ProductProfile,
+    *,
+    has_memories: bool,
 ) -> list[MessageHit]:
-    """Return the messages found that state something and that the context has not anyway."""
+    """Return the messages found that state something and that the context has not anyway.
+
+    If nothing states anything and the context has no memories and no messages either, they are those that ask, greet
+    or thank, but for the question itself.
+    """
     if not request.top:
         return []
-    asked = content_words(request.question_text)
+    asked, repeated = content_words(request.question_text), normalise(request.question_text)
     present = {(message.space, message.id) for message in snapshot.messages}
-    return [
+    said = [
         hit
         for hit in hits
-        if (hit.message.space, hit.message.id) not in present
-        and may_be_quoted(hit.message)
-        and not repeats_question(hit, asked)
-        and not profile.temporary_states.are_met_by(hit.content)
+        if (hit.message.space, hit.message.id) not in present and not profile.temporary_states.are_met_by(hit.content)
     ]
+    stating = [hit for hit in said if may_be_quoted(hit.message) and not repeats_question(hit, asked)]
+    if stating or present or has_memories:
+        return stating
+    return [hit for hit in said if normalise(hit.content) != repeated]
 
 
 def pack_context(request: ContextRequest, material: ContextMaterial, profile: ProductProfile) -> PackedContext:
@@ -417,7 +431,11 @@ def _answer_lines(
         find_chain_of_hits(fitting, words, _user_entity_id(material)),
         is_overview=overview_topic(request.question, WESTERN_LANGUAGES) is not None,
     )
+    length = 0
     for hit in limit_memories(ordered, request.top):
+        if length > LONGEST_TOKEN * request.token_budget:
+            break
+        before = len(lines)
         if isinstance(hit, SearchHit):
             lines.append((hit.content, AnswerLine(PreambleSection.MEMORIES, len(lines), bullets[hit.memory.id])))
             for message_id in hit.memory.source.message_ids:
@@ -433,6 +451,7 @@ def _answer_lines(
                 detailed.append(hit)
         else:
             quote(hit)
+        length += sum(len(answer.line.text) for _, answer in lines[before:])
     for hit in detailed:
         quote(hit)
     return without_repetitions(lines)

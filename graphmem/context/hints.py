@@ -36,7 +36,7 @@ from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import ConcernRule, ContinuityPhrase, PatternType, ProductProfile
 from graphmem.tenants.trust import DEFAULT_ORDER, TEXT_OF_OTHERS, SourceKind, TrustOrder
 from graphmem.text.added_texts import fence_line, fence_lines, is_label
-from graphmem.text.identifiers import find_identifiers, names_each
+from graphmem.text.names import find_identifiers, names_each
 from graphmem.text.normalising import normalise
 from graphmem.text.tokenising import split_words
 from graphmem.text.word_lists import WESTERN_LANGUAGES, WRITTEN_LANGUAGES, load_words

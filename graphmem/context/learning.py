@@ -34,15 +34,15 @@ from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import JobKind, Steps, UserJobPayload
 from graphmem.jobs.runner import JobRunner
 from graphmem.runtime.errors import InvalidInput, NotFound
+from graphmem.runtime.field_types import stored_values, text_length
 from graphmem.runtime.metrics import CONTEXT_EXTRACTION_TIME, PATTERN_DETECTION_COUNT, PREFERENCE_UPDATES
 from graphmem.runtime.process import read_text
-from graphmem.runtime.stored_values import stored_values, text_length
 from graphmem.runtime.times import Clock
 from graphmem.search.models import LookupResponse
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
-from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.spaces import Reader, scope_of
 from graphmem.tenants.trust import Effect, StatedKind
 
 

@@ -16,7 +16,7 @@ from graphmem.conversations.session import (
     MessageRole,
     Session,
 )
-from graphmem.memories.entity_profile import EntityProfile
+from graphmem.memories.entity import EntityProfile
 from graphmem.memories.filters import TagFilter
 from graphmem.memories.memory import Memory
 from graphmem.runtime.field_types import (
@@ -27,10 +27,10 @@ from graphmem.runtime.field_types import (
     SessionId,
     UnitInterval,
     check_json_value,
+    check_request_size,
     deduplicate,
 )
 from graphmem.runtime.paging import PageLimit
-from graphmem.runtime.stored_values import check_request_size
 from graphmem.runtime.times import Instant
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import MessageName

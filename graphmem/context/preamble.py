@@ -273,6 +273,8 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
     _add_answers(packer, answers)
     _add_lines(packer, PreambleSection.MEMORIES, relevant, 1.0, left)
     _add_lines(packer, PreambleSection.MEMORIES, profile)
+    if not packer.chosen:
+        _add_part_of_best(packer, answers, [*profile, *relevant[:left]])
     preamble = packer.render()
     while packer.chosen and asked + packer.count(preamble) > budget:
         packer.chosen.pop()
@@ -348,6 +350,14 @@ def _add_answers(packer: _PreamblePacker, answers: Sequence[AnswerLine], share: 
             continue
         if not packer.add(answer.section, answer.place, answer.line, share) and share < 1.0:
             break
+
+
+def _add_part_of_best(packer: _PreamblePacker, answers: Sequence[AnswerLine], memories: Sequence[PlacedLine]) -> None:
+    """Add the beginning of the best line, where none fits whole."""
+    lines = [(answer.section, answer.line) for answer in answers]
+    lines += [(PreambleSection.MEMORIES, line) for _, line in memories]
+    for section, line in lines[:1]:
+        packer.add_truncated(section, 0, line)
 
 
 def _profile_share(packer: _PreamblePacker, own: Set[str]) -> float:

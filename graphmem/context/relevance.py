@@ -11,7 +11,7 @@ from graphmem.context import cues
 from graphmem.memories.memory import Memory, MemoryType, Scope
 from graphmem.search.models import SearchHit
 from graphmem.text.normalising import normalise
-from graphmem.text.short_text_cache import cache_short_texts
+from graphmem.text.text_cache import cache_by_text
 from graphmem.text.token_counts import count_tokens, truncate_to_tokens
 from graphmem.text.tokenising import split_words, stem_all, stem_prefix
 from graphmem.text.word_lists import WESTERN_LANGUAGES, load_words
@@ -41,7 +41,7 @@ _WORDS = load_words(*WESTERN_LANGUAGES)
 _STOP_WORDS = _WORDS.stop_words | _WORDS.topicless_words
 
 
-@cache_short_texts
+@cache_by_text
 def content_words(text: str) -> frozenset[str]:
     """Return the stems of the words that tell what a text is about."""
     return frozenset(_find_content_words(text).values())
@@ -264,6 +264,7 @@ class ExcerptWords:
         self.count = len(prefixes)
         alternatives = "|".join(f"({re.escape(prefix)})" for prefix in prefixes)
         self._pattern = re.compile(rf"(?<![^\W_])(?:{alternatives})" if prefixes else r"(?!)")
+        self._found: dict[str, frozenset[int]] = {}
 
     def count_in(self, text: str) -> int:
         """Return how many of the words a text has."""
@@ -271,7 +272,9 @@ class ExcerptWords:
 
     def find_in(self, text: str) -> frozenset[int]:
         """Return the numbers of the words that a text has."""
-        return frozenset(number for _, number in self._find(text))
+        if text not in self._found:
+            self._found[text] = frozenset(number for _, number in self._find(text))
+        return self._found[text]
 
     def excerpt(self, text: str, limit: int) -> str:
         """Return the part of a text that has most of the words, on one line and in at most `limit` tokens.

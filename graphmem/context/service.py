@@ -26,17 +26,17 @@ from graphmem.context.relevance import refers_to_past_session
 from graphmem.context.store import ContextStore
 from graphmem.context.surroundings import SurroundingsStore
 from graphmem.context.usage import ContextUsage
+from graphmem.memories.fact_store import ReinforcementBuffer
 from graphmem.memories.memory import MemoryStatus
-from graphmem.memories.reinforcement import ReinforcementBuffer
 from graphmem.runtime.errors import InvalidInput, NotFound
+from graphmem.runtime.field_types import stored_values, text_length
 from graphmem.runtime.process import read_text
-from graphmem.runtime.stored_values import stored_values, text_length
 from graphmem.runtime.times import Clock
 from graphmem.search.hybrid_search import HybridSearch
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
-from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.spaces import Reader, scope_of
 from graphmem.tenants.trust import StatedKind
 
 MAX_ENHANCED_TOKENS = 1_000_000

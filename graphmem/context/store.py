@@ -40,8 +40,7 @@ from graphmem.context.models import (
     RatedInteraction,
     UserTurn,
 )
-from graphmem.conversations.message_mapping import message_from_node
-from graphmem.conversations.session import MessageRole, Session
+from graphmem.conversations.session import MessageRole, Session, message_from_node
 from graphmem.memories.fact import memory_from_columns
 from graphmem.memories.filters import FactFilters, known_at_or_now
 from graphmem.memories.memory import Memory, Scope
@@ -50,7 +49,7 @@ from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import NotFound
 from graphmem.runtime.times import MAX_TIME, Clock
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.spaces import Reader, scope_of
 from graphmem.tenants.tenant_settings import find_trust_order, load_trust_order
 from graphmem.tenants.trust import Effect, StatedKind, TrustOrder
 from graphmem.tenants.users import lock_or_create_user, lock_user
@@ -214,6 +213,13 @@ class ContextStore:
             stored_until=MAX_TIME,
         )
         return snapshot_from_columns(found[0], now, valid_until) if found else None
+
+    async def list_latest_sessions(self, reader: Reader, until: datetime, limit: int) -> list[tuple[str | None, str]]:
+        """Return the spaces, None for the user's own memory, and ids of the latest conversations, the latest first."""
+        rows = await self._graph.fetch(
+            "context.list_latest_sessions", group_ids=scope_of(reader).group_ids, until=until, limit=limit
+        )
+        return [(Owner.from_group_id(row["group_id"]).space, row["session_id"]) for row in rows]
 
     async def load_past_snapshot(
         self,

@@ -14,7 +14,7 @@ from graphmem.neo4j.driver import Graph
 from graphmem.runtime.field_types import to_json
 from graphmem.runtime.times import MAX_TIME, Clock, from_micros, parse_times
 from graphmem.tenants.owners import MessageName, Owner, message_name
-from graphmem.tenants.scopes import Reader, ReadScope, scope_of
+from graphmem.tenants.spaces import Reader, ReadScope, scope_of
 
 SESSION_TIME_FIELDS = ("first_at", "last_at", "created_at", "updated_at")
 """The times of a related session in the order in which the query returns them."""

@@ -17,18 +17,17 @@ from graphmem.context.models import (
     RatedContext,
     verdict_for_score,
 )
-from graphmem.memories.decay import RetrievalCount
+from graphmem.memories.fact import RetrievalCount
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import Memory
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import NotFound, UserBeingForgotten
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.spaces import Reader, scope_of
 from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import Effect, StatedKind
-from graphmem.tenants.users import lock_user
-from graphmem.tenants.write_buffer import WriteBuffer
+from graphmem.tenants.users import WriteBuffer, lock_user
 
 
 class ContextUseStore:

@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from graphmem.conversations.message_mapping import message_from_columns, message_to_properties
 from graphmem.conversations.session import (
     AppendResult,
     BatchFingerprint,
@@ -26,6 +25,8 @@ from graphmem.conversations.session import (
     SessionArchive,
     SessionIn,
     SessionKind,
+    message_from_columns,
+    message_to_properties,
     require_conversation,
 )
 from graphmem.neo4j.driver import Graph, Transaction

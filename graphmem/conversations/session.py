@@ -1,23 +1,24 @@
-"""Sessions and their messages: what callers send and what they get back."""
+"""Sessions and their messages: as callers send and get them, in the shapes of other APIs, and as nodes. Pure."""
 
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_serializer, model_validator
 
-from graphmem.conversations.message_shapes import ROLE_ALIASES, read_content, read_message, read_timestamp
 from graphmem.jobs.job import JobStatus
 from graphmem.memories.memory import Tags
 from graphmem.runtime.errors import Conflict
 from graphmem.runtime.field_types import (
+    MAX_REQUEST_TEXT,
     Domain,
     Id,
     Metadata,
@@ -26,16 +27,127 @@ from graphmem.runtime.field_types import (
     StorableText,
     UnitInterval,
     Vector,
+    check_request_size,
     name_key,
+    text_length,
+    to_json,
 )
 from graphmem.runtime.paging import PageQuery
-from graphmem.runtime.stored_values import MAX_REQUEST_TEXT, check_request_size, text_length
-from graphmem.runtime.times import Instant, ZonedDatetime
+from graphmem.runtime.times import Instant, ZonedDatetime, parse_times
 from graphmem.runtime.validation import RequestBody
+from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import PlaceQuery, SpaceId
 from graphmem.tenants.trust import QUOTED_AS, TEXT_OF_OTHERS, StatedKind
 from graphmem.text.added_texts import name_source, without_thoughts
+from graphmem.text.folding import FOLDED_TEXT, join_folded_words
 from graphmem.text.normalising import is_blank
+
+ROLE_ALIASES = {"model": "assistant", "developer": "system", "function": "tool"}
+"""Roles of other APIs by the name that graphmem gives them."""
+
+ATTACHMENTS = {
+    "image": "image", "image_url": "image", "image_file": "image", "input_image": "image", "audio": "audio",
+    "input_audio": "audio", "file": "file", "input_file": "file", "document": "file", "container_upload": "file",
+}  # fmt: skip
+"""What a content part is that is not text, by its type."""
+
+FOREIGN_FIELDS = frozenset(
+    {
+        # OpenAI: chat completions, responses, assistants
+        "annotations", "assistant_id", "attachments", "audio", "completed_at", "created", "created_at", "file_ids",
+        "function_call", "incomplete_at", "incomplete_details", "object", "parsed", "phase", "reasoning",
+        "reasoning_content", "reasoning_details", "refusal", "run_id", "status", "thread_id", "tool_call_id",
+        "tool_calls", "type",
+        # Anthropic
+        "cache_control", "container", "context_management", "model", "stop_details", "stop_reason", "stop_sequence",
+        "usage",
+    }
+)  # fmt: skip
+"""Fields of messages of those APIs that say nothing about what was said."""
+
+_LARGEST_SECONDS = 1e11
+"""A number from which on a time is not in seconds since 1970, but in milliseconds, microseconds or nanoseconds."""
+
+_NUMBER = re.compile(r"-?\d{9,}(\.\d+)?")
+"""A time that is written as the text of a number; one with fewer digits may be a year or a date."""
+
+
+def read_message(value: object) -> object:
+    """Return the fields of a message that graphmem stores; any value that is no message as it is.
+
+    `content` is null in a message that only calls tools, `created_at` is read where there is no `timestamp`, and fields
+    that are null are absent.
+    """
+    if isinstance(value, BaseModel):
+        value = value.model_dump()
+    if not isinstance(value, Mapping):
+        return value
+    fields = {key: item for key, item in value.items() if item is not None and key not in FOREIGN_FIELDS}
+    if "timestamp" not in fields and value.get("created_at") is not None:
+        fields["timestamp"] = value["created_at"]
+    calls_tools = bool(value.get("tool_calls") or value.get("function_call"))
+    if calls_tools and fields.get("content") in (None, ""):
+        fields["content"] = None
+    elif "content" in value:
+        fields.setdefault("content", None)
+    return fields
+
+
+def text_of(content: object) -> str:
+    """Return the text of a message's content: a text, or the texts of its parts; empty for any other value."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "\n".join(text for part in parts if (text := _text_of_part(part)) is not None)
+
+
+def attachments_of(content: object) -> list[str]:
+    """Return what the parts of a message's content are that are not text, such as `image`."""
+    parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+    return [ATTACHMENTS[kind] for part in parts if (kind := str(part.get("type"))) in ATTACHMENTS]
+
+
+def mark_attachments(text: str, attachments: list[str] | tuple[str, ...]) -> str:
+    """Return a text with a mark for each attachment below it, as messages are stored."""
+    return "\n".join(part for part in (text, *(f"[{attachment}]" for attachment in attachments)) if not is_blank(part))
+
+
+def read_content(content: object) -> object:
+    """Return the content of a message as text: empty for null and for parts of which none is text or attached."""
+    if content is None:
+        return ""
+    if not isinstance(content, list):
+        return content
+    if not all(isinstance(part, str | Mapping) for part in content):
+        raise ValueError("must be text, a list of content parts, or null")
+    return mark_attachments(text_of(content), attachments_of(content))
+
+
+def read_timestamp(value: object) -> object:
+    """Return a number of seconds, or of a fraction of them, since 1970 as a time; any other value as it is.
+
+    It may count seconds, milliseconds, microseconds or nanoseconds, and be written as text, from nine digits on.
+    """
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (is_number or (isinstance(value, str) and _NUMBER.fullmatch(value.strip()))):
+        return value
+    try:
+        number = float(value)  # type: ignore[arg-type]  # a number, or the text of one
+        for _ in range(3):
+            if abs(number) >= _LARGEST_SECONDS:
+                number /= 1000
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=number)
+    except (ValueError, OverflowError):
+        raise ValueError("must be a time, or seconds or milliseconds since 1970") from None
+
+
+def _text_of_part(part: Any) -> str | None:
+    if isinstance(part, str):
+        return part
+    text = part.get("text") if isinstance(part, Mapping) else None
+    text = text.get("value") if isinstance(text, Mapping) else text  # as parts of assistants have it
+    return text if isinstance(text, str) else None
+
 
 MessageInput = TypeVar("MessageInput")
 
@@ -566,3 +678,113 @@ class BatchFingerprint:
         """Return the ids given to some of its messages, and for the others ids that go with these."""
         made = self.message_ids(json.dumps(given))
         return [message_id or made[index] for index, message_id in enumerate(given)]
+
+
+_MESSAGE_FIELDS = (
+    "intent", "domain", "confidence", "sql_executed", "execution_time_ms", "feedback_score", "feedback_text", "sent_as",
+)  # fmt: skip
+"""Fields of a message that are stored as they are, and that may be absent."""
+
+_MESSAGE_TIME_FIELDS = ("valid_at", "created_at", "extracted_at")
+"""The times of a message in the order of the fragment `message_columns`."""
+
+_READ_PROPERTIES = (
+    *_MESSAGE_FIELDS, "message_id", "session_id", "group_id", "role", "content", "speaker", "author", "entities",
+    "metadata", "feedback_issues", "rich_content", "query_results", "position", "utc_offset_minutes",
+    "caught", "memory_defaults",
+)  # fmt: skip
+"""The properties of a message that callers see, without its times."""
+
+_EMPTY_VALUES: tuple[Any, ...] = (None, "{}", [])
+"""Values that are read as the absence of a property is."""
+
+
+def compact_columns(columns: Sequence[Any]) -> tuple[dict[str, Any], Sequence[int | None]]:
+    """Return the value of the fragment `message_columns` without what is not read, for holding many of them."""
+    properties, times = columns
+    kept = {name: value for name in _READ_PROPERTIES if (value := properties.get(name)) not in _EMPTY_VALUES}
+    return kept, times
+
+
+def message_from_columns(columns: Sequence[Any]) -> Message:
+    """Return a message from the value of the fragment `message_columns`."""
+    properties, times = columns
+    return message_from_node({**properties, **parse_times(_MESSAGE_TIME_FIELDS, times)})
+
+
+def message_from_node(stored: Mapping[str, Any]) -> Message:
+    """Return a message from the properties of its episode node."""
+    owner = Owner.from_group_id(stored["group_id"])
+    return Message(
+        **{name: stored.get(name) for name in _MESSAGE_FIELDS},
+        id=stored["message_id"],
+        session_id=stored["session_id"],
+        user_id=stored.get("author") or owner.user_id,
+        space=owner.space,
+        role=MessageRole(stored["role"]),
+        content=stored["content"],
+        name=stored.get("speaker"),
+        timestamp=stored["valid_at"],
+        created_at=stored["created_at"],
+        entities=json.loads(stored.get("entities") or "{}"),
+        feedback_issues=list(stored.get("feedback_issues") or ()),
+        metadata=json.loads(stored.get("metadata") or "{}"),
+        rich_content=json.loads(stored.get("rich_content") or "null"),
+        query_results=json.loads(stored.get("query_results") or "null"),
+        position=stored["position"],
+        extracted_at=stored.get("extracted_at"),
+        utc_offset_minutes=stored.get("utc_offset_minutes") or 0,
+        is_caught=bool(stored.get("caught")),
+        memory_defaults=_read_defaults(stored.get("memory_defaults")),
+    )
+
+
+def _read_defaults(stored: str | None) -> MemoryDefaults | None:
+    return MemoryDefaults.model_validate_json(stored) if stored else None
+
+
+def message_to_properties(
+    owner: Owner,
+    session_id: str,
+    message_id: str,
+    prepared: PreparedMessage,
+    position: int,
+    domain: str | None,
+    now: datetime,
+) -> dict[str, Any]:
+    """Return the properties of the episode node of a new message."""
+    message = prepared.message
+    at = message.timestamp or now
+    return {
+        "uuid": str(uuid.uuid4()),
+        "group_id": owner.group_id,
+        "group_key": owner.group_key,
+        "name": f"{session_id} #{position}",
+        "source": "message",
+        "source_description": f"{message.role.value} message",
+        "message_id": message_id,
+        "session_id": session_id,
+        "position": position,
+        "role": message.role.value,
+        "speaker": message.name,
+        "author": prepared.author,
+        "sent_as": prepared.sent_as,
+        "content": message.content,
+        FOLDED_TEXT: join_folded_words(message.content, message.name),
+        "redacted": prepared.redacted,
+        "content_embedding": prepared.vector,
+        "entity_edges": [],
+        "valid_at": at.astimezone(UTC),
+        "utc_offset_minutes": int((at.utcoffset() or timedelta()).total_seconds() // 60),
+        "created_at": now,
+        "intent": message.intent,
+        "domain": domain,
+        "entities": to_json(message.entities),
+        "metadata": to_json(message.metadata),
+        "rich_content": to_json(message.rich_content) if message.rich_content is not None else None,
+        "query_results": to_json(message.query_results) if message.query_results is not None else None,
+        "memory_defaults": message.memories.model_dump_json(exclude_defaults=True) if message.memories else None,
+        "confidence": message.confidence,
+        "sql_executed": message.sql_executed,
+        "execution_time_ms": message.execution_time_ms,
+    }

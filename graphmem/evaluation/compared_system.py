@@ -14,8 +14,7 @@ from graphmem.client.async_client import AsyncClient
 from graphmem.evaluation.benchmark import AskedQuestion, BenchmarkConversation, BenchmarkMessage
 from graphmem.evaluation.run_folder import AnswerContext, StoredSize
 from graphmem.models.embedder import Embedder
-from graphmem.models.language_model import Completion, LanguageModel, Receipt
-from graphmem.models.prompts import ChatMessage, Prompt
+from graphmem.models.language_model import ChatMessage, Completion, LanguageModel, Prompt, Receipt
 from graphmem.models.provider_model import ProviderModel
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import ModelAnswerUnusable

@@ -68,8 +68,7 @@ from graphmem.evaluation.run_folder import (
 )
 from graphmem.evaluation.systems import CONTEXT_SYSTEMS, EXTRACTING_SYSTEMS, ask_memory
 from graphmem.jobs.job import Job
-from graphmem.models.language_model import Completion, LanguageModel, Receipt
-from graphmem.models.prompts import Prompt
+from graphmem.models.language_model import Completion, LanguageModel, Prompt, Receipt
 from graphmem.runtime.errors import ConfigurationError, ModelAnswerUnusable, ModelUnavailable, Unavailable
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter
 from graphmem.runtime.retries import RetryPolicy

@@ -29,7 +29,7 @@ from graphmem.evaluation.benchmark import SEED, AskedQuestion, Benchmark, Benchm
 from graphmem.evaluation.context_lines import describe_fact, describe_message
 from graphmem.evaluation.run_folder import AnswerContext
 from graphmem.memories.memory import Memory
-from graphmem.models.prompts import Prompt, load_prompts
+from graphmem.models.language_model import Prompt, load_prompts
 from graphmem.runtime.field_types import UnitInterval
 from graphmem.text.tokenising import tokenize
 

@@ -39,8 +39,7 @@ from graphmem.evaluation.context_lines import FoundLine, fill_context
 from graphmem.evaluation.plan import MEM0
 from graphmem.evaluation.run_folder import AnswerContext, StoredSize
 from graphmem.models.embedder import Embedder
-from graphmem.models.language_model import Completion, LanguageModel, Receipt
-from graphmem.models.prompts import ChatMessage
+from graphmem.models.language_model import ChatMessage, Completion, LanguageModel, Receipt
 from graphmem.runtime.errors import GraphmemError
 from graphmem.runtime.process import environment_defaults
 

@@ -12,7 +12,7 @@ from graphmem.evaluation.benchmark import BenchmarkConversation, BenchmarkData
 from graphmem.evaluation.context_lines import describe_message
 from graphmem.evaluation.judging import PROMPTS as EVALUATION_PROMPTS
 from graphmem.ingestion.transcript import MAX_BATCH_CHARACTERS, MAX_BATCH_MESSAGES
-from graphmem.models.prompts import PromptTemplate, load_prompts
+from graphmem.models.language_model import PromptTemplate, load_prompts
 from graphmem.text.token_counts import count_tokens
 
 CONTEXT, SEARCH, FULL_CONTEXT, GRAPHITI_SEARCH = "context", "search", "full-context", "graphiti-search"

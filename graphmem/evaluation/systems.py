@@ -38,7 +38,7 @@ from graphmem.evaluation.mem0_system import describe_unusable_mem0, find_mem0, o
 from graphmem.evaluation.plan import ASK, CONTEXT, FULL_CONTEXT, GRAPHITI, GRAPHITI_SEARCH, MEM0, SEARCH
 from graphmem.evaluation.run_folder import AnswerContext, GivenAnswer
 from graphmem.runtime.errors import ConfigurationError
-from graphmem.runtime.extras import missing_modules
+from graphmem.runtime.settings import missing_modules
 from graphmem.tenants.owners import Owner
 from graphmem.text.token_counts import count_tokens
 

@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, tzinfo
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, Field, model_validator
 
 from graphmem.memories.declared_types import DeclaredMemoryType, DeclaredTypes, find_attribute_problem
 from graphmem.memories.memory import StatedType
-from graphmem.models.language_model import LenientAnswer
+from graphmem.models.language_model import AnswerPart, Labels, LenientAnswer
+from graphmem.runtime.field_types import UnitInterval
 
 # The first call
 
@@ -28,34 +29,34 @@ class Named(BaseModel):
     type: str = Field(description="Person, Organization, Place, Animal, Event, Project, Product, Activity, Food, …")
 
 
-class OtherNames(BaseModel):
+class OtherNames(AnswerPart):
     """Names of one entity in the conversation."""
 
     name: str = Field(description="the fullest proper name")
-    others: list[str] = Field(description='nicknames, short forms, or a description such as "Mara\'s sister"')
+    others: Labels[str] = Field(description='nicknames, short forms, or a description such as "Mara\'s sister"')
 
 
-class Candidate(BaseModel):
+class Candidate(AnswerPart):
     """One statement that may become a memory; dates are the speaker's local ones, without an offset."""
 
     content: str = Field(description="one self-contained sentence in the third person")
     type: StatedType
     subject: Named
     predicate: str = Field(description="UPPER_SNAKE_CASE, in English")
-    object: Named | None
-    entities: list[Named] = Field(description="every other entity the sentence names")
+    object: Named | None = None
+    entities: Labels[Named] = Field(default_factory=list, description="every other entity the sentence names")
     valid_at: str | None = Field(
-        description="YYYY, YYYY-MM, YYYY-MM-DD, YYYY-MM-DDTHH:MM, or the first and last day of a span as A/B"
+        None, description="YYYY, YYYY-MM, YYYY-MM-DD, YYYY-MM-DDTHH:MM, or the first and last day of a span as A/B"
     )
-    invalid_at: str | None = Field(description="the first moment it no longer holds, in the forms of one moment")
+    invalid_at: str | None = Field(None, description="the first moment it no longer holds, in the forms of one moment")
     confidence: float
     importance: float
-    tags: list[str]
+    tags: Labels[str] = Field(default_factory=list)
     domain: str | None = Field(
         None, description="the one field or project in which it matters; null when it matters anywhere"
     )
-    single_valued: bool
-    retracts: bool = Field(description="true only when the user takes the sentence back or asks to forget it")
+    single_valued: bool = False
+    retracts: bool = Field(False, description="true only when the user takes the sentence back or asks to forget it")
     messages: list[int] = Field(description="numbers of the messages that state it")
 
 
@@ -113,25 +114,34 @@ class Wish(BaseModel):
     polarity: Polarity
 
 
-class Turn(BaseModel):
+class Turn(AnswerPart):
     """What one message of the user is about."""
 
     message: int = Field(description="number of the message")
-    intent: str | None = Field(description="what the user wants with it, in English, lower_snake_case")
-    entities: list[NamedValue]
-    wishes: list[Wish] = Field(default_factory=list, description="lasting wishes about replies; nearly always empty")
+    intent: str | None = Field(None, description="what the user wants with it, in English, lower_snake_case")
+    entities: Labels[NamedValue] = Field(default_factory=list)
+    wishes: Labels[Wish] = Field(default_factory=list, description="lasting wishes about replies; nearly always empty")
 
 
 class Extraction(LenientAnswer):
     """The answer of the first call."""
 
-    skip: bool = Field(description="true when nothing is worth keeping")
-    reason: str = Field(description="with skip: why, in a few words; else empty")
-    keywords: list[str] = Field(description="search words for what is already known about the same things")
-    names: list[OtherNames]
+    skip: bool = Field(False, description="true when nothing is worth keeping")
+    reason: str = Field("", description="with skip: why, in a few words; else empty")
+    keywords: Labels[str] = Field(
+        default_factory=list, description="search words for what is already known about the same things"
+    )
+    names: list[OtherNames] = Field(default_factory=list)
     candidates: list[Candidate]
     summarize: bool = Field(False, description="true when the user asks to sum up the conversation and remember that")
     turns: list[Turn] = Field(default_factory=list, description="one for each message of the user")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _let_a_skip_stand_alone(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("skip") is True and value.get("candidates") is None:
+            return {**value, "candidates": []}
+        return value
 
 
 # The first call of a tenant with declared types, and of a batch with text that is not the user's own
@@ -285,24 +295,28 @@ class Remainder(BaseModel):
     content: str = Field(description="what still holds of it, as a sentence")
 
 
-class Decision(BaseModel):
+class Decision(AnswerPart):
     """The decision on one new statement, with the numbers of the new and the known statements."""
 
     new: int
     action: ActionKind
-    known: list[int]
-    ended_at: str | None = Field(description="supersede: the first day the known ones no longer hold, if that is told")
-    remaining: Annotated[list[Remainder], BeforeValidator(lambda value: [] if value is None else value)] = Field(
+    known: list[int] = Field(default_factory=list)
+    ended_at: str | None = Field(
+        None, description="supersede: the first day the known ones no longer hold, if that is told"
+    )
+    remaining: list[Remainder] = Field(
         default_factory=list, description="supersede: what still holds of known ones and no new statement says"
     )
-    reason: str = Field(description="a few words")
+    reason: str = Field("", description="a few words")
 
 
-class SameEntity(BaseModel):
+class SameEntity(AnswerPart):
     """The known entity that a name means, if any."""
 
     name: int
-    known: int | None = Field(description="number of the known entity, null when it is somebody or something else")
+    known: int | None = Field(
+        None, description="number of the known entity, null when it is somebody or something else"
+    )
 
 
 class PassedPlan(BaseModel):
@@ -323,13 +337,13 @@ class Reconciliation(LenientAnswer):
 # Tool calls
 
 
-class UpsertMemory(BaseModel):
+class UpsertMemory(AnswerPart):
     """The arguments of the tool `upsert_memories`."""
 
     type: StatedType
     content: str
-    confidence: float
-    topic_tags: list[str] = Field(default_factory=list)
+    confidence: UnitInterval
+    topic_tags: Labels[str] = Field(default_factory=list)
     speech: Speech | None = None
     addressee: Addressee | None = None
     quote: str | None = None
@@ -348,9 +362,9 @@ class UpsertMemory(BaseModel):
 class Summary(LenientAnswer):
     """The summary of a session."""
 
-    title: str
+    title: str = ""
     summary: str
-    takeaways: list[str]
+    takeaways: list[str] = Field(default_factory=list)
     topics: list[str] = Field(default_factory=list)
     sentiment: float | None = None
 

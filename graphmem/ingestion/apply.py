@@ -20,8 +20,7 @@ from graphmem.ingestion.link import (
 from graphmem.ingestion.plan import ActionPlan, ActionPlanner, End, Save
 from graphmem.ingestion.quarantine import put_into_quarantine
 from graphmem.ingestion.reconcile import Batch, find_exact_matches, source_of_name
-from graphmem.memories.entity import EntityRef
-from graphmem.memories.entity_details import SourcedDetails
+from graphmem.memories.entity import EntityRef, SourcedDetails
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore

@@ -26,8 +26,8 @@ from graphmem.ingestion.answers import (
     read_screenings,
     render_declared_types,
 )
+from graphmem.ingestion.candidates import find_foreign_lines, render_foreign_lines
 from graphmem.ingestion.jobs import MemoryAction, shorten_reason
-from graphmem.ingestion.screening import find_foreign_lines, render_foreign_lines
 from graphmem.ingestion.transcript import (
     EARLIER_MESSAGES,
     WEEKDAY_NAMES,
@@ -42,23 +42,27 @@ from graphmem.ingestion.transcript import (
     render_transcript,
 )
 from graphmem.memories.declarations import DeclaredTypeStore
-from graphmem.memories.entity_names import name_keys_in
 from graphmem.memories.memory import DEFAULT_PREDICATES, MemoryIn
-from graphmem.memories.names import may_mean_same_person
-from graphmem.models.language_model import LanguageModel, Receipt, ToolCall, ToolCallCompletion
-from graphmem.models.prompts import PromptTemplate, indent_continuations
+from graphmem.memories.names import may_mean_same_person, name_keys_in
+from graphmem.models.language_model import (
+    LanguageModel,
+    PromptTemplate,
+    Receipt,
+    ToolCall,
+    ToolCallCompletion,
+    indent_continuations,
+)
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.field_types import deduplicate, name_key
 from graphmem.runtime.process import read_text
 from graphmem.runtime.times import AS_OF_NOW
-from graphmem.secrets.values import Redactor, SecretPolicy, make_redactor, render_secret_rule
-from graphmem.tenants.instructions import Instructions
-from graphmem.tenants.owners import Owner
+from graphmem.secrets.scanner import Redactor, SecretPolicy, make_redactor, render_secret_rule
+from graphmem.tenants.owners import Instructions, Owner
 from graphmem.tenants.profiles import OTHER_TOPIC, TenantProfiles, known_topic_tags
 from graphmem.tenants.space_store import SpaceStore
 from graphmem.tenants.spaces import Space
 from graphmem.tenants.tenant_settings import InstructionStore
-from graphmem.text.quoting import find_words
+from graphmem.text.tokenising import find_words
 
 TOOL_NAME = "upsert_memories"
 

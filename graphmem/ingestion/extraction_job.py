@@ -33,12 +33,11 @@ from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import Embedder
-from graphmem.models.language_model import LanguageModel, Receipt
-from graphmem.models.prompts import load_prompts
+from graphmem.models.language_model import LanguageModel, Receipt, load_prompts
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.field_types import JSON
 from graphmem.runtime.metrics import STATEMENTS_CAUGHT
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.tenant_settings import InstructionStore

@@ -15,17 +15,17 @@ from graphmem.ingestion.candidates import Statement
 from graphmem.ingestion.plan import ActionPlan, Save
 from graphmem.ingestion.reconcile import Batch, Reconciler, TextVectors
 from graphmem.ingestion.transcript import TranscriptLine
-from graphmem.memories.direct_screening import find_doubt
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn, SaveAction, SaveResult
+from graphmem.memories.new_memory import find_doubt
 from graphmem.memories.writer import MemoryWriter, about_speaker, find_space, kind_of_statement
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import LanguageModel
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import InvalidInput, NotConfigured
 from graphmem.runtime.times import Clock
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import SourceKind

@@ -29,25 +29,30 @@ from graphmem.ingestion.link import (
     select_related_facts,
 )
 from graphmem.ingestion.transcript import DerivedTurn, TranscriptLine, render_transcript
-from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef
-from graphmem.memories.entity_details import alias_detail, follow_aliases, read_detail_sources
+from graphmem.memories.entity import PERSON_TYPE, EntityIn, EntityRef, alias_detail, follow_aliases, read_detail_sources
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact, fact_from_row
 from graphmem.memories.memory import PENDING_TYPES, MemoryIn, MemoryStatus
 from graphmem.memories.names import NameReason, compare_name_lists, is_short_form
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import Embedder
-from graphmem.models.language_model import LanguageModel, Receipt
-from graphmem.models.prompts import Prompt, PromptTemplate, indent_continuations, load_prompts
+from graphmem.models.language_model import (
+    LanguageModel,
+    Prompt,
+    PromptTemplate,
+    Receipt,
+    indent_continuations,
+    load_prompts,
+)
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, NAME_TEXT_FIELDS
 from graphmem.runtime.field_types import Vector, content_hash, name_key
 from graphmem.runtime.times import AS_OF_NOW
-from graphmem.secrets.values import Redactor, SecretPolicy, make_redactor
+from graphmem.secrets.scanner import Redactor, SecretPolicy, make_redactor
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import DEFAULT_ORDER, Effect, SourceKind, TrustOrder
-from graphmem.text.lucene import build_lucene_query, query_terms
+from graphmem.text.tokenising import build_lucene_query, query_terms
 
 FACTS_PER_CHANNEL = 24
 """Facts that are found by vector, by words and at entities, of each, before the most related are selected."""

@@ -1,16 +1,24 @@
-"""What callers do with messages and sessions."""
+"""What callers do with messages and sessions: stored at once, extracted from in the background, each at most once."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import uuid
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Literal, Protocol
 
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import (
     ExtractionTriggered,
     Message,
+    MessageIn,
     MessagesAccepted,
     MessagesIn,
+    PendingJob,
+    PendingMessages,
+    PreparedMessage,
     Session,
     SessionArchive,
     SessionIn,
@@ -19,13 +27,402 @@ from graphmem.conversations.session import (
     require_conversation,
     with_author,
 )
-from graphmem.ingestion.inbox import Inbox
-from graphmem.jobs.job import Job
+from graphmem.ingestion.jobs import (
+    CLOSING_JOB,
+    EMBEDDING_JOB,
+    EXTRACTION_JOB,
+    NO_MODEL_REASON,
+    SUMMARY_JOB,
+    TOOL_EXTRACTION_JOB,
+    ClosingPayload,
+    EmbeddingPayload,
+    ExtractionPayload,
+    SummaryPayload,
+)
+from graphmem.ingestion.transcript import is_dialogue, select_readable, split_into_batches
+from graphmem.jobs.job import Job, JobOutcome, JobStatus
+from graphmem.jobs.kinds import Steps
 from graphmem.jobs.runner import JobRunner, JobWaiting
+from graphmem.models.embedder import Embedder
+from graphmem.models.embedding_models import embedding_text
+from graphmem.models.language_model import Receipt
+from graphmem.neo4j.placed_graph import current_graph, use_tenant
+from graphmem.runtime.errors import InvalidInput, ModelUnavailable, Unavailable
+from graphmem.runtime.field_types import Vector, stored_values, text_length
+from graphmem.runtime.metrics import MESSAGE_STORAGE_TIME
 from graphmem.runtime.paging import TIME_CURSOR, Cursor, Page, PageQuery, StoredInteger
+from graphmem.runtime.process import read_text
+from graphmem.secrets.scanner import SecretPolicy, make_redactor
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner, make_owner
 from graphmem.tenants.trust import TEXT_OF_OTHERS, StatedKind
+from graphmem.text.token_counts import count_tokens
+
+log = logging.getLogger(__name__)
+
+EMBEDDING_SECONDS = 5.0
+EMBEDDING_SECONDS_PER_MESSAGE = 0.1
+"""Time that storing messages waits for their vectors; after it a job computes them."""
+
+MANUAL_EXTRACTION_REASON = "no summary was written: extraction is manual, so that only a call of summarize writes one"
+"""Why closing a session does not summarize it where extraction is manual."""
+
+MAX_UNSUMMARIZED_MESSAGES = 50
+"""Messages that are not summarized from which on a session is."""
+
+MAX_UNSUMMARIZED_TOKENS = 4_000
+"""Tokens of messages that are not summarized from which on a session is, unless all of them are recent."""
+
+RECENT_MESSAGES_NOT_SUMMARIZED = 10
+"""Latest messages that stay out of the summary of a session that continues."""
+
+MIN_MESSAGES_FOR_CLOSING_SUMMARY = 10
+"""Messages that are not summarized from which on a session is when it is closed."""
+
+FOREIGN_JOBS_AFTER = timedelta(hours=25)
+"""After what time messages whose job is in another store are queued here: a job waits for a model up to a day.
+
+Two services with a graph in common and a job store each would otherwise both extract the same messages.
+"""
+
+_WITHOUT_SUMMARY = (JobStatus.SKIPPED, JobStatus.FAILED)
+
+
+class QueueObservation(Protocol):
+    """Queues the job that learns from new messages."""
+
+    async def __call__(self, owner: Owner, message_ids: Sequence[str], *, is_model_awaited: bool) -> None:
+        """Queue it for messages by their ids; with `is_model_awaited` a model is still to read them."""
+
+
+class Inbox:
+    """Stores batches of messages and queues their jobs; with a model, also the summary of a session grown long."""
+
+    def __init__(
+        self,
+        episodes: EpisodeStore,
+        embedder: Embedder,
+        policy: SecretPolicy,
+        jobs: JobRunner,
+        *,
+        queue_observation: QueueObservation | None = None,
+        has_model: bool = False,
+    ) -> None:
+        self._episodes = episodes
+        self._embedder = embedder
+        self._policy = policy
+        self._jobs = jobs
+        self._queue_observation = queue_observation
+        self._has_model = has_model
+        self._without_job: dict[str | None, set[tuple[str, str]]] = {}
+
+    async def add(
+        self,
+        owner: Owner,
+        batch: MessagesIn,
+        *,
+        extract: bool,
+        author: str | None = None,
+        sent_as: StatedKind | None = None,
+        request: IdempotentRequest | None = None,
+    ) -> MessagesAccepted:
+        """Store new messages and, with `extract`, queue one extraction of all unread ones, and a summary if needed.
+
+        `author` is the user who sent them to a space: what is learned of one user is not learned of a space. What they
+        state is trusted no more than `sent_as`. The same
+        batch again changes nothing when its messages have ids, or when it comes with the same `request`.
+        """
+        redact = make_redactor(self._policy.allowed_classes(owner.tenant))
+        redacted = await read_text(
+            sum(len(message.content) for message in batch.messages),
+            lambda: [redact(message.content) for message in batch.messages],
+        )
+        vectors = await self._embed_in_time(batch.messages)
+        vector_of_each: Sequence[Vector | None] = vectors or [None] * len(redacted)
+        messages = [
+            PreparedMessage(message, vector, text if text != message.content else None, author, sent_as)
+            for message, vector, text in zip(_with_ids(batch.messages, request), vector_of_each, redacted, strict=True)
+        ]
+        # The id is stored with the messages before the job is queued, so that a crash between the two loses nothing.
+        job = self._new_job() if extract else None
+        with MESSAGE_STORAGE_TIME.time():
+            stored = await self._episodes.append_messages(
+                owner,
+                batch.session_id,
+                messages,
+                job=job,
+                timezone=batch.timezone,
+                domain=batch.domain,
+                request=request,
+            )
+        if stored.new_ids and vectors is None:
+            await self._enqueue_embedding(owner, stored.new_ids)
+        if stored.new_ids and self._queue_observation and not owner.is_space:
+            # Before extraction, so that mentions are known while a slow model is still working.
+            await self._queue_observation(owner, stored.new_ids, is_model_awaited=extract and self._has_model)
+        for pending_job in stored.pending_jobs:
+            await self._ensure_enqueued(owner, pending_job)
+        if stored.job_id:
+            embedded = 0 if vectors is None else len(stored.new_ids)
+            await self._enqueue_pending(owner, stored.job_id, embedded)
+        if self._has_model and extract and stored.new_ids:
+            await self._enqueue_summary_when_long(owner, stored.session_id)
+        last_pending_job = stored.pending_jobs[-1] if extract and stored.pending_jobs else None
+        return MessagesAccepted(
+            job_id=stored.job_id or last_pending_job,
+            session_id=stored.session_id,
+            message_ids=stored.message_ids,
+            new_ids=stored.new_ids,
+        )
+
+    async def find_finished_job(self, owner: Owner, message_ids: Sequence[str]) -> str | None:
+        """Return the job that has read messages which are sent again, while the job store still has it."""
+        job_id = await self._episodes.find_job_that_read(owner, message_ids)
+        return job_id if job_id and await self._jobs.find(job_id) else None
+
+    async def _embed_in_time(self, messages: Sequence[MessageIn]) -> list[Vector] | None:
+        """Return the vectors of messages; None when the embedder is unavailable or takes too long."""
+        try:
+            async with asyncio.timeout(EMBEDDING_SECONDS + EMBEDDING_SECONDS_PER_MESSAGE * len(messages)):
+                return await self._embedder.embed(
+                    [embedding_text(message.name, message.content) for message in messages]
+                )
+        except (ModelUnavailable, TimeoutError) as error:
+            log.warning("messages are stored without vectors for now: %s", str(error) or "the embedder is slow")
+            return None
+
+    async def _enqueue_embedding(self, owner: Owner, message_ids: Sequence[str]) -> None:
+        payload = EmbeddingPayload(tenant=owner.tenant, user_id=owner.user_id, message_ids=list(message_ids))
+        await self._jobs.enqueue(EMBEDDING_JOB, payload, str(uuid.uuid4()))
+
+    async def handle_embedding_job(self, payload: EmbeddingPayload, steps: Steps) -> JobOutcome:
+        """Handle a job that computes the vectors of stored messages."""
+        owner = payload.owner
+
+        async def embed() -> None:
+            messages = await self._episodes.load_messages(owner, payload.message_ids)
+            vectors = await self._embedder.embed(
+                [embedding_text(message.name, message.content) for message in messages]
+            )
+            ids = [message.id for message in messages]
+            await self._episodes.set_vectors(owner, dict(zip(ids, vectors, strict=True)))
+
+        await steps.run("embed", embed)
+        return JobOutcome(status=JobStatus.SUCCEEDED, receipt=Receipt(embedded_texts=len(payload.message_ids)))
+
+    async def open_session(
+        self,
+        owner: Owner,
+        session: SessionIn,
+        *,
+        author: str | None = None,
+        sent_as: StatedKind | None = None,
+        request: IdempotentRequest | None = None,
+    ) -> Session:
+        """Create a session before its first message; a repetition with the same `request` returns the same one.
+
+        `author` is the user who opens one in a space. Raises InvalidInput for a secret that the tenant may not store,
+        Conflict when the session's id is taken.
+        """
+        classes = await read_text(
+            text_length(session), lambda: self._policy.refused_classes(stored_values(session), owner.tenant)
+        )
+        if classes:
+            raise InvalidInput(
+                f"The session contains a secret ({', '.join(classes)}), which is not stored: leave it out."
+            )
+        return await self._episodes.open_session(owner, session, author=author, sent_as=sent_as, request=request)
+
+    def _new_job(self) -> PendingJob:
+        return PendingJob(str(uuid.uuid4()), self._jobs.store_id)
+
+    async def extract_unread(self, owner: Owner, session_id: str) -> str | None:
+        """Queue the extraction of the unread messages of a session; return the job's id, or None without any."""
+        messages = await self._episodes.list_unextracted(owner, session_id)
+        if not messages:
+            return None
+        job = self._new_job()
+        await self._episodes.assign_to_job(owner, [message.id for message in messages], job)
+        return await self._enqueue_extraction(owner, messages, job.id)
+
+    async def extract_session(self, owner: Owner, source: Session) -> tuple[Session, str]:
+        """Queue the extraction of a whole session by tool calls, in a new session; return it and the job's id."""
+        job_id = str(uuid.uuid4())
+        run = await self._episodes.open_session(
+            owner, SessionIn(), kind=SessionKind.EXTRACTION, source_session_id=source.session_id, job_id=job_id
+        )
+        messages = [message async for message in self._episodes.iter_session_messages(owner, source.session_id)]
+        payload = _extraction_payload(owner, run.session_id, messages)
+        dialogue = split_into_batches([message for message in messages if is_dialogue(message)])
+        payload = payload.model_copy(update={"batches": dialogue})
+        return run, await self._jobs.enqueue(TOOL_EXTRACTION_JOB, payload, job_id)
+
+    async def summarize(self, owner: Owner, session: Session, *, through: int, task: str | None = None) -> str:
+        """Queue the summary of a session's messages up to the position `through`; return the job's id.
+
+        Between two summaries a `task` is queued once; without a task, each position is, and again after a job that
+        wrote no summary.
+        """
+        payload = SummaryPayload(
+            tenant=owner.tenant, user_id=owner.user_id, session_id=session.session_id, through=through
+        )
+        job_id = _session_job_id(session, task or f"summary {through}")
+        while task is None and (job := await self._jobs.find(job_id)) and job.status in _WITHOUT_SUMMARY:
+            job_id = str(uuid.uuid5(uuid.UUID(job_id), "again"))
+        return await self._jobs.enqueue(SUMMARY_JOB, payload, job_id)
+
+    async def summarize_session(self, owner: Owner, session_id: str) -> str:
+        """Queue the summary of a whole session, which its user asked for; return the job's id."""
+        session = await self._episodes.get_session(owner, session_id)
+        return await self.summarize(owner, session, through=session.message_count)
+
+    async def enqueue_closing(
+        self, owner: Owner, session: Session, *, summarize: bool = True
+    ) -> tuple[str, str | None]:
+        """Queue the job that follows the end of a session, with `summarize` its summary.
+
+        Returns the job's id, and why the session is not summarized, or None when it is.
+        """
+        reason = self._find_reason_against_summary(session) if summarize else MANUAL_EXTRACTION_REASON
+        payload = ClosingPayload(
+            tenant=owner.tenant,
+            user_id=owner.user_id,
+            session_id=session.session_id,
+            through=session.message_count,
+            summarize=reason is None,
+            reason=reason,
+        )
+        job_id = _session_job_id(session, f"closing {session.message_count}")
+        return await self._jobs.enqueue(CLOSING_JOB, payload, job_id), reason
+
+    def _find_reason_against_summary(self, session: Session) -> str | None:
+        unsummarized = session.message_count - session.summarized_through
+        if session.message_count and not unsummarized:
+            return "no summary was written: the session's summary has all of its messages"
+        if unsummarized < MIN_MESSAGES_FOR_CLOSING_SUMMARY:
+            return (
+                f"no summary was written: {unsummarized} of its {session.message_count} messages are not summarized "
+                f"yet, and a closing summarizes from {MIN_MESSAGES_FOR_CLOSING_SUMMARY} on; summarize the session to "
+                "have one all the same"
+            )
+        return None if self._has_model else f"no summary was written: {NO_MODEL_REASON}"
+
+    async def _enqueue_summary_when_long(self, owner: Owner, session_id: str) -> None:
+        """Queue the summary of a session with many unsummarized messages, without the latest ones."""
+        session = await self._episodes.get_session(owner, session_id)
+        if session.message_count - session.summarized_through <= RECENT_MESSAGES_NOT_SUMMARIZED:
+            return
+        unsummarized = await self._episodes.list_session_messages(owner, session_id, after=session.summarized_through)
+        if _needs_summary(unsummarized):
+            await self.summarize(
+                owner, session, through=unsummarized[-RECENT_MESSAGES_NOT_SUMMARIZED].position - 1, task="thread"
+            )
+
+    async def requeue_unread(self) -> int:
+        """Queue the jobs that a crash or an outage prevented from being queued; return how many extractions there were.
+
+        Messages that cannot be queued are logged and left out.
+        """
+        return await self._requeue_all(await self._find_without_job())
+
+    async def requeue_stranded(self) -> int:
+        """Do the same for messages that had no job at the last call either; that of others may be queued right now."""
+        found = await self._find_without_job()
+        graph = current_graph()
+        known = self._without_job.get(graph, set())
+        self._without_job[graph] = set(found)
+        return await self._requeue_all({job: parts for job, parts in found.items() if job in known})
+
+    async def _find_without_job(self) -> dict[tuple[str, str], list[PendingMessages]]:
+        """Return the stored messages whose job was not queued, by user and job."""
+        pending = await self._episodes.list_pending(self._jobs.store_id, FOREIGN_JOBS_AFTER)
+        missing = await self._jobs.find_missing({part.job_id for part in pending})
+        found: dict[tuple[str, str], list[PendingMessages]] = {}
+        for part in pending:
+            if part.job_id in missing:
+                found.setdefault((part.group_id, part.job_id), []).append(part)
+        return found
+
+    async def _requeue_all(self, found: Mapping[tuple[str, str], Sequence[PendingMessages]]) -> int:
+        requeued = 0
+        for (group_id, job_id), parts in sorted(found.items()):
+            message_ids = [message_id for part in parts for message_id in part.message_ids]
+            owner = Owner.from_group_id(group_id)
+            try:
+                with use_tenant(owner.tenant):
+                    requeued += await self._requeue(owner, job_id, message_ids)
+            except Unavailable:
+                raise
+            except Exception:
+                log.exception("the extraction of stored messages cannot be queued", extra={"job_id": job_id})
+        return requeued
+
+    async def _requeue(self, owner: Owner, job_id: str, message_ids: Sequence[str]) -> bool:
+        """Queue the jobs of stored messages; return False when the messages have been erased meanwhile."""
+        messages = await self._episodes.load_messages(owner, message_ids)
+        if not messages:
+            log.warning("stored messages without a job cannot be found", extra={"job_id": job_id})
+            return False
+        if self._queue_observation and not owner.is_space:
+            # Learning twice from the same messages changes nothing.
+            message_ids = [message.id for message in messages]
+            await self._queue_observation(owner, message_ids, is_model_awaited=self._has_model)
+        await self._enqueue_extraction(owner, messages, job_id)
+        log.info("stored messages queued", extra={"job_id": job_id, "messages": len(messages)})
+        return True
+
+    async def _ensure_enqueued(self, owner: Owner, job_id: str) -> None:
+        if await self._jobs.find(job_id) is None:
+            await self._enqueue_pending(owner, job_id)
+
+    async def _enqueue_pending(self, owner: Owner, job_id: str, embedded: int = 0) -> None:
+        """Queue the extraction of the messages that a job has not read yet, if there are any."""
+        if messages := await self._episodes.list_pending_of_job(owner, job_id):
+            await self._enqueue_extraction(owner, messages, job_id, embedded)
+
+    async def _enqueue_extraction(
+        self, owner: Owner, messages: Sequence[Message], job_id: str, embedded: int = 0
+    ) -> str:
+        payload = _extraction_payload(owner, messages[0].session_id, messages, embedded)
+        return await self._jobs.enqueue(EXTRACTION_JOB, payload, job_id)
+
+
+def _with_ids(messages: Sequence[MessageIn], request: IdempotentRequest | None) -> Iterator[MessageIn]:
+    """Yield the messages of a request; those without an id get the one that every repetition of the request gives."""
+    for index, message in enumerate(messages):
+        if request is None or message.id is not None:
+            yield message
+        else:
+            yield message.model_copy(update={"id": request.derive_id(f"message {index}")})
+
+
+def _extraction_payload(
+    owner: Owner, session_id: str, messages: Sequence[Message], embedded: int = 0
+) -> ExtractionPayload:
+    return ExtractionPayload(
+        tenant=owner.tenant,
+        user_id=owner.user_id,
+        session_id=session_id,
+        message_ids=[message.id for message in messages],
+        batches=split_into_batches(select_readable(messages)),
+        embedded_texts=embedded,
+    )
+
+
+def _session_job_id(session: Session, task: str) -> str:
+    """Return the id of a session's job, which is the same for the same task until the next summary."""
+    return str(uuid.uuid5(uuid.UUID(session.id), f"{session.summarized_through} {task}"))
+
+
+def _needs_summary(messages: Sequence[Message]) -> bool:
+    """Return whether messages that are not summarized are too many, or too long, to stay so."""
+    if len(messages) > MAX_UNSUMMARIZED_MESSAGES:
+        return True
+    return (
+        sum(count_tokens(message.content) for message in messages) > MAX_UNSUMMARIZED_TOKENS
+        and len(messages) > RECENT_MESSAGES_NOT_SUMMARIZED
+    )
+
 
 WAIT_SECONDS = 300.0
 """Seconds that a call with `wait` waits for a job; after them it returns the job as it is."""

@@ -38,12 +38,11 @@ from graphmem.memories.memory import (
     Scope,
 )
 from graphmem.memories.writer import MemoryWriter
-from graphmem.models.language_model import LanguageModel, Receipt
-from graphmem.models.prompts import indent_continuations, load_prompts
+from graphmem.models.language_model import LanguageModel, Receipt, indent_continuations, load_prompts
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.metrics import COMPRESSION_RATIO
 from graphmem.runtime.process import read_text
-from graphmem.secrets.values import Redactor, SecretPolicy, make_redactor, render_secret_rule
+from graphmem.secrets.scanner import Redactor, SecretPolicy, make_redactor, render_secret_rule
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import CONSOLIDATION
 from graphmem.text.normalising import remove_unstorable
@@ -162,7 +161,9 @@ class SummaryJob:
         )
         answer = await model.complete_structured(prompt, Summary, use="main")
         summary = _clean_summary(answer.value, redact)
-        lasting = self._memory_writer.remove_temporary_states(owner, summary.summary)
+        texts = [summary.summary, redact(" ".join(summary.takeaways))] if summary.summary else []
+        # A summary of nothing but conditions of the moment is replaced by its takeaways.
+        lasting = next(filter(None, (self._memory_writer.remove_temporary_states(owner, text) for text in texts)), "")
         return BatchSummary(summary=summary.model_copy(update={"summary": lasting}), receipt=answer.receipt)
 
     async def _list_remembered(self, owner: Owner, session_id: str) -> list[str]:

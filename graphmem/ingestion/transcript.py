@@ -13,9 +13,9 @@ from pydantic import BaseModel, BeforeValidator, Field, PlainSerializer
 
 from graphmem.conversations.session import MemoryDefaults, Message, MessageRole
 from graphmem.ingestion.answers import NamedValue, Turn, Wish
-from graphmem.models.prompts import indent_continuations
+from graphmem.models.language_model import indent_continuations
 from graphmem.runtime.field_types import JSON
-from graphmem.secrets.values import Redactor
+from graphmem.secrets.scanner import Redactor
 from graphmem.tenants.trust import StatedKind
 
 MAX_BATCH_CHARACTERS = 24_000

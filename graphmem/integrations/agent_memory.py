@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from graphmem.chats.context_block import make_context_block
-from graphmem.chats.failures import ChatFailure, ChatFailures
+from graphmem.chats.answer_reader import ChatFailure, ChatFailures
+from graphmem.chats.protocol import make_context_block
 from graphmem.conversations.session import MAX_MESSAGE_LENGTH, split_into_batches
 from graphmem.memories.memory import SaveAction, SaveResult
 from graphmem.runtime.errors import GraphmemError, InvalidInput, RateLimited, RequestTimeout, Unavailable

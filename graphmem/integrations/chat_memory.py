@@ -17,11 +17,17 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakSet
 
-from graphmem.chats.answer_reader import PassingAnswer
-from graphmem.chats.conversation import ConversationIds, messages_to_store, question_of
-from graphmem.chats.failures import ChatFailure, ChatFailures
+from graphmem.chats.answer_reader import ChatFailure, ChatFailures, PassingAnswer
+from graphmem.chats.conversation import (
+    ChatCall,
+    ChatContext,
+    ConversationIds,
+    RecentChats,
+    RecentResponse,
+    messages_to_store,
+    question_of,
+)
 from graphmem.chats.protocol import ChatAnswer, ChatRequest
-from graphmem.chats.recent import ChatCall, ChatContext, RecentChats, RecentResponse
 from graphmem.text.token_counts import count_tokens
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from graphmem.chats.context_block import is_context_block
+from graphmem.chats.protocol import is_context_block
 from graphmem.integrations.agent_memory import AgentMemory
 
 

@@ -1,15 +1,24 @@
-"""Memory for provider clients: `client = wrap_openai(OpenAI(), user="mara")`, and `wrap_anthropic`."""
+"""Memory for provider clients, by their transports: `client = wrap_openai(OpenAI(), user="mara")`, `wrap_anthropic`."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
-from graphmem.chats.chat_completions import ChatCompletionsProtocol
-from graphmem.chats.messages import MessagesProtocol
-from graphmem.chats.protocol import ChatProtocol
-from graphmem.chats.responses import ResponsesProtocol
+import httpx
+import httpx2
+
+from graphmem.chats.answer_reader import AnswerReader, ChatFailure, ChatFailures, PassingAnswer
+from graphmem.chats.conversation import ChatContext
+from graphmem.chats.protocol import (
+    ChatCompletionsProtocol,
+    ChatProtocol,
+    ChatRequest,
+    MessagesProtocol,
+    ResponsesProtocol,
+)
 from graphmem.integrations.agent_memory import DEFAULT_TOKEN_BUDGET
 from graphmem.integrations.chat_memory import (
     CONTEXT_SECONDS,
@@ -17,7 +26,6 @@ from graphmem.integrations.chat_memory import (
     BlockingChatMemory,
     ChatMemoryOptions,
 )
-from graphmem.integrations.memory_transport import AsyncMemoryTransport, BlockingMemoryTransport
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
 from graphmem.runtime.field_types import check_filled_in
 
@@ -26,6 +34,231 @@ if TYPE_CHECKING:
     import openai
 
     from graphmem.client import AsyncClient, Client
+
+
+CLOSING_SECONDS = 5.0
+"""Seconds that closing a stream which was not read to its end waits until its turns are stored."""
+
+CONTEXT_ID_HEADER = "x-graphmem-context-id"
+"""Header of a response with the id of its context, by which the answer can be rated."""
+
+MEMORY_HEADER = "x-graphmem-memory"
+"""Header of a response that is `unavailable` where the model was called without memory."""
+
+SIGNED_SCHEME = "AWS4-HMAC-SHA256"
+"""Scheme of an `Authorization` that signs the body of a request."""
+
+
+class _MemoryTransport:
+    """What a blocking and an asynchronous transport have in common: requests and responses of either library."""
+
+    _inner: Any
+    _library: Any
+    _protocols: Sequence[ChatProtocol]
+    _failures: ChatFailures
+
+    def _client_options(self) -> dict[str, Any]:
+        """Return what a client of this transport takes over from the inner one, which does the rest."""
+        inner = self._inner
+        return {
+            "transport": self,
+            "base_url": inner.base_url,
+            "headers": inner.headers,
+            "params": inner.params,
+            "cookies": inner.cookies,
+            "timeout": inner.timeout,
+        }
+
+    def _find_protocol(self, request: Any) -> ChatProtocol | None:
+        path = request.url.path.rstrip("/")
+        if request.method != "POST":
+            return None
+        return next((protocol for protocol in self._protocols if path.endswith(protocol.path)), None)
+
+    def _read(
+        self, protocol: ChatProtocol, headers: Mapping[str, str], content: bytes
+    ) -> tuple[dict[str, Any], ChatRequest] | None:
+        """Return the body of a request and what it says; None for one without a turn of the user."""
+        with self._failures.noted(ChatFailure.READ):
+            if headers.get("authorization", "").startswith(SIGNED_SCHEME):
+                raise InvalidInput("The request is signed, so its body must not change.")
+            body = json.loads(content)
+            request = protocol.read_request(body)
+            return (body, request) if request.is_dialogue else None
+        return None
+
+    def _rewrite(self, request: Any, body: Mapping[str, Any]) -> Any:
+        headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"content-length"]
+        content = json.dumps(body, separators=(",", ":")).encode()
+        return self._library.Request(
+            request.method, request.url, headers=headers, content=content, extensions=request.extensions
+        )
+
+    def _respond(self, response: Any, stream: Any, context: ChatContext | None = None, *, told: bool = False) -> Any:
+        headers = [*response.headers.raw]
+        if context:
+            headers.append((CONTEXT_ID_HEADER.encode(), context.id.encode()))
+        elif told:
+            headers.append((MEMORY_HEADER.encode(), b"unavailable"))
+        return self._library.Response(
+            response.status_code, headers=headers, stream=stream, extensions=response.extensions
+        )
+
+    def _add_context(
+        self, request: Any, protocol: ChatProtocol, body: Mapping[str, Any], context: ChatContext | None
+    ) -> Any:
+        """Return the request with its context, whose answer is not compressed so that it can be read."""
+        request.headers["Accept-Encoding"] = "identity"
+        if not context or not context.block:
+            return request
+        return self._rewrite(request, protocol.add_context(body, context.block))
+
+
+_BROKEN = (httpx.HTTPError, httpx2.HTTPError)
+"""What a connection raises that ends in the middle of an answer."""
+
+
+class PassingStream(httpx.SyncByteStream, httpx2.SyncByteStream):
+    """The bytes of a response, read while they pass; who stops and reads on gets the rest."""
+
+    def __init__(self, response: Any, passing: PassingAnswer | None) -> None:
+        self._response = response
+        self._received = response.iter_raw()
+        self._passing = passing
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            for data in self._received:
+                if self._passing:
+                    self._passing.feed(data)
+                yield data
+        except _BROKEN:
+            if self._passing:
+                self._passing.end(is_broken=True)
+            raise
+
+    def close(self) -> None:
+        """Close the response; its answer is complete or has broken off."""
+        self._response.close()
+        if self._passing:
+            self._passing.end()
+
+
+class PassingAsyncStream(httpx.AsyncByteStream, httpx2.AsyncByteStream):
+    """The bytes of an asynchronous response, read while they pass; who stops and reads on gets the rest.
+
+    Closing one that was not read to its end waits until its turns are stored: the event loop may be about to end.
+    """
+
+    def __init__(
+        self,
+        response: Any,
+        passing: PassingAnswer | None,
+        wait_until_stored: Callable[[float], Awaitable[None]] | None = None,
+    ) -> None:
+        self._response = response
+        self._received = response.aiter_raw()
+        self._passing = passing
+        self._wait_until_stored = wait_until_stored
+        self._is_read = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for data in self._received:
+                if self._passing:
+                    self._passing.feed(data)
+                yield data
+            self._is_read = True
+        except _BROKEN:
+            if self._passing:
+                self._passing.end(is_broken=True)
+            raise
+
+    async def aclose(self) -> None:
+        """Close the response; its answer is complete or has broken off."""
+        if not self._received.ag_running:  # another task reads on, and ends with the response
+            await self._received.aclose()
+        await self._response.aclose()
+        if self._passing is None:
+            return
+        was_left = not self._is_read and not self._passing.is_complete
+        self._passing.end()
+        if was_left and self._wait_until_stored:
+            await self._wait_until_stored(CLOSING_SECONDS)
+
+
+class BlockingMemoryTransport(_MemoryTransport, httpx.BaseTransport, httpx2.BaseTransport):
+    """Sends requests with the HTTP client of a provider's client, those to a model with memory."""
+
+    def __init__(self, inner: Any, protocols: Sequence[ChatProtocol], memory: BlockingChatMemory) -> None:
+        self._inner, self._protocols, self.memory = inner, protocols, memory
+        self._library = httpx2 if isinstance(inner, httpx2.Client) else httpx
+        self._failures = memory.failures
+
+    def make_client(self) -> Any:
+        """Return an HTTP client that sends with this transport."""
+        return self._library.Client(**self._client_options())
+
+    def handle_request(self, request: Any) -> Any:
+        """Send a request; return its response, whose stream is read while it passes."""
+        protocol = self._find_protocol(request)
+        read = self._read(protocol, request.headers, request.read()) if protocol else None
+        if protocol is None or read is None:
+            response = self._inner.send(request, stream=True)
+            return self._respond(response, PassingStream(response, None))
+        body, said = read
+        call = self.memory.begin(said)
+        self.memory.add_context(call)
+        response = self._inner.send(self._add_context(request, protocol, body, call.context), stream=True)
+        passing = None
+        if response.is_success:
+            reader = AnswerReader(protocol, response.headers.get("content-type", ""))
+            passing = PassingAnswer(reader, self._failures, lambda answer: self.memory.store(call, answer))
+            self.memory.note_open(call, passing)
+        return self._respond(response, PassingStream(response, passing), call.context, told=True)
+
+    def close(self) -> None:
+        """Store what is not stored yet, and close the HTTP client."""
+        self.memory.close()
+        self._inner.close()
+
+
+class AsyncMemoryTransport(_MemoryTransport, httpx.AsyncBaseTransport, httpx2.AsyncBaseTransport):
+    """Sends requests with the HTTP client of a provider's asynchronous client, those to a model with memory."""
+
+    def __init__(self, inner: Any, protocols: Sequence[ChatProtocol], memory: AsyncChatMemory) -> None:
+        self._inner, self._protocols, self.memory = inner, protocols, memory
+        self._library = httpx2 if isinstance(inner, httpx2.AsyncClient) else httpx
+        self._failures = memory.failures
+
+    def make_client(self) -> Any:
+        """Return an HTTP client that sends with this transport."""
+        return self._library.AsyncClient(**self._client_options())
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Send a request; return its response, whose stream is read while it passes."""
+        protocol = self._find_protocol(request)
+        read = self._read(protocol, request.headers, await request.aread()) if protocol else None
+        if protocol is None or read is None:
+            response = await self._inner.send(request, stream=True)
+            return self._respond(response, PassingAsyncStream(response, None))
+        body, said = read
+        call = self.memory.begin(said)
+        await self.memory.add_context(call)
+        response = await self._inner.send(self._add_context(request, protocol, body, call.context), stream=True)
+        passing = None
+        if response.is_success:
+            reader = AnswerReader(protocol, response.headers.get("content-type", ""))
+            passing = PassingAnswer(reader, self._failures, lambda answer: self.memory.store(call, answer))
+            self.memory.note_open(call, passing)
+        stream = PassingAsyncStream(response, passing, self.memory.wait_until_stored)
+        return self._respond(response, stream, call.context, told=True)
+
+    async def aclose(self) -> None:
+        """Store what is not stored yet, and close the HTTP client."""
+        await self.memory.aclose()
+        await self._inner.aclose()
+
 
 AnthropicClient = TypeVar("AnthropicClient", bound="anthropic.Anthropic | anthropic.AsyncAnthropic")
 OpenAIClient = TypeVar("OpenAIClient", bound="openai.OpenAI | openai.AsyncOpenAI")

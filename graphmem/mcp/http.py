@@ -19,9 +19,8 @@ from graphmem.app.bootstrap import Services
 from graphmem.runtime.errors import Forbidden, GraphmemError, InvalidInput
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.validation import PROBLEM_MEDIA_TYPE, problem_document, problem_headers
-from graphmem.tenants.access import ApiKey
+from graphmem.tenants.access import ApiKey, parse_bearer_token
 from graphmem.tenants.owners import make_owner
-from graphmem.tenants.tokens import parse_bearer_token
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import Context as ToolCall

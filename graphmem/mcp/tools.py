@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec
 
 from mcp.server.mcpserver import Context as ToolCall
 from mcp.server.mcpserver.exceptions import ToolError
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from graphmem.memories.memory import Memory, SaveAction, SaveResult, Scope
@@ -51,7 +51,9 @@ _NON_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]+")
 
 Content = Annotated[str, Field(description="One self-contained sentence in the third person, with names.")]
 MemoryId = Annotated[str, Field(description="Id of a memory, from search_memory.")]
-Tags = Annotated[list[str], Field(description="Topics.")]
+Names = Annotated[list[str], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)]
+"""Names, of which models write a single one without a list."""
+Tags = Annotated[Names, Field(description="Topics.")]
 Share = Annotated[float, Field(ge=0, le=1)]
 Limit = Annotated[int, Field(ge=1, le=50)]
 Time = Annotated[str | None, Field(description="RFC 3339 with offset.")]
@@ -106,7 +108,7 @@ class MemoryTools:
         topic_tags: Tags = [],  # noqa: B006 - a schema's default, never changed
         confidence: Annotated[Share, Field(description="1: the user said so; less when you infer.")] = 1.0,
         importance: Share = 0.5,
-        about: Annotated[list[str], Field(description="Names of who or what it is about, besides the user.")] = [],  # noqa: B006
+        about: Annotated[Names, Field(description="Names of who or what it is about, besides the user.")] = [],  # noqa: B006
         domain: Annotated[str | None, Field(description="Area in which alone it matters, such as cooking.")] = None,
         scope: Annotated[
             Literal["profile", "domain", "episodic"] | None, Field(description="episodic: this conversation only.")
@@ -114,7 +116,7 @@ class MemoryTools:
         valid_at: Annotated[str | None, Field(description="Since when it is true, RFC 3339 with offset.")] = None,
         invalid_at: Annotated[str | None, Field(description="Until when.")] = None,
         expires_at: Annotated[str | None, Field(description="When to stop recalling it.")] = None,
-        supersedes: Annotated[list[str], Field(description="Ids of memories that it replaces.")] = [],  # noqa: B006
+        supersedes: Annotated[Names, Field(description="Ids of memories that it replaces.")] = [],  # noqa: B006
         space: Annotated[str | None, Field(description="Id of the shared space to save it in.")] = None,
     ) -> Mapping[str, Any]:
         """Save one statement worth knowing in later conversations, or what the user asks you to remember.
@@ -204,7 +206,7 @@ class MemoryTools:
         memory_id: Annotated[str | None, Field(description="Id of the memory to correct.")] = None,
         content: Annotated[str | None, Field(description="What it should say.")] = None,
         type: str | None = None,
-        topic_tags: list[str] | None = None,
+        topic_tags: Names | None = None,
         confidence: Share | None = None,
         importance: Share | None = None,
         valid_at: Time = None,
@@ -266,6 +268,7 @@ class MemoryTools:
         question: Annotated[str | None, Field(description="What the user asks, in their words.")] = None,
         session_id: SessionId = None,
         domain: Annotated[str | None, Field(description="Area the question is about.")] = None,
+        tags: Annotated[dict[str, Any], Field(description="Only memories with these: {any, all, none}.")] = {},  # noqa: B006
         token_budget: Annotated[int, Field(ge=1, le=100_000)] = 2_000,
         valid_as_of: AsOf = None,
         known_as_of: AsOf = None,
@@ -279,6 +282,7 @@ class MemoryTools:
         given: Any = _given(
             session_id=session_id,
             domain=domain,
+            tags=tags,
             token_budget=token_budget,
             valid_as_of=valid_as_of,
             known_as_of=known_as_of,

@@ -19,10 +19,10 @@ from graphmem.memories.declared_types import (
 from graphmem.memories.memory import MemoryIn, MemoryPatch, is_built_in_type
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.stored_values import stored_values
+from graphmem.runtime.field_types import stored_values
 from graphmem.runtime.times import Clock
 from graphmem.runtime.validation import describe_field_errors
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.owners import Owner
 
 _SECTIONS = ("memory_types", "entity_types")

@@ -1,9 +1,11 @@
-"""Entities: the people, places and things that memories are about."""
+"""Entities, the people, places and things that memories are about: as callers, nodes and rows have them. Pure."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+import uuid
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
@@ -11,8 +13,11 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
 
 from graphmem.neo4j.schema import RESERVED_LABELS
-from graphmem.runtime.field_types import EntityName, Metadata, NonBlankText
+from graphmem.runtime.field_types import EntityName, Metadata, NonBlankText, Vector, name_key, to_json
+from graphmem.runtime.times import MAX_TIME, from_micros, parse_times
 from graphmem.runtime.validation import RequestBody
+from graphmem.tenants.owners import Owner
+from graphmem.tenants.trust import Effect, SourceKind, TrustOrder
 
 DEFAULT_ENTITY_TYPE = "Thing"
 """The type of an entity whose type is unknown."""
@@ -97,3 +102,361 @@ class NamedEntity:
     type: str
     aliases: Sequence[str]
     is_user: bool
+
+
+_KIND: TypeAdapter[SourceKind] = TypeAdapter(SourceKind)
+
+NAME, TYPE, SUMMARY = "name", "type", "summary"
+"""The details that an entity has one of."""
+
+
+def alias_detail(key: str) -> str:
+    """Return the detail that is the alias of a key."""
+    return f"alias {key}"
+
+
+def attribute_detail(name: str) -> str:
+    """Return the detail that is an attribute."""
+    return f"attribute {name}"
+
+
+def read_detail_sources(stored: Mapping[str, Any]) -> dict[str, SourceKind]:
+    """Return the sources of the details of an entity node that are not the user's, by detail."""
+    parts = [text.partition(" ") for text in stored.get("detail_sources") or ()]
+    return {detail: _KIND.validate_python(kind) for kind, _, detail in parts}
+
+
+def write_detail_sources(sources: Mapping[str, SourceKind]) -> list[str] | None:
+    """Return sources of details as an entity node holds them, None where all are the user's."""
+    return [f"{kind} {detail}" for detail, kind in sources.items() if kind != "user"] or None
+
+
+def follow_aliases(stored: Mapping[str, Any], kind: SourceKind, order: TrustOrder) -> list[str]:
+    """Return the aliases of an entity node that mean it for a source: none that a less trusted one gave."""
+    sources = read_detail_sources(stored)
+    return [
+        alias
+        for alias, key in zip(stored["aliases"] or (), stored["alias_keys"] or (), strict=True)
+        if order.permits(Effect.REDIRECT, sources.get(alias_detail(key), "user"), kind)
+    ]
+
+
+class SourcedDetails:
+    """The details of an entity node, and the changes that sources make of them."""
+
+    def __init__(self, stored: Mapping[str, Any], order: TrustOrder) -> None:
+        self._stored = stored
+        self._order = order
+        self._sources = read_detail_sources(stored)
+        self._changes: dict[str, Any] = {}
+
+    def is_of_another(self, kind: SourceKind, members: Set[str]) -> bool:
+        """Return whether the entity is a person whose names and description a source does not give.
+
+        That is the user for a less trusted source, and each of some members of a space, by name key.
+        """
+        if self._stored["name_key"] in members:
+            return True
+        # Only the user and admins import as an import.
+        by: SourceKind = "user" if kind == "import" else kind
+        return bool(self._stored["is_user"]) and not self._order.permits(Effect.RENAME, by, "user")
+
+    def give_name(self, name: str, kind: SourceKind) -> None:
+        """Write the name as a source does, whose key it has; a more trusted one decides."""
+        if self._is_more_trusted(kind, NAME):
+            self._set("name", name, NAME, kind)
+
+    def may_rename(self, kind: SourceKind) -> bool:
+        """Return whether a source may give the entity another name."""
+        return self._may_change(kind, NAME)
+
+    def rename(self, kind: SourceKind) -> list[str] | None:
+        """Return the sources of the details once a source gave the entity another name."""
+        self._give(NAME, kind)
+        return write_detail_sources(self._sources)
+
+    def give_type(self, entity_type: str, kind: SourceKind) -> None:
+        """Set the type that a source gives, if it was unknown or comes from a less trusted one."""
+        known = self._get("type")
+        if entity_type != DEFAULT_ENTITY_TYPE and (known == DEFAULT_ENTITY_TYPE or self._is_more_trusted(kind, TYPE)):
+            self._set("type", entity_type, TYPE, kind)
+
+    def give_summary(self, summary: str, kind: SourceKind) -> bool:
+        """Set the summary that a source gives if there was none or a less trusted one's; return whether it is set."""
+        known = self._get("summary") or ""
+        if summary and (not known or self._is_more_trusted(kind, SUMMARY)):
+            self._set("summary", summary, SUMMARY, kind)
+        return summary in ("", self._get("summary"))
+
+    def give_attributes(self, attributes: Mapping[str, Any], kind: SourceKind) -> bool:
+        """Set attributes that a source gives; return whether all of them are the entity's now."""
+        known = self._attributes
+        taken = {
+            name: value
+            for name, value in attributes.items()
+            if name not in known or self._may_change(kind, attribute_detail(name))
+        }
+        for name in taken:
+            self._give(attribute_detail(name), kind)
+        merged = {**known, **taken}
+        self._set_attributes(merged)
+        return all(name in merged and merged[name] == value for name, value in attributes.items())
+
+    def add_aliases(self, names_by_key: Mapping[str, str], kind: SourceKind) -> list[str]:
+        """Add names that a source gives and return those added; a name that is an alias already is its own now too."""
+        known = self._aliases
+        for key in names_by_key.keys() & known.keys():
+            if self._is_more_trusted(kind, alias_detail(key)):
+                self._give(alias_detail(key), kind)
+        own = {*known, self._stored["name_key"], ""}
+        added = {key: name for key, name in names_by_key.items() if key not in own}
+        if added:
+            self._set_aliases({**known, **added})
+            for key in added:
+                self._give(alias_detail(key), kind)
+        return list(added.values())
+
+    def drop_aliases(self, keys: Set[str]) -> None:
+        """Take aliases away: a more trusted source calls another entity so."""
+        known = self._aliases
+        if known.keys() & keys:
+            self._set_aliases({key: name for key, name in known.items() if key not in keys})
+            for key in keys:
+                self._sources.pop(alias_detail(key), None)
+
+    def overwrite(self, values: Mapping[str, Any], kind: SourceKind) -> None:
+        """Set the summary, the type and attributes as a source gives them, whoever gave those that were there."""
+        attributes = {name: value for name, value in values.items() if name not in (SUMMARY, TYPE)}
+        if SUMMARY in values:
+            self._set("summary", values[SUMMARY], SUMMARY, kind)
+        if TYPE in values:
+            self._set("type", parse_entity_type(values[TYPE]), TYPE, kind)
+        for name in attributes:
+            self._give(attribute_detail(name), kind)
+        self._set_attributes({**self._attributes, **attributes})
+
+    def absorb(self, other: Mapping[str, Any]) -> None:
+        """Add the details of the node of an entity that becomes a part of this one, each as the word of its source.
+
+        What both have stays that of this one; the name of the other is an alias now, and of a summary of both each half
+        may be of a source that is not the user's.
+        """
+        part = SourcedDetails(other, self._order)
+        names = {other["name_key"]: other["name"], **part._aliases}
+        has_type = self._get("type") != DEFAULT_ENTITY_TYPE
+        known = {
+            *map(alias_detail, (*self._aliases, self._stored["name_key"])),
+            *map(attribute_detail, self._attributes),
+        }
+        known |= {TYPE} if has_type else set()
+        if NAME in part._sources:
+            part._sources[alias_detail(other["name_key"])] = part._sources.pop(NAME)
+        inherited = {detail: kind for detail, kind in part._sources.items() if detail not in known}
+        self._sources = {**inherited, **self._sources}
+        own = {*self._aliases, self._stored["name_key"]}
+        self._set_aliases({**self._aliases, **{key: name for key, name in names.items() if key not in own}})
+        self._set_attributes({**part._attributes, **self._attributes})
+        self._changes["summary"] = "\n".join(dict.fromkeys(filter(None, (self._get("summary"), other["summary"]))))
+        self._changes["type"] = self._get("type") if has_type else other["type"]
+
+    @property
+    def node(self) -> dict[str, Any]:
+        """The properties of the node with what was changed."""
+        return {**self._stored, **self._changes, "detail_sources": write_detail_sources(self._sources)}
+
+    def to_row(self, now: datetime) -> dict[str, Any] | None:
+        """Return what is to be written, as `snapshots.set_entities` takes it; None for nothing."""
+        sources = write_detail_sources(self._sources)
+        if not self._changes and sources == (self._stored.get("detail_sources") or None):
+            return None
+        properties = {**self._changes, "detail_sources": sources, "updated_at": now}
+        before, after = self._stored["type"], self._get("type")
+        if before != after:
+            properties["labels"] = ["Entity", after]
+        return {
+            "id": self._stored["uuid"],
+            "properties": properties,
+            "labels": [after],
+            "removed_labels": [before] if before != after else [],
+        }
+
+    def _get(self, name: str) -> Any:
+        return self._changes[name] if name in self._changes else self._stored.get(name)
+
+    def _set(self, name: str, value: object, detail: str, kind: SourceKind) -> None:
+        if value != self._get(name):
+            self._changes[name] = value
+        self._give(detail, kind)
+
+    @property
+    def _attributes(self) -> dict[str, Any]:
+        return dict(json.loads(self._get("attributes") or "{}"))
+
+    def _set_attributes(self, attributes: Mapping[str, Any]) -> None:
+        if attributes != self._attributes:
+            self._changes["attributes"] = to_json(attributes)
+
+    @property
+    def _aliases(self) -> dict[str, str]:
+        """The aliases by their keys."""
+        return dict(zip(self._get("alias_keys") or (), self._get("aliases") or (), strict=True))
+
+    def _set_aliases(self, aliases: Mapping[str, str]) -> None:
+        self._changes |= {
+            "aliases": list(aliases.values()) or None,
+            "alias_keys": list(aliases) or None,
+            "alias_text": " ".join(aliases.values()),
+        }
+
+    def _give(self, detail: str, kind: SourceKind) -> None:
+        if kind == "user":
+            self._sources.pop(detail, None)
+        else:
+            self._sources[detail] = kind
+
+    def _source_of(self, detail: str) -> SourceKind:
+        return self._sources.get(detail, "user")
+
+    def _may_change(self, kind: SourceKind, detail: str) -> bool:
+        return self._order.permits(Effect.RENAME, kind, self._source_of(detail))
+
+    def _is_more_trusted(self, kind: SourceKind, detail: str) -> bool:
+        """Return whether the source of a detail could not change what this one gives."""
+        return not self._order.permits(Effect.RENAME, self._source_of(detail), kind)
+
+
+_TIME_FIELDS = ("created_at", "updated_at")
+"""The times of an entity in the order of the fragment `entity_columns`."""
+
+
+def entity_from_node(stored: Mapping[str, Any], memory_count: int | None = None) -> Entity:
+    """Return the properties of an entity node as callers see them."""
+    return Entity(
+        id=stored["uuid"],
+        name=stored["name"],
+        type=stored["type"],
+        aliases=list(stored.get("aliases") or ()),
+        summary=stored.get("summary") or "",
+        attributes=json.loads(stored.get("attributes") or "{}"),
+        is_user=bool(stored.get("is_user")),
+        created_at=stored["created_at"],
+        updated_at=stored.get("updated_at") or stored["created_at"],
+        memory_count=memory_count,
+    )
+
+
+def entity_from_columns(stored: Mapping[str, Any], times: Sequence[int | None], memory_count: int) -> Entity:
+    """Return an entity from the values of the fragment `entity_columns`."""
+    return entity_from_node({**stored, **parse_times(_TIME_FIELDS, times)}, memory_count)
+
+
+def entity_ref_from_node(stored: Mapping[str, Any]) -> EntityRef:
+    """Return an entity as a memory refers to it."""
+    return EntityRef(id=stored["uuid"], name=stored["name"], type=stored["type"])
+
+
+def named_entity_from_node(stored: Mapping[str, Any]) -> NamedEntity:
+    """Return an entity with its names."""
+    return NamedEntity(
+        stored["uuid"], stored["name"], stored["type"], stored.get("aliases") or [], bool(stored.get("is_user"))
+    )
+
+
+def new_entity_properties(
+    owner: Owner,
+    entity: EntityIn,
+    vector: Vector | None,
+    now: datetime,
+    *,
+    entity_id: str | None = None,
+    is_user: bool = False,
+    source_kind: SourceKind = "user",
+) -> dict[str, Any]:
+    """Return the properties of a new entity node; without `entity_id` it gets a random one."""
+    kind = entity.type or DEFAULT_ENTITY_TYPE
+    details = [NAME, *([TYPE] if kind != DEFAULT_ENTITY_TYPE else []), *map(attribute_detail, entity.attributes)]
+    return {
+        "uuid": entity_id or str(uuid.uuid4()),
+        "group_id": owner.group_id,
+        "group_key": owner.group_key,
+        "name": entity.name,
+        "name_key": name_key(entity.name),
+        "type": kind,
+        "labels": ["Entity", kind],
+        "summary": "",
+        "alias_text": "",
+        "attributes": to_json(entity.attributes),
+        "detail_sources": write_detail_sources(dict.fromkeys(details, source_kind)),
+        "is_user": is_user,
+        "name_embedding": vector,
+        "created_at": now,
+        "updated_at": now,
+    }
+
+
+class ProfileSentence(BaseModel):
+    """One sentence of a profile, and the ids of the memories that say so."""
+
+    content: str
+    memory_ids: list[str]
+
+
+class EntityProfile(BaseModel):
+    """What is known of an entity in a few sentences, written by a consolidation run from current memories.
+
+    `id` is the id of the memory that stores it, whose history has earlier versions. It is returned while everything
+    that it was written from is unchanged: as far as is known, until `valid_until`.
+    """
+
+    id: str
+    version: int
+    entity_id: str
+    space: str | None = Field(None, description="The space that it belongs to; null: it is the user's.")
+    content: str
+    sentences: list[ProfileSentence]
+    written_at: datetime
+    valid_until: datetime | None = Field(
+        None, description="When a memory that it is derived from ends; null: not known."
+    )
+
+    @property
+    def memory_ids(self) -> frozenset[str]:
+        """The ids of the memories that it is derived from."""
+        return frozenset(memory_id for sentence in self.sentences for memory_id in sentence.memory_ids)
+
+    def holds_at(self, at: datetime) -> bool:
+        """Return whether the memories that it is derived from hold at a time, by what was known when it was read."""
+        return self.valid_until is None or at < self.valid_until
+
+
+def number_sentences(sentences: Sequence[ProfileSentence]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the memories that sentences cite, each once, and the sentences as the `content_data` of a profile."""
+    derived_from = tuple(dict.fromkeys(memory_id for sentence in sentences for memory_id in sentence.memory_ids))
+    places = {memory_id: place for place, memory_id in enumerate(derived_from, 1)}
+    return derived_from, {
+        "sentences": [
+            {"content": sentence.content, "derived_from": [places[memory_id] for memory_id in sentence.memory_ids]}
+            for sentence in sentences
+        ]
+    }
+
+
+def profile_from_columns(stored: Mapping[str, Any], times: Sequence[int]) -> EntityProfile:
+    """Return a profile from the columns of `profiles.load`: its properties, and when it was written and ends."""
+    written_at, until = map(from_micros, times)
+    return EntityProfile(
+        id=stored["memory_id"],
+        version=stored["version"],
+        entity_id=stored["entity_id"],
+        space=Owner.from_group_id(stored["group_id"]).space,
+        content=stored["fact"],
+        sentences=[
+            ProfileSentence(
+                content=sentence["content"],
+                memory_ids=[stored["derived_from"][place - 1] for place in sentence["derived_from"]],
+            )
+            for sentence in json.loads(stored["content_data"])["sentences"]
+        ],
+        written_at=written_at,
+        valid_until=None if until == MAX_TIME else until,
+    )

@@ -7,16 +7,27 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, GROUP_TYPE, PERSON_TYPE, Entity, EntityIn, EntityRef
-from graphmem.memories.entity_details import SourcedDetails, alias_detail, read_detail_sources
-from graphmem.memories.entity_mapping import entity_from_node, entity_ref_from_node, new_entity_properties
+from graphmem.memories.entity import (
+    DEFAULT_ENTITY_TYPE,
+    GROUP_TYPE,
+    PERSON_TYPE,
+    Entity,
+    EntityIn,
+    EntityRef,
+    SourcedDetails,
+    alias_detail,
+    entity_from_node,
+    entity_ref_from_node,
+    new_entity_properties,
+    read_detail_sources,
+)
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import NotFound
 from graphmem.runtime.field_types import Vector, deduplicate, name_key
 from graphmem.runtime.paging import take_page
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.spaces import Reader, scope_of
 from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import STATED_KINDS, Effect, SourceKind, TrustOrder
 from graphmem.text.normalising import FOLDINGS, fold_accents

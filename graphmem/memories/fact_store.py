@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 from pydantic import TypeAdapter
 
-from graphmem.memories import decay
-from graphmem.memories.decay import RetrievalCount
 from graphmem.memories.entity_store import EntityStore
-from graphmem.memories.fact import Fact, fact_from_row, memory_from_fact, memory_version_from_fact
-from graphmem.memories.filters import FactFilters
+from graphmem.memories.fact import (
+    CONFIDENCE_STEP,
+    MAX_CONFIDENCE,
+    MAX_STRENGTH,
+    STRENGTH_DECIMALS,
+    STRENGTH_STEP,
+    Fact,
+    RetrievalCount,
+    decayed_strength,
+    fact_from_row,
+    memory_from_fact,
+    memory_version_from_fact,
+)
+from graphmem.memories.filters import FactFilters, SortOrder
 from graphmem.memories.ledger import Ledger
-from graphmem.memories.listing import SortOrder
 from graphmem.memories.memory import (
     Memory,
     MemoryIn,
@@ -33,13 +43,13 @@ from graphmem.runtime.errors import MemoryDeleted, NotFound, UserBeingForgotten
 from graphmem.runtime.field_types import Vector, content_hash, deduplicate
 from graphmem.runtime.paging import take_page
 from graphmem.runtime.short_ids import MAX_MATCHES
-from graphmem.runtime.times import Clock, to_epoch_pair
+from graphmem.runtime.times import Clock, parse_times, to_epoch_pair
 from graphmem.tenants.idempotency import IdempotentRequest, write_once
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.spaces import Reader, scope_of
 from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind
-from graphmem.tenants.users import lock_or_create_user, lock_user
+from graphmem.tenants.users import FLUSH_SECONDS, WriteBuffer, lock_or_create_user, lock_user
 from graphmem.text.normalising import fold_accents, normalise
 
 _MEMORY = TypeAdapter(Memory)
@@ -306,10 +316,10 @@ class FactStore:
                 "facts.reinforce",
                 group_id=owner.group_id,
                 hits=hits,
-                strength_step=decay.STRENGTH_STEP,
-                max_strength=decay.MAX_STRENGTH,
-                confidence_step=decay.CONFIDENCE_STEP,
-                max_confidence=decay.MAX_CONFIDENCE,
+                strength_step=STRENGTH_STEP,
+                max_strength=MAX_STRENGTH,
+                confidence_step=CONFIDENCE_STEP,
+                max_confidence=MAX_CONFIDENCE,
             )
 
         with suppress(NotFound, UserBeingForgotten):
@@ -448,3 +458,51 @@ class FactStore:
     async def _writable_owner_of_memory(self, transaction: Transaction, reader: Reader, memory_id: str) -> Owner:
         fact = await self._fetch_latest(transaction, reader, memory_id)
         return scope_of(reader).writable_owner_of(fact.group_id)
+
+
+_STATE_TIME_FIELDS = ("last_accessed_at", "first_created_at")
+"""The times of the fragment `retrieval_state`, in its order."""
+
+
+class ReinforcementBuffer(WriteBuffer[RetrievalCount]):
+    """A buffer of retrievals by memory."""
+
+    def __init__(self, facts: FactStore, clock: Clock, interval_seconds: float = FLUSH_SECONDS) -> None:
+        super().__init__(facts.reinforce, RetrievalCount.plus, interval_seconds)
+        self._clock = clock
+
+    def record(self, reader: Reader, memories: Iterable[Memory]) -> None:
+        """Count one retrieval of each memory, but of those in spaces that the reader may not write."""
+        scope, now = scope_of(reader), self._clock()
+        for memory in memories:
+            owner = memory.owner_for(scope.owner)
+            if scope.may_write(owner):
+                self.add(owner, memory.id, RetrievalCount(1, now))
+
+
+def with_retrieval_states(
+    memories: Iterable[Memory], states: Iterable[Sequence[Any]], now: datetime
+) -> dict[str, Memory]:
+    """Return memories, by id, with the values of the fragment `retrieval_state` that are of the same version."""
+    known = {memory.id: memory for memory in memories}
+    for memory_id, version, *state in states:
+        if known[memory_id].version == version:
+            known[memory_id] = known[memory_id].model_copy(update=_to_update(state, now))
+    return known
+
+
+def _to_update(state: Sequence[Any], now: datetime) -> dict[str, Any]:
+    """Return what retrievals have changed of a memory, as callers see it at `now`.
+
+    `state` has the strength, the decay rate, the confidence, the access count and the times of its version.
+    """
+    strength, decay_rate, confidence, access_count, epochs = state
+    last_accessed_at, first_created_at = parse_times(_STATE_TIME_FIELDS, epochs).values()
+    since = last_accessed_at or first_created_at
+    assert since is not None, "every version has the time of the first one"
+    return {
+        "strength": round(decayed_strength(strength, decay_rate, (now - since) / timedelta(days=1)), STRENGTH_DECIMALS),
+        "confidence": confidence,
+        "access_count": access_count,
+        "last_accessed_at": last_accessed_at,
+    }

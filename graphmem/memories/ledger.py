@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from graphmem.memories.decay import MAX_CONFIDENCE, apply_reinforcement
 from graphmem.memories.fact import (
+    MAX_CONFIDENCE,
     MAX_SEARCH_TEXT,
     TYPE_PREDICATES,
     Fact,
     ImportProvenance,
+    apply_reinforcement,
     changes_of_patch,
     join_sources,
 )

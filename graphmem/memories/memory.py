@@ -29,10 +29,10 @@ from graphmem.runtime.field_types import (
     SessionId,
     StorableText,
     UnitInterval,
+    check_request_size,
     deduplicate,
     describe_object,
 )
-from graphmem.runtime.stored_values import check_request_size
 from graphmem.runtime.times import Instant
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner

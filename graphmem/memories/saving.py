@@ -9,14 +9,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
-from graphmem.memories.entity import DEFAULT_ENTITY_TYPE, EntityIn, EntityRef, NamedEntity
-from graphmem.memories.entity_details import follow_aliases
-from graphmem.memories.entity_mapping import named_entity_from_node
-from graphmem.memories.entity_names import NamedEntities, name_keys_in
+from graphmem.memories.entity import (
+    DEFAULT_ENTITY_TYPE,
+    EntityIn,
+    EntityRef,
+    NamedEntity,
+    follow_aliases,
+    named_entity_from_node,
+)
 from graphmem.memories.entity_store import EntityStore, ResolvedEntities
 from graphmem.memories.fact import TYPE_PREDICATES, Fact, fact_from_row, fact_to_properties, memory_from_fact
 from graphmem.memories.ledger import FIXED_ASSOCIATIONS_REASON, Ledger, SaveOutcome, find_new_fields
 from graphmem.memories.memory import MAX_SOURCE_MESSAGES, MemoryIn, MemorySourceIn, MemoryType, SaveAction, SaveResult
+from graphmem.memories.names import NamedEntities, name_keys_in
 from graphmem.memories.new_memory import NewMemory, SourceMessage, first_version
 from graphmem.neo4j.driver import Transaction
 from graphmem.neo4j.driver_values import Row
@@ -26,7 +31,7 @@ from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind, TrustOrder
-from graphmem.text.lucene import build_lucene_query, query_terms
+from graphmem.text.tokenising import build_lucene_query, query_terms
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -11,7 +11,7 @@ from graphmem.memories.declarations import DeclaredTypeService
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import Fact
 from graphmem.memories.fact_store import FactStore, PagePosition
-from graphmem.memories.listing import ListFilters, SortOrder
+from graphmem.memories.filters import ListFilters, SortOrder
 from graphmem.memories.memory import (
     Memory,
     MemoryIn,
@@ -28,7 +28,7 @@ from graphmem.runtime.short_ids import complete_id
 from graphmem.runtime.times import Clock
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.spaces import Reader, scope_of
 from graphmem.tenants.tenant_settings import TrustService
 from graphmem.tenants.trust import DEFAULT_ORDER, SourceKind
 

@@ -7,7 +7,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
-from graphmem.memories.direct_screening import find_doubt, find_label_doubt
 from graphmem.memories.entity import PERSON_TYPE, EntityIn
 from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.fact_store import DoubtfulStatement, FactStore
@@ -20,16 +19,15 @@ from graphmem.memories.memory import (
     SaveAction,
     SaveResult,
 )
-from graphmem.memories.new_memory import NewMemory
+from graphmem.memories.new_memory import NewMemory, find_doubt, find_label_doubt
 from graphmem.models.embedder import Embedder
 from graphmem.runtime.errors import Forbidden, InvalidInput, NotFound
-from graphmem.runtime.field_types import JSON, Vector, content_hash, name_key
+from graphmem.runtime.field_types import JSON, Vector, content_hash, name_key, stored_values, text_length
 from graphmem.runtime.process import read_text
-from graphmem.runtime.stored_values import stored_values, text_length
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.profiles import TemporaryStateRules, TenantProfiles
+from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.trust import CONSOLIDATION, SourceKind
 
 
@@ -153,9 +151,16 @@ class MemoryWriter:
         values = [stored_values(checked), (memory.predicate or "").replace("_", " ")]
         if classes := self._policy.refused_classes(values, owner.tenant):
             return f"holds a secret: {', '.join(classes)}"
-        if self._temporary_states(owner).are_met_by(memory.content):
+        if self._is_temporary(owner, memory.content, memory.type):
             return "a temporary state"
         return None
+
+    def _is_temporary(self, owner: Owner, text: str, type: MemoryType | None) -> bool:
+        """Return whether a text states a condition of the moment; a feeling may be one, since it expires."""
+        profile = self._profiles.for_tenant(owner.tenant)
+        if profile.temporary_states.are_met_by(text):
+            return True
+        return type is not MemoryType.FEELING and profile.momentary_states.are_met_by(text)
 
     def refused_classes(self, owner: Owner, value: JSON) -> list[str]:
         """Return the classes of secrets in a value that the owner's tenant may not store."""
@@ -163,7 +168,7 @@ class MemoryWriter:
 
     def remove_temporary_states(self, owner: Owner, text: str) -> str:
         """Return a text without its sentences that would be rejected as a temporary state."""
-        return self._temporary_states(owner).remove_from(text)
+        return self._profiles.for_tenant(owner.tenant).temporary_states.remove_from(text)
 
     async def _embed(
         self, owners: Iterable[Owner], memories: Sequence[MemoryIn]
@@ -198,12 +203,9 @@ class MemoryWriter:
             raise Forbidden(f"The change is not stored: {doubt}. Save it as a separate memory instead.")
         if patch.content is None:
             return None
-        if self._temporary_states(owner).are_met_by(patch.content):
+        if self._is_temporary(owner, patch.content, patch.type):
             raise InvalidInput("The change is a temporary state, which is not stored.")
         return (await self._embedder.embed([patch.content]))[0]
-
-    def _temporary_states(self, owner: Owner) -> TemporaryStateRules:
-        return self._profiles.for_tenant(owner.tenant).temporary_states
 
 
 def find_space(space: str | None, writable: Mapping[str, Owner]) -> Owner | None:

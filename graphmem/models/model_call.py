@@ -34,9 +34,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
-from graphmem.models.language_model import CHARACTERS_PER_TOKEN, LenientAnswer, Receipt, ToolCall
+from graphmem.models.language_model import CHARACTERS_PER_TOKEN, ChatMessage, LenientAnswer, Receipt, ToolCall
 from graphmem.models.openai_api import unlogged
-from graphmem.models.prompts import ChatMessage
 from graphmem.models.structured_output import (
     OutputMode,
     ServerRefusals,

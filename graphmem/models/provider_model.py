@@ -21,9 +21,11 @@ from graphmem.models.language_model import (
     DEFAULT_MODEL,
     MAX_TOOL_ANSWERS,
     TOOL_DONE,
+    ChatMessage,
     CheckToolCall,
     Completion,
     ModelUse,
+    Prompt,
     ToolCall,
     ToolCallCompletion,
     ToolExchange,
@@ -37,7 +39,6 @@ from graphmem.models.model_call import (
     tool_call_parts,
 )
 from graphmem.models.openai_api import DEFAULT_BASE_URL, NO_KEY, api_key_of, create_client, filter_logs_of
-from graphmem.models.prompts import ChatMessage, Prompt
 from graphmem.models.structured_output import OutputMode, ServerRefusals, preferred_mode
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.process import environment_defaults

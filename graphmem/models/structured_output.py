@@ -17,8 +17,7 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import ErrorDetails
 
-from graphmem.models.language_model import LenientAnswer
-from graphmem.models.prompts import ChatMessage
+from graphmem.models.language_model import ChatMessage, LenientAnswer
 from graphmem.text.added_texts import without_thoughts
 
 JsonNode = Any
@@ -67,13 +66,14 @@ def schema_name(schema: type[BaseModel]) -> str:
 def read_answer(text: str, schema: type[T]) -> T:
     """Return the object in an answer; thoughts, code fences, other text and the spelling of enum values are ignored.
 
-    A lenient answer loses the items of its lists that do not fit, and its end where it is cut; any other is returned
-    whole. Raises UnusableAnswer when no object fits.
+    A lenient answer loses the items of its lists and the properties with a default that do not fit, and its end where
+    it is cut; any other is returned whole. Raises UnusableAnswer when no object fits.
     """
     root = schema.model_json_schema()
     failure = UnusableAnswer("it holds no JSON", found_json=False)
     is_lenient = issubclass(schema, LenientAnswer)
-    for value, is_cut in _find_json_values(without_thoughts(text), is_lenient=is_lenient):
+    for found, is_cut in _find_json_values(without_thoughts(text), is_lenient=is_lenient):
+        value = _unwrap(found, root) if is_lenient else found
         if not isinstance(value, dict) or not value.keys() & root.get("properties", {}).keys():
             failure = UnusableAnswer("its JSON is another object than the one asked for", found_json=True)
             continue
@@ -88,20 +88,37 @@ def read_answer(text: str, schema: type[T]) -> T:
     raise failure
 
 
+def _unwrap(value: JsonNode, root: Mapping[str, JsonNode]) -> JsonNode:
+    """Return the object that stands alone in a list, or in another object under a name of the model's own."""
+    match value:
+        case [dict() as only]:
+            return only
+        case dict() if len(value) == 1 and not value.keys() & root.get("properties", {}).keys():
+            return next(iter(value.values()))
+    return value
+
+
 def _drop_unusable_items(
     value: dict[str, JsonNode], schema: type[BaseModel], root: Mapping[str, JsonNode]
 ) -> tuple[dict[str, JsonNode], list[str]]:
-    """Return an object without the items of its lists that do not fit, and a sentence for each of them."""
+    """Return an object without what does not fit of it, and a sentence for each of them.
+
+    These are items of its lists, and properties that have a default. Raises UnusableAnswer where nothing is left of a
+    list that it must have.
+    """
     try:
         schema.model_validate({**value, "refused": []})
         return value, []
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=False, include_input=False)
     unusable: dict[str, dict[int, str]] = {}
+    dropped: dict[str, str] = {}
     for detail in details:
         match detail["loc"]:
             case (str(name), int(index), *_):
                 unusable.setdefault(name, {}).setdefault(index, _describe_error(detail, root, skip=2))
+            case (str(name),) if name in value and not schema.model_fields[name].is_required():
+                dropped.setdefault(name, f"{name} is malformed: {detail['type']}")
     lists = {
         name: [item for index, item in enumerate(items) if index not in unusable.get(name, ())]
         for name, items in value.items()
@@ -112,7 +129,10 @@ def _drop_unusable_items(
         for name, problems in unusable.items()
         for index, problem in problems.items()
     ]
-    return {**value, **lists}, refused
+    if emptied := [name for name in unusable if not lists[name] and schema.model_fields[name].is_required()]:
+        raise UnusableAnswer(f"every item of its {emptied[0]} is malformed", found_json=True)
+    kept = {name: child for name, child in value.items() if name not in dropped}
+    return {**kept, **{name: items for name, items in lists.items() if name in kept}}, [*refused, *dropped.values()]
 
 
 def _to_strict_schema(node: JsonNode, docstrings: set[str | None]) -> JsonNode:

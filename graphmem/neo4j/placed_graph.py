@@ -1,13 +1,4 @@
-"""One graph for all stores where tenants live in several: each operation goes to the graph of its tenant.
-
-The home graph holds the location of every tenant that was moved. A process relies on what it has read of them for
-`LEASE_SECONDS`, and reads the location of a tenant that is about to be switched for every operation.
-
-A graph that a tenant moves from or to holds a write barrier for it, which each of its write transactions reads: while
-it is closed, writes wait. A closed barrier ends by itself. A write that finds an ended one asks the home graph where
-the tenant lives, and withdraws the move that has closed it. So no write goes to a graph that its tenant has left,
-whatever a process believes and whichever process was killed.
-"""
+"""One graph for all stores where tenants live in several: each operation goes to the graph of the tenant in use."""
 
 from __future__ import annotations
 
@@ -15,8 +6,9 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -24,10 +16,63 @@ from typing import Any, TypeVar
 from graphmem.models.embedding_models import VectorState
 from graphmem.neo4j.driver import Graph, StreamTransaction, Transaction
 from graphmem.neo4j.driver_values import Row
-from graphmem.neo4j.tenant_context import current_graph, current_tenant, use_graph
 from graphmem.runtime.errors import ConfigurationError, DatabaseUnavailable, Unavailable
 from graphmem.runtime.settings import HOME_GRAPH
 from graphmem.runtime.times import Clock, to_micros, utc_now
+
+
+@dataclass(frozen=True, slots=True)
+class _WorkContext:
+    """A tenant, wherever it lives, or everything in one graph."""
+
+    tenant: str | None = None
+    graph: str | None = None
+
+
+_scope: ContextVar[_WorkContext | None] = ContextVar("graphmem_tenant_scope", default=None)
+
+
+def set_tenant(tenant: str) -> None:
+    """Use a tenant for the rest of this task and for the tasks that it starts."""
+    _scope.set(_WorkContext(tenant=tenant))
+
+
+@contextmanager
+def use_tenant(tenant: str) -> Iterator[None]:
+    """Use a tenant in the block and in the tasks that it starts."""
+    with _resetting(_scope.set(_WorkContext(tenant=tenant))):
+        yield
+
+
+@contextmanager
+def use_graph(graph: str) -> Iterator[None]:
+    """Use a whole graph in the block, for reads that concern many tenants.
+
+    Writes for one of these tenants belong in a block of `use_tenant`, so that they take part in moves.
+    """
+    with _resetting(_scope.set(_WorkContext(graph=graph))):
+        yield
+
+
+@contextmanager
+def _resetting(token: Token[_WorkContext | None]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        _scope.reset(token)
+
+
+def current_tenant() -> str | None:
+    """Return the tenant in use; None outside of one and while a whole graph is used."""
+    scope = _scope.get()
+    return scope.tenant if scope else None
+
+
+def current_graph() -> str | None:
+    """Return the name of the graph that is used as a whole; None while a tenant is used."""
+    scope = _scope.get()
+    return scope.graph if scope else None
+
 
 LEASE_SECONDS = 0.5
 """Seconds for which a process relies on the locations it has read."""

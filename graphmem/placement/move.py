@@ -1,36 +1,319 @@
-"""The job that moves a tenant to another graph while it is read and written.
-
-    begin    a number for this attempt; from now on every write is counted in the revision of its group
-    copy     everything, then what has changed since, until a pass takes a moment
-    switch   the write barrier closes: writes wait, reads go on; what has changed last is copied, both graphs are
-             compared, and the location names the target
-    erase    the source, once no read of it is under way
-
-An attempt may end anywhere. Until the location names the target, the source is in force and a new attempt copies what
-differs; from then on only the source is left to erase. An ended attempt cannot switch: another one has a larger
-number, and so has the location after a write has passed a barrier that has ended.
-"""
+"""The job that moves a tenant to another graph while it is in use: copying group by group, then switching."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import math
 import time
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, Field
 
 from graphmem.jobs.job import JobAction, JobOutcome
 from graphmem.jobs.kinds import JobKind, JobPayload, Steps
-from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.placed_graph import COUNTING, ENDED, LEASE_SECONDS, OPEN, GraphLocation, MoveState, PlacedGraph
-from graphmem.placement.copying import TenantCopy, attempt_ended
+from graphmem.neo4j.driver import Graph, Transaction
+from graphmem.neo4j.driver_values import Row
+from graphmem.neo4j.placed_graph import (
+    COUNTING,
+    ENDED,
+    LEASE_SECONDS,
+    OPEN,
+    TENANT_OF_WRITES,
+    GraphLocation,
+    MoveState,
+    PlacedGraph,
+)
 from graphmem.runtime.errors import Conflict, DatabaseUnavailable, GraphmemError, JobStoreUnavailable, Unavailable
 from graphmem.runtime.times import Clock, to_micros
 from graphmem.tenants.owners import Owner
+
+BATCH_SIZE = 500
+"""Elements that are read or written at once."""
+
+KEYS = {"User": "group_id", "EntityAlias": "key", "Session": "session_id", "ConsolidationRun": "id", "Webhook": "id"}
+"""Nodes without a revision that stay when they change, because relationships end there, and their keys in a group."""
+
+GROUPS_AT_ONCE = 8
+"""Groups that are copied side by side."""
+
+T = TypeVar("T")
+
+Key = tuple[Any, ...]
+"""What identifies an element in every graph."""
+
+
+class _Element(NamedTuple):
+    """An element of one graph: its id there, and what differs when it has changed."""
+
+    id: str
+    state: Any
+
+
+class _Link(NamedTuple):
+    """A relationship without a revision; `start` and `end` are ids in one graph."""
+
+    id: str
+    type: str
+    start: str
+    end: str
+    outside_key: list[str | None]
+    properties: Row
+
+
+@dataclass(slots=True)
+class _Listing:
+    """What one graph has of a group, or of the tenant as a whole."""
+
+    nodes: dict[Key, _Element]
+    facts: dict[Key, _Element]
+    links: dict[Key, _Link]
+
+    @classmethod
+    def from_row(cls, row: Row) -> _Listing:
+        """Return a listing of the columns that the queries of listings return."""
+        nodes: dict[Key, _Element] = {}
+        seen: Counter[Key] = Counter()
+        for node_id, labels, properties in row["plain"]:
+            if not labels:
+                continue  # deleted while it was read
+            content = _canonical((sorted(labels), properties))
+            label = next((label for label in labels if label in KEYS), None)
+            key: Key = (label, properties.get(KEYS[label])) if label else (labels[0], _digest(content))
+            seen[key] += 1
+            nodes[*key, seen[key]] = _Element(node_id, content)
+        for node_id, label, uuid, state in row["versioned"]:
+            nodes[label, uuid] = _Element(node_id, state)
+        facts = {("RELATES_TO", uuid): _Element(fact_id, state) for fact_id, uuid, state in row["facts"]}
+        keys = {node.id: key for key, node in nodes.items()}
+        links = {}
+        for link in map(_Link._make, row["links"]):
+            end = keys.get(link.end) or tuple(link.outside_key)
+            links[link.type, keys.get(link.start), end, repr(_canonical(link.properties))] = link
+        return cls(nodes, facts, links)
+
+    def describe(self) -> Mapping[Key, Any]:
+        """Return what must be equal in both graphs: the keys and states of all elements."""
+        states = {key: element.state for key, element in (*self.nodes.items(), *self.facts.items())}
+        return states | dict.fromkeys(self.links)
+
+
+@dataclass(slots=True)
+class ElementDigest:
+    """How many elements of each kind a group or a tenant has, and their digest, in which order plays no part."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    digest: int = 0
+
+    @classmethod
+    def of(cls, elements: Mapping[Key, Any]) -> ElementDigest:
+        """Summarize elements by their keys and states."""
+        digest = sum(int(_digest(item), 16) for item in elements.items())
+        return cls(Counter(str(key[0]) for key in elements), digest % 2**128)
+
+    @classmethod
+    def total(cls, summaries: Iterable[ElementDigest]) -> ElementDigest:
+        """Return the summary of all elements of several groups."""
+        whole = cls()
+        for summary in summaries:
+            whole.counts += summary.counts
+            whole.digest = (whole.digest + summary.digest) % 2**128
+        return whole
+
+
+class TenantCopy:
+    """The copy of a tenant in `target` that an attempt at a move makes, and what it erases.
+
+    Methods raise DatabaseUnavailable, also once another attempt has begun.
+    """
+
+    def __init__(self, source: Graph, target: Graph, tenant: str, attempt: int) -> None:
+        self._source = source
+        self._target = target
+        self._tenant = tenant
+        self._attempt = attempt
+        self._prefix = Owner(tenant, "").group_id
+        self._equal: dict[str, tuple[tuple[str, int] | None, ElementDigest]] = {}
+        self._of_tenant: ElementDigest | None = None
+
+    async def catch_up(self) -> bool:
+        """Copy what differs once; return whether both graphs have the same now, if nothing is written to meanwhile."""
+        states, there = await asyncio.gather(self._list_groups(self._source), self._list_groups(self._target))
+        differing = [
+            group_id
+            for group_id in sorted({*states, *there, *self._equal})
+            if group_id not in self._equal or self._equal[group_id][0] != states.get(group_id)
+        ]
+        # The group of the tenant itself comes first: relationships of the others end at its entities.
+        are_equal = [await self._copy_group(group_id) for group_id in differing[:1]]
+        for part in batches(differing[1:], GROUPS_AT_ONCE):
+            are_equal += await asyncio.gather(*map(self._copy_group, part))
+        self._of_tenant = await self._copy(None)
+        return all(are_equal) and self._of_tenant is not None
+
+    def summarize(self) -> ElementDigest:
+        """Return what both graphs have, once they have the same."""
+        return ElementDigest.total(filter(None, [self._of_tenant, *(summary for _, summary in self._equal.values())]))
+
+    async def erase(self, graph: Graph) -> int:
+        """Erase everything that a graph has of the tenant; return how many nodes there were."""
+        erased = 0
+        for group_id in (None, *await self._list_groups(graph)):
+            if group_id is not None:  # a read under the lock of the group, such as an export, comes to its end
+                await self._lock(graph, group_id)
+            nodes = (await self._list(graph, group_id)).nodes
+            # A user comes last: it is what an interrupted erasure finds the rest by.
+            ids = [node.id for _, node in sorted(nodes.items(), key=lambda item: item[0][0] == "User")]
+            for part in batches(ids):
+                await self._write(graph, ("moves.delete_nodes", {"ids": part}))
+            erased += len(ids)
+        return erased
+
+    async def _copy_group(self, group_id: str) -> bool:
+        """Copy a group until both graphs have the same of it; return whether they do."""
+        # Whatever a revision has changed can be read once the lock of its write is free.
+        state = await self._lock(self._source, group_id)
+        summary = await self._copy(group_id)
+        if summary is None:
+            self._equal.pop(group_id, None)
+            return False
+        self._equal[group_id] = state, summary
+        return True
+
+    async def _copy(self, group_id: str | None) -> ElementDigest | None:
+        """Copy a group, or what is of the tenant as a whole; return None when the graphs differ even then."""
+        for may_copy in (True, False):
+            source, target = await asyncio.gather(
+                self._list(self._source, group_id), self._list(self._target, group_id)
+            )
+            if (elements := source.describe()) == target.describe():
+                return ElementDigest.of(elements)
+            if may_copy:
+                await self._make_equal(source, target)
+        return None
+
+    async def _make_equal(self, source: _Listing, target: _Listing) -> None:
+        """Write to the target what it lacks, and remove what it has beyond the source."""
+        ids = {node.id: target.nodes[key].id for key, node in source.nodes.items() if key in target.nodes}
+        nodes, facts = _changed(source.nodes, target.nodes), _changed(source.facts, target.facts)
+        obsolete = [("moves.delete_relationships", target.links[key].id) for key in target.links.keys() - source.links]
+        replaced = set(facts)
+        obsolete += [
+            ("moves.delete_relationships", fact.id)
+            for key, fact in target.facts.items()
+            if key not in source.facts or source.facts[key].id in replaced
+        ]
+        obsolete += [("moves.delete_nodes", target.nodes[key].id) for key in target.nodes.keys() - source.nodes]
+        obsolete += [("moves.free_names", ids[node_id]) for node_id in nodes if node_id in ids]
+        for removed in batches(obsolete):
+            found = groupby(removed, key=itemgetter(0))
+            await self._write(
+                self._target, *((query, {"ids": [element_id for _, element_id in rows]}) for query, rows in found)
+            )
+        for part in batches(nodes):
+            rows = await _read(self._source, "moves.read_nodes", ids=part)
+            known = [{**row, "id": ids[row["id"]]} for row in rows if row["id"] in ids]
+            new = [{**row, "source_id": row["id"]} for row in rows if row["id"] not in ids]
+            created = await self._write(
+                self._target, ("moves.replace_nodes", {"rows": known}), ("moves.create_nodes", {"rows": new})
+            )
+            ids |= {row["source_id"]: row["id"] for row in created}
+        for part in batches(facts):
+            rows = await _read(self._source, "moves.read_facts", ids=part)
+            await self._write(self._target, ("moves.create_facts", {"rows": rows}))
+        missing = [link for key, link in source.links.items() if key not in target.links]
+        ids |= await self._find_outside([link for link in missing if link.end not in ids])
+        links = [
+            {"type": link.type, "start": ids[link.start], "end": ids[link.end], "properties": link.properties}
+            for link in missing
+            if link.start in ids and link.end in ids
+        ]
+        for rows in batches(links):
+            await self._write(self._target, ("moves.create_links", {"rows": rows}))
+
+    async def _find_outside(self, links: Sequence[_Link]) -> dict[str, str]:
+        """Return the ids in the target, by those in the source, of nodes of other groups that relationships end at."""
+        ids: dict[str, str] = {}
+        for part in batches(links):
+            by_key = {tuple(link.outside_key): link.end for link in part}
+            rows = await _read(self._target, "moves.find_nodes", prefix=self._prefix, keys=list(map(list, by_key)))
+            ids |= {by_key[tuple(row["key"])]: row["id"] for row in rows}
+        return ids
+
+    async def _list_groups(self, graph: Graph) -> dict[str, tuple[str, int]]:
+        """Return the life and the revision of each group that a graph has."""
+        rows = await _read(graph, "moves.list_groups", tenant=self._tenant)
+        return {row["group_id"]: (row["life"], row["revision"]) for row in rows}
+
+    async def _lock(self, graph: Graph, group_id: str) -> tuple[str, int] | None:
+        """Wait until nobody reads or writes under the lock of a group; return its life and revision."""
+        rows = await graph.execute("users.wait_for_writer", group_id=group_id)
+        return (rows[0]["life"], rows[0]["revision"]) if rows else None
+
+    async def _list(self, graph: Graph, group_id: str | None) -> _Listing:
+        if group_id is None:
+            [row] = await _read(graph, "moves.list_of_tenant", tenant=self._tenant, prefix=self._prefix)
+        else:
+            [row] = await _read(graph, "moves.list_group", group_id=group_id)
+        return _Listing.from_row(row)
+
+    async def _write(self, graph: Graph, *queries: tuple[str, Mapping[str, list[Any]]]) -> list[Row]:
+        """Run queries in a transaction that a later attempt waits for, and return the rows of the last one."""
+
+        async def write(transaction: Transaction) -> list[Row]:
+            if not await transaction.run("placements.check_barrier", tenant=self._tenant, attempt=self._attempt):
+                raise attempt_ended()
+            rows = []
+            for name, parameters in queries:
+                rows = await transaction.run(name, **parameters) if any(parameters.values()) else []
+            return rows
+
+        return await graph.write(write, metadata={TENANT_OF_WRITES: self._tenant})
+
+
+async def _read(graph: Graph, query: str, **parameters: Any) -> list[Row]:
+    """Run a query that reads, also of users who are being erased: their erasure moves with them and goes on there."""
+    return await graph.execute(query, **parameters)
+
+
+def attempt_ended() -> DatabaseUnavailable:
+    """Return the error of an attempt that is not the latest one: its job begins another."""
+    return DatabaseUnavailable(
+        "Another attempt at the move has begun, or writes went on before it ended.", retry_after=1
+    )
+
+
+def _changed(source: Mapping[Key, _Element], target: Mapping[Key, _Element]) -> list[str]:
+    """Return the ids in the source of what the target lacks or has in another state."""
+    return [element.id for key, element in source.items() if key not in target or target[key].state != element.state]
+
+
+def _canonical(value: Any) -> Any:
+    """Return a value in a form that does not depend on the order of properties."""
+    if isinstance(value, Mapping):
+        return [(name, _canonical(item)) for name, item in sorted(value.items())]
+    if isinstance(value, list | tuple):
+        return [_canonical(item) for item in value]
+    return value
+
+
+def _digest(value: Any) -> str:
+    return hashlib.blake2b(repr(value).encode(), digest_size=16).hexdigest()
+
+
+def batches(items: Iterable[T], size: int = BATCH_SIZE) -> Iterator[list[T]]:
+    """Yield items in lists of some size."""
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
+        yield batch
+
 
 BARRIER_TIME = timedelta(seconds=20)
 """How long a barrier stays closed when the process that has closed it ends."""

@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.jobs.runner import JobRunner
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.placed_graph import GraphLocation, PlacedGraph, graph_names
-from graphmem.neo4j.tenant_context import use_graph
+from graphmem.neo4j.placed_graph import GraphLocation, PlacedGraph, graph_names, use_graph
 from graphmem.placement.models import GraphStatus, PlacementList, TenantPlacement
 from graphmem.placement.move import MOVE_JOB, MovePayload
 from graphmem.runtime.errors import Conflict, Forbidden, InvalidInput, Unavailable

@@ -62,7 +62,8 @@ def describe_unknown_field(model: object, location: Sequence[str | int]) -> str:
         models = _models_at(models, part)
     fields = list(dict.fromkeys(name for candidate in models for name in _field_names(candidate)))
     snake_case = to_snake(str(unknown)[:_MAX_NAME_CHARS])
-    if meant := get_close_matches(snake_case, fields, 1, MIN_SIMILARITY):
+    longer = [name for name in fields if name.endswith(f"_{snake_case}")]
+    if meant := get_close_matches(snake_case, fields, 1, MIN_SIMILARITY) or longer[:1]:
         return f"is not a field: did you mean {meant[0]}?"
     if fields and len(fields) <= MAX_LISTED_FIELDS:
         return f"is not a field: the fields are {', '.join(fields)}"
@@ -179,6 +180,8 @@ def _message(detail: Mapping[str, Any], model: object) -> str:
         return describe_unknown_field(model, detail["loc"])
     if detail["type"] == "union_tag_invalid":
         return f"must be one of {detail['ctx']['expected_tags']}"
+    if detail["type"] in ("model_type", "model_attributes_type"):
+        return "must be an object"  # pydantic names its class
     if detail["type"] == "too_long" and detail["ctx"]["field_type"] == "Value":
         return f"must have at most {detail['ctx']['max_length']} characters"  # pydantic counts items
     return str(detail["msg"]).removeprefix("Value error, ")

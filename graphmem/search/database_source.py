@@ -12,15 +12,12 @@ from typing import Any
 import neo4j.vector
 import numpy as np
 
-from graphmem.conversations.message_mapping import message_from_columns
-from graphmem.conversations.session import Message
-from graphmem.memories.entity import NamedEntity
-from graphmem.memories.entity_mapping import entity_from_columns
-from graphmem.memories.entity_profile import EntityProfile
+from graphmem.conversations.session import Message, message_from_columns
+from graphmem.memories.entity import EntityProfile, NamedEntity, entity_from_columns
 from graphmem.memories.fact import memory_from_columns
+from graphmem.memories.fact_store import with_retrieval_states
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
-from graphmem.memories.reinforcement import with_retrieval_states
 from graphmem.memories.vectors import StoredVectors
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, MESSAGE_TEXT_FIELDS, NAME_TEXT_FIELDS
@@ -41,8 +38,8 @@ from graphmem.search.walk import (
     MAX_START_FACTS,
 )
 from graphmem.tenants.owners import MessageName, message_ids_of, message_name
-from graphmem.tenants.scopes import ReadScope
-from graphmem.text.lucene import build_lucene_query
+from graphmem.tenants.spaces import ReadScope
+from graphmem.text.tokenising import build_lucene_query
 
 ANN_CANDIDATES = 300
 """Candidates that a vector index is asked for at least.

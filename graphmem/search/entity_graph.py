@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from graphmem.memories.entity_mapping import entity_from_columns
-from graphmem.memories.entity_profile import EntityProfile, profile_from_columns
+from graphmem.memories.entity import EntityProfile, entity_from_columns, profile_from_columns
 from graphmem.memories.fact import memory_from_columns
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
 from graphmem.neo4j.driver import Graph
 from graphmem.search.models import EntityGraph
-from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.spaces import Reader, scope_of
 
 
 async def load_profiles(

@@ -10,9 +10,9 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 
-from graphmem.memories.entity_names import EntityMention, MentionKind, question_focus
 from graphmem.memories.entity_store import EntityStore
-from graphmem.memories.reinforcement import ReinforcementBuffer
+from graphmem.memories.fact_store import ReinforcementBuffer
+from graphmem.memories.names import EntityMention, MentionKind, question_focus
 from graphmem.models.embedder import Embedder
 from graphmem.models.sentence_transformers import CrossEncoderReranker
 from graphmem.runtime.field_types import Vector
@@ -53,11 +53,10 @@ from graphmem.search.ranking import (
 )
 from graphmem.search.source import CandidateSource, CandidateSources, Question
 from graphmem.tenants.owners import Owner, split_message_key
-from graphmem.tenants.scopes import Reader
+from graphmem.tenants.spaces import Reader
 from graphmem.tenants.trust import TrustOrder
-from graphmem.text.lucene import query_terms
 from graphmem.text.time_expressions import find_time_ranges
-from graphmem.text.tokenising import tokenize
+from graphmem.text.tokenising import query_terms, tokenize
 
 MIN_CANDIDATES_PER_CHANNEL = 60
 """Least number of candidates that a channel is asked for; a search with a high limit asks for three times its limit."""

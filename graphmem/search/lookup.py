@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 from pydantic import TypeAdapter
 
-from graphmem.memories.entity_names import EntityMention, NameIndex
 from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact_store import ReinforcementBuffer
 from graphmem.memories.filters import MemoryFilters
 from graphmem.memories.memory import (
     CORE_IMPORTANCE,
@@ -17,7 +17,7 @@ from graphmem.memories.memory import (
     MemoryType,
     Scope,
 )
-from graphmem.memories.reinforcement import ReinforcementBuffer
+from graphmem.memories.names import EntityMention, NameIndex
 from graphmem.runtime.cache import (
     LOOKUP_TTL_SECONDS,
     PROFILE_TTL_SECONDS,
@@ -40,8 +40,8 @@ from graphmem.search.models import (
 )
 from graphmem.search.source import CandidateSource, CandidateSources
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import Reader
-from graphmem.text.lucene import query_terms
+from graphmem.tenants.spaces import Reader
+from graphmem.text.tokenising import query_terms
 
 MAX_CACHED_NAMES = 20_000
 """Entities whose names are cached; the names of a user with more are searched by full text."""

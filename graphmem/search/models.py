@@ -14,10 +14,8 @@ from pydantic import (
 )
 
 from graphmem.conversations.session import Message
-from graphmem.memories.entity import Entity, EntityType
-from graphmem.memories.entity_profile import EntityProfile
-from graphmem.memories.filters import AsOfQuery, MemoryFilters
-from graphmem.memories.listing import QueryStringFilters
+from graphmem.memories.entity import Entity, EntityProfile, EntityType
+from graphmem.memories.filters import AsOfQuery, MemoryFilters, QueryStringFilters
 from graphmem.memories.memory import Memory, MemoryType, parse_memory_type, parse_tag
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import UnitInterval
@@ -209,6 +207,9 @@ class Evidence(BaseModel):
     space: str | None = Field(None, description="The space that the message belongs to; null: it is the user's.")
 
 
+SEARCH_MESSAGES_HINT = "No memory fits. Messages were not searched: set include_messages to search them too."
+
+
 class SearchResponse(BaseModel):
     """The answer to a search, best first; `messages` and `evidence` are filled with `include_messages`.
 
@@ -221,6 +222,11 @@ class SearchResponse(BaseModel):
     evidence: list[Evidence] = Field(default_factory=list)
     reranked: bool = False
     took_ms: float
+    hint: str | None = Field(
+        None,
+        exclude_if=lambda hint: hint is None,
+        description="What else to try, where no memory fits and the search left messages out.",
+    )
 
     @property
     def has_fitting(self) -> bool:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphmem.memories.decay import INITIAL_STRENGTH
+from graphmem.memories.fact import INITIAL_STRENGTH
 from graphmem.search.candidates import Candidates, FactNumbers, FactRow, Times
 from graphmem.search.columns import Rows, Scores
 from graphmem.search.fit import FitFeatures, FitWeights, fit, max_rrf_score, reciprocal_rank_fusion

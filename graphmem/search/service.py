@@ -5,10 +5,9 @@ from __future__ import annotations
 from graphmem.memories.declarations import DeclaredTypeService
 from graphmem.memories.entity import Entity
 from graphmem.memories.entity_store import EntityStore
-from graphmem.memories.fact_store import FactStore
+from graphmem.memories.fact_store import FactStore, ReinforcementBuffer
 from graphmem.memories.filters import FactFilters, MemoryFilters, known_at_or_now
 from graphmem.memories.memory import Memory
-from graphmem.memories.reinforcement import ReinforcementBuffer
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import StorableText
 from graphmem.runtime.metrics import SEMANTIC_SEARCH_LATENCY
@@ -19,6 +18,7 @@ from graphmem.search.hybrid_search import HybridSearch
 from graphmem.search.lookup import EntityLookup
 from graphmem.search.models import (
     MAX_LOOKUP_LIMIT,
+    SEARCH_MESSAGES_HINT,
     EntityGraph,
     EntityGraphQuery,
     EntityListQuery,
@@ -33,7 +33,7 @@ from graphmem.search.models import (
     UserProfile,
 )
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.spaces import Reader, scope_of
 from graphmem.tenants.trust import StatedKind
 from graphmem.tenants.users import PersonaStore
 
@@ -70,7 +70,10 @@ class RetrievalService:
             raise InvalidInput("No cross-encoder is configured: set GRAPHMEM_RERANK_MODEL, or leave rerank off.")
         await self._declared_types.check_filter(scope_of(reader).owner, query.types)
         with SEMANTIC_SEARCH_LATENCY.time():
-            return await self._search.search(reader, query, with_persona="persona" not in query.model_fields_set)
+            found = await self._search.search(reader, query, with_persona="persona" not in query.model_fields_set)
+        if not (query.include_messages or found.has_fitting):
+            found.hint = SEARCH_MESSAGES_HINT
+        return found
 
     async def get_persona(self, owner: Owner) -> Persona:
         """Return the persona of a user."""

@@ -9,18 +9,17 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from graphmem.conversations.session import Message
-from graphmem.memories.entity import NamedEntity
-from graphmem.memories.entity_names import EntityMention, MentionKind
-from graphmem.memories.entity_profile import EntityProfile
+from graphmem.memories.entity import EntityProfile, NamedEntity
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
+from graphmem.memories.names import EntityMention, MentionKind
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import EPOCH, MICROSECOND
 from graphmem.search.candidates import Candidates
 from graphmem.search.evidence import MessageTexts
 from graphmem.search.models import EntityMemories, SourceName
 from graphmem.tenants.owners import MessageName, Owner
-from graphmem.tenants.scopes import Reader, ReadScope
+from graphmem.tenants.spaces import Reader, ReadScope
 from graphmem.text.time_expressions import TimeRange
 
 MAX_GRAPH_ENTITIES = 20
@@ -123,7 +122,7 @@ class CandidateSource(Protocol):
     async def load_message_texts(
         self, keys: Sequence[str], vector: Vector | None, filters: FactFilters
     ) -> MessageTexts:
-        """Return messages within the times of the filters, except for those of which a part is quarantined."""
+        """Return messages within the times of the filters, without those that are quarantined in part."""
 
     async def load_memories(self, uuids: Sequence[str], now: datetime) -> dict[str, Memory]:
         """Return versions as callers see them at `now`, by uuid; those that no longer exist are left out."""

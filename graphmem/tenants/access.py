@@ -1,16 +1,20 @@
-"""API keys: who holds them, what they permit and which users they give access to."""
+"""API keys and tokens: who holds them, what they permit and which users they give access to."""
 
 from __future__ import annotations
 
+import hmac
+import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
-from graphmem.runtime.errors import Forbidden
+from graphmem.runtime.errors import Forbidden, Unauthenticated
 from graphmem.runtime.field_types import Id, NonBlankText, UserId, deduplicate
+from graphmem.runtime.times import MIN_TIME
 from graphmem.runtime.validation import RequestBody
+from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import StatedKind
 
 MAX_SHOWN_USERS = 3
@@ -108,3 +112,66 @@ class CreatedApiKey(ApiKey):
     """A key with its secret, which is returned only once."""
 
     key: str
+
+
+KEY_PREFIX = "gm_"
+"""What every API key begins with."""
+
+KEY_PATTERN = re.compile(rf"(?<![A-Za-z0-9]){KEY_PREFIX}[A-Za-z0-9_-]{{20,}}")
+"""An API key in a text."""
+
+COMMAND_LINE = "cli"
+"""Who commands act as: the id of their key."""
+
+LIBRARY = "python"
+"""Who a program acts as that uses graphmem in its own process and names no other actor."""
+
+
+def parse_bearer_token(authorization: str | None) -> str:
+    """Return the token of an `Authorization` header; raise Unauthenticated when it has none."""
+    scheme, _, token = (authorization or "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise Unauthenticated("Send an API key as `Authorization: Bearer <key>`.")
+    return token.strip()
+
+
+def make_local_token(secret: str, tenant: str) -> str:
+    """Return the bearer token for a tenant; the secret is that of the server, which has no dot."""
+    return f"{secret}.{tenant}"
+
+
+def authenticate_local_token(token: str, secret: str) -> ApiKey | None:
+    """Return an admin key of the tenant that a token names, or None when its secret is another one."""
+    given, _, tenant = token.partition(".")
+    if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), secret.encode()):
+        return None
+    return make_local_key(COMMAND_LINE, tenant)
+
+
+def make_local_agent_key(actor: str, owner: Owner, source_kind: StatedKind = "user") -> ApiKey:
+    """Return the key of an agent on this machine that is bound to a user; what it saves counts as `source_kind`."""
+    return ApiKey(
+        id=actor,
+        name=actor,
+        role=KeyRole.AGENT,
+        users=[owner.user_id],
+        source_kind=source_kind,
+        created_at=MIN_TIME,
+        tenant=owner.tenant,
+    )
+
+
+def make_local_key(actor: str, tenant: str) -> ApiKey:
+    """Return the admin key that a caller on this machine has; its id says who acts.
+
+    Raises InvalidInput for a tenant that cannot be one.
+    """
+    return ApiKey(
+        id=actor,
+        name=actor,
+        role=KeyRole.ADMIN,
+        users=None,
+        created_at=MIN_TIME,
+        tenant=Owner(tenant, "").tenant,
+        is_local=True,
+    )

@@ -15,7 +15,7 @@ from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import scope_of
+from graphmem.tenants.spaces import scope_of
 
 _DERIVED_IDS = uuid.UUID("5b0f4d0e-9a55-4d7c-8b0a-0d9a6a8a3f3e")
 """Namespace of the ids that are derived from idempotent requests."""

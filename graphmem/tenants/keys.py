@@ -1,10 +1,11 @@
-"""API keys in the graph: creating, listing, revoking them, and authenticating requests."""
+"""API keys in the graph: creating, listing, revoking them, authenticating requests, and limits on how often."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import ipaddress
+import math
 import secrets
 import time
 import uuid
@@ -13,23 +14,62 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cachetools import LRUCache
-from limits import RateLimitItemPerMinute
+from limits import RateLimitItem, RateLimitItemPerMinute
+from limits.aio.storage import MemoryStorage
+from limits.aio.strategies import MovingWindowRateLimiter
+from limits.storage import storage_from_string
 from pydantic import SecretStr
 
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.driver_values import Row
-from graphmem.runtime.errors import ConfigurationError, Conflict, DatabaseUnavailable, NotFound, Unauthenticated
+from graphmem.runtime.errors import (
+    ConfigurationError,
+    Conflict,
+    DatabaseUnavailable,
+    NotFound,
+    RateLimited,
+    Unauthenticated,
+)
 from graphmem.runtime.times import MIN_TIME, Clock
 from graphmem.tenants.access import (
+    KEY_PREFIX,
     ApiKey,
     ApiKeyIn,
     CreatedApiKey,
     KeyRole,
 )
 from graphmem.tenants.owners import DEFAULT_TENANT, Owner
-from graphmem.tenants.rate_limit import RateLimit
 from graphmem.tenants.spaces import key_member
-from graphmem.tenants.tokens import KEY_PREFIX
+
+
+class RateLimit:
+    """A limit for each name in a moving window; without a rate there is none.
+
+    `reason` begins the error: what has happened too often.
+    """
+
+    def __init__(self, rate: RateLimitItem | None, reason: str, cache_url: str | None = None) -> None:
+        self._rate = rate
+        self._reason = reason
+        shared = cache_url and storage_from_string(f"async+{cache_url}", implementation="redispy")
+        self._limiter = MovingWindowRateLimiter(shared or MemoryStorage())
+
+    async def check(self, *names: str) -> None:
+        """Raise RateLimited with the seconds to wait when the window is full; count nothing."""
+        if self._rate is not None and not await self._limiter.test(self._rate, *names):
+            await self._refuse(self._rate, *names)
+
+    async def hit(self, *names: str) -> None:
+        """Count once; raise RateLimited with the seconds to wait when the window is full."""
+        if self._rate is not None and not await self._limiter.hit(self._rate, *names):
+            await self._refuse(self._rate, *names)
+
+    async def _refuse(self, rate: RateLimitItem, *names: str) -> None:
+        reset_time = (await self._limiter.get_window_stats(rate, *names)).reset_time
+        raise RateLimited(
+            f"{self._reason}: wait for the seconds in `Retry-After`.",
+            retry_after=max(1, math.ceil(reset_time - time.time())),
+        )
 
 
 def _key_from_row(row: Row) -> ApiKey:

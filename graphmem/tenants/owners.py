@@ -1,4 +1,4 @@
-"""Tenants and users: which memories belong to whom."""
+"""Tenants and users: which memories belong to whom, and what a tenant wants remembered."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from functools import lru_cache
 from pydantic import BaseModel, Field
 
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.field_types import check_filled_in, check_normalised_length
+from graphmem.runtime.field_types import StorableText, check_filled_in, check_normalised_length
 from graphmem.runtime.paging import PageQuery
+from graphmem.runtime.validation import RequestBody
 
 DEFAULT_TENANT = "default"
 """The tenant of callers that name none."""
@@ -173,3 +174,21 @@ class UserListQuery(PageQuery):
     """Which users to list."""
 
     query: str | None = Field(None, max_length=255, description="Part of a user id, in any case.")
+
+
+MAX_INSTRUCTIONS_LENGTH = 2000
+"""Characters of a tenant's instructions at most; every prompt of extraction and consolidation shows them."""
+
+
+class InstructionsIn(RequestBody):
+    """The instructions to set; an empty text removes them."""
+
+    text: StorableText = Field(max_length=MAX_INSTRUCTIONS_LENGTH)
+
+
+class Instructions(BaseModel):
+    """The instructions of a tenant, with who set them and when; empty where there are none."""
+
+    text: str = ""
+    updated_at: datetime | None = None
+    updated_by: str | None = None

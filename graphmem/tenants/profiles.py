@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.runtime.errors import ConfigurationError
 from graphmem.text.normalising import fold
-from graphmem.text.short_text_cache import cache_short_texts
+from graphmem.text.text_cache import cache_by_text
 from graphmem.text.word_lists import WordsByLanguage, all_words, compile_words
 
 
@@ -73,8 +73,8 @@ class ContinuityPhrase(_ProfilePart):
 class TemporaryStateRules(_ProfilePart):
     """Patterns of sentences that state a condition of the moment; a sentence that matches `lasting` is no such state.
 
-    A text without a match of `needed` has no such sentence. `{{name}}` in a pattern stands for the word list or part of
-    that name.
+    A sentence without a match of `needed` is no such sentence. `{{name}}` in a pattern stands for the word list or part
+    of that name.
     """
 
     needed: str
@@ -95,18 +95,20 @@ class TemporaryStateRules(_ProfilePart):
 
     @cached_property
     def check(self) -> Callable[[str], bool]:
-        """What `are_met_by` calls: the patterns compiled, with the results of short texts."""
+        """What `are_met_by` calls: the patterns compiled, with the results of the sentences read last."""
         needed, lasting = self._compile(self.needed), self._compile(self.lasting)
         temporary = [self._compile(pattern) for pattern in self.patterns]
 
-        def check(text: str) -> bool:
-            folded = fold(text).text
-            return needed.search(folded) is not None and any(
-                not lasting.search(sentence) and any(pattern.search(sentence) for pattern in temporary)
-                for sentence in _split_sentences(folded)
+        @cache_by_text
+        def is_temporary(sentence: str) -> bool:
+            folded = fold(sentence).text
+            return (
+                needed.search(folded) is not None
+                and not lasting.search(folded)
+                and any(pattern.search(folded) for pattern in temporary)
             )
 
-        return cache_short_texts(check)
+        return lambda text: any(map(is_temporary, _split_sentences(text)))
 
     def _compile(self, template: str) -> re.Pattern[str]:
         return re.compile(self._expand(template), re.IGNORECASE)
@@ -144,6 +146,9 @@ class ProductProfile(_ProfilePart):
         (), description="What somebody speaks of who may like a remark about a person or a pet."
     )
     temporary_states: TemporaryStateRules
+    momentary_states: TemporaryStateRules = Field(
+        description="Conditions of the moment that nobody saves, but that a feeling may be."
+    )
 
     @cached_property
     def goal_pattern(self) -> re.Pattern[str]:

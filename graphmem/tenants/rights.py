@@ -11,12 +11,22 @@ from dataclasses import replace
 import structlog
 
 from graphmem.neo4j.driver import Graph, Transaction
-from graphmem.neo4j.tenant_context import set_tenant
+from graphmem.neo4j.placed_graph import set_tenant
 from graphmem.runtime.errors import NotFound, Unavailable
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import GroupState, Reader, ReadScope, scope_of
-from graphmem.tenants.spaces import SpaceRole, SpaceSelection, highest_role, key_member, require_role, user_member
+from graphmem.tenants.spaces import (
+    GroupState,
+    Reader,
+    ReadScope,
+    SpaceRole,
+    SpaceSelection,
+    highest_role,
+    key_member,
+    require_role,
+    scope_of,
+    user_member,
+)
 
 WAIT_SECONDS = 0.05
 """Seconds for which a read waits until a transaction of another process is applied, which takes milliseconds.

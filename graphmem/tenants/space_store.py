@@ -9,7 +9,7 @@ from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.errors import Forbidden, InvalidInput, NotFound, UserBeingForgotten
 from graphmem.runtime.times import Clock
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import (
@@ -23,8 +23,8 @@ from graphmem.tenants.spaces import (
     highest_role,
     require_role,
 )
-from graphmem.tenants.tenant_settings import load_trust_order
-from graphmem.tenants.trust import Effect, StatedKind, TrustOrder
+from graphmem.tenants.tenant_settings import TrustService
+from graphmem.tenants.trust import Effect, StatedKind
 
 
 class SpaceStore:
@@ -45,10 +45,6 @@ class SpaceStore:
     async def list_spaces(self, tenant: str) -> list[Space]:
         """Return the spaces of a tenant by their ids."""
         return [_space_from_row(row) for row in await self._graph.fetch("spaces.list_all", tenant=tenant)]
-
-    async def load_trust_order(self, tenant: str) -> TrustOrder:
-        """Return the order of trust of a tenant."""
-        return await load_trust_order(self._graph, tenant)
 
     async def exists_key(self, tenant: str, key_id: str) -> bool:
         """Return whether a tenant has a key that is not revoked."""
@@ -120,8 +116,9 @@ class SpaceService:
     where it is an owner itself.
     """
 
-    def __init__(self, store: SpaceStore, policy: SecretPolicy, clock: Clock) -> None:
+    def __init__(self, store: SpaceStore, trust: TrustService, policy: SecretPolicy, clock: Clock) -> None:
         self._store = store
+        self._trust = trust
         self._policy = policy
         self._clock = clock
 
@@ -204,7 +201,7 @@ class SpaceService:
         _require_owner(caller, space)
         if any(member.key == caller.id for member in space.members if member.role is SpaceRole.OWNER):
             return
-        order = await self._store.load_trust_order(caller.tenant)
+        order = await self._trust.get_order(caller.tenant)
         most = order.most_trusted([space.source_kind, *stated_by])
         order.require(Effect.HIDE, caller.changes_as, most, f"The space {space.id}")
 

@@ -8,10 +8,9 @@ from datetime import datetime
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import Forbidden, InvalidInput
 from graphmem.runtime.times import Clock
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.access import ApiKey
-from graphmem.tenants.instructions import Instructions, InstructionsIn
-from graphmem.tenants.owners import Owner
+from graphmem.tenants.owners import Instructions, InstructionsIn, Owner
 from graphmem.tenants.trust import (
     DEFAULT_ORDER,
     Effect,

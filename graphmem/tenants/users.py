@@ -1,14 +1,22 @@
-"""Users in the graph: their list, personas, and the lock that orders their writes."""
+"""Users in the graph: their list, personas, the lock that orders their writes, and values that are written later."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from contextvars import Context
 from datetime import datetime
+from typing import Generic, TypeVar
+
+import structlog
 
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
-from graphmem.runtime.errors import InvalidInput, NotFound, UserBeingForgotten
+from graphmem.neo4j.placed_graph import use_tenant
+from graphmem.runtime.errors import InvalidInput, NotFound, Unavailable, UserBeingForgotten
 from graphmem.runtime.field_types import StorableText, to_json
 from graphmem.runtime.paging import Cursor, Page
 from graphmem.runtime.times import MICROSECOND, Clock
@@ -167,3 +175,79 @@ class PersonaStore:
             await transaction.run("users.set_persona", group_id=owner.group_id, persona=persona, persona_as=persona_as)
 
         await self._graph.write(work)
+
+
+FLUSH_SECONDS = 2.0
+"""Seconds between two writes of a buffer."""
+
+V = TypeVar("V")
+
+_log = structlog.get_logger(__name__)
+
+
+class WriteBuffer(Generic[V]):
+    """Values by user and key, written every `interval_seconds` seconds, by `flush` and by `close`.
+
+    `write` writes the values of one user; `merge` joins a value with an earlier one of the same key.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[Owner, dict[str, V]], Awaitable[None]],
+        merge: Callable[[V, V], V],
+        interval_seconds: float = FLUSH_SECONDS,
+    ) -> None:
+        self._write = write
+        self._merge = merge
+        self._interval_seconds = interval_seconds
+        self._pending: dict[Owner, dict[str, V]] = defaultdict(dict)
+        self._writer: asyncio.Task[None] | None = None
+        self._writing = asyncio.Lock()
+        self._closing = asyncio.Event()
+
+    def add(self, owner: Owner, key: str, value: V) -> None:
+        """Add a value of a user."""
+        self._collect(owner, key, value)
+        if self._writer is None or self._writer.done():
+            # Not in the context of a request, whose limits end with it.
+            self._writer = asyncio.create_task(self._flush_periodically(), context=Context())
+
+    async def flush(self) -> None:
+        """Write the collected values, those of one user at a time; keep those that cannot be written."""
+        async with self._writing:
+            pending, self._pending = self._pending, defaultdict(dict)
+            for owner, values in pending.items():
+                try:
+                    with use_tenant(owner.tenant):
+                        await self._write(owner, values)
+                except Unavailable as error:
+                    _log.warning("buffered values are not written yet", reason=error.detail, values=len(values))
+                    for key, value in values.items():
+                        self._collect(owner, key, value)
+
+    async def discard_user(self, owner: Owner) -> None:
+        """Drop what has been collected for a user, after a write that is under way."""
+        async with self._writing:
+            self._pending.pop(owner, None)
+
+    async def count_user(self, owner: Owner) -> int:
+        """Return how many values of a user have been collected."""
+        return len(self._pending.get(owner, ()))
+
+    async def close(self) -> None:
+        """Stop the timer and write the remaining values."""
+        self._closing.set()
+        if self._writer:
+            await asyncio.gather(self._writer, return_exceptions=True)
+        await self.flush()
+
+    def _collect(self, owner: Owner, key: str, value: V) -> None:
+        pending = self._pending[owner]
+        pending[key] = self._merge(pending[key], value) if key in pending else value
+
+    async def _flush_periodically(self) -> None:
+        while self._pending and not self._closing.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._interval_seconds):
+                    await self._closing.wait()
+            await self.flush()

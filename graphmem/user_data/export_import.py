@@ -26,13 +26,12 @@ from graphmem.models.embedder import Embedder
 from graphmem.models.embedding_models import embedding_text
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
+from graphmem.neo4j.placed_graph import set_tenant
 from graphmem.neo4j.schema import RecordLabel
-from graphmem.neo4j.tenant_context import set_tenant
 from graphmem.runtime.errors import Conflict, GraphmemError, InvalidInput, NotFound, Unavailable
 from graphmem.runtime.field_types import Vector, deduplicate
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.tenants.owners import SPACE_PREFIX, Owner, make_owner
-from graphmem.user_data.claimed_export import ClaimedExport, Importer
 from graphmem.user_data.export_reader import ExportReader, ExportSource, begins_as_export, is_large, read_export
 from graphmem.user_data.export_schema import (
     EmbeddingInfo,
@@ -46,10 +45,12 @@ from graphmem.user_data.export_schema import (
 from graphmem.user_data.foreign import parse_structured_text
 from graphmem.user_data.import_plan import (
     VECTOR_PROPERTIES,
+    ClaimedExport,
     ExistingData,
     ExistingNode,
     ExportOutline,
     FirstVersion,
+    Importer,
     ImportPlan,
     find_future_times,
     find_misfits,

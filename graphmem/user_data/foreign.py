@@ -18,12 +18,16 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from graphmem.conversations.message_shapes import read_timestamp
-from graphmem.conversations.session import MessageIn, MessagesIn, split_into_batches
+from graphmem.conversations.session import MessageIn, MessagesIn, read_timestamp, split_into_batches
 from graphmem.memories.fact import ImportProvenance
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.field_types import MAX_JSON_DEPTH, UnstorableValue, check_json_value
-from graphmem.runtime.stored_values import MAX_REQUEST_TEXT, text_length
+from graphmem.runtime.field_types import (
+    MAX_JSON_DEPTH,
+    MAX_REQUEST_TEXT,
+    UnstorableValue,
+    check_json_value,
+    text_length,
+)
 from graphmem.runtime.times import Instant, ZonedDatetime
 from graphmem.runtime.validation import invalid_input_from
 from graphmem.user_data.models import (

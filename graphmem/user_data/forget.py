@@ -22,14 +22,14 @@ from graphmem.jobs.kinds import JobKind, Steps, UserJobPayload
 from graphmem.jobs.runner import JobRunner
 from graphmem.memories.fact_store import FactStore
 from graphmem.neo4j.driver import Graph, Transaction
-from graphmem.neo4j.tenant_context import use_tenant
+from graphmem.neo4j.placed_graph import use_tenant
 from graphmem.runtime.errors import ConfigurationError, NotFound, Unavailable
 from graphmem.runtime.field_types import to_json
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import Clock
 from graphmem.tenants.idempotency import IdempotencyStore
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import Reader, scope_of
+from graphmem.tenants.spaces import Reader, scope_of
 from graphmem.text.normalising import normalise
 from graphmem.user_data.models import ErasureReceipt, ErasureResult, hash_user
 

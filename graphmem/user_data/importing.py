@@ -13,12 +13,12 @@ from graphmem.ingestion.service import MessageService
 from graphmem.jobs.job import Job
 from graphmem.memories.declarations import DeclaredTypeService
 from graphmem.memories.declared_types import UndeclaredType
-from graphmem.memories.direct_screening import find_doubt
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MAX_CONTENT_LENGTH, MemoryIn, SaveAction, SaveResult
+from graphmem.memories.new_memory import find_doubt
 from graphmem.memories.writer import MemoryWriter
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import Forbidden, InvalidInput
@@ -27,11 +27,11 @@ from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import SourceKind, StatedKind, parse_order
-from graphmem.user_data.claimed_export import Importer
 from graphmem.user_data.export_import import ExportImporter
 from graphmem.user_data.export_reader import begins_as_export
 from graphmem.user_data.foreign import parse_chat_log, parse_document, parse_mem0
 from graphmem.user_data.graphiti import NodeDetails, ParsedGraph, parse_graphiti
+from graphmem.user_data.import_plan import Importer
 from graphmem.user_data.models import ImportedStatement, ImportFormat, ImportResult, ParsedStatements, RejectedEntry
 from graphmem.user_data.records import ParsedRecords, RecordImporter, parse_records
 

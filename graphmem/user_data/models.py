@@ -289,11 +289,3 @@ class ImportQuery(PlaceQuery):
     """The format of a document to import."""
 
     format: ImportFormat = Field(ImportFormat.AUTO, description="Detected from the document by default.")
-
-
-@dataclass(frozen=True, slots=True)
-class ImportRequest:
-    """A document to import and its format."""
-
-    document: bytes
-    format: ImportFormat

@@ -27,8 +27,8 @@ from graphmem.app.job_handlers import build_job_handlers
 from graphmem.conversations.session import MessagesIn
 from graphmem.graph_memory import GraphMemory
 from graphmem.ingestion.quarantined_statement import QuarantinedStatement, QuarantineQuery
-from graphmem.jobs.job_run import WorkerOptions
-from graphmem.memories.listing import ListFilters
+from graphmem.jobs.worker import WorkerOptions
+from graphmem.memories.filters import ListFilters
 from graphmem.models.replay import RecordingServer, ReplayServer
 from graphmem.runtime import process
 from graphmem.runtime.errors import ConfigurationError, GraphmemError

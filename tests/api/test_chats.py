@@ -17,7 +17,7 @@ from graphmem_api.app import create_app
 from pydantic import SecretStr
 
 from graphmem.app.bootstrap import Services
-from graphmem.chats.context_block import CLOSING, OPENING
+from graphmem.chats.protocol import CLOSING, OPENING
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
 from graphmem.text.token_counts import count_tokens

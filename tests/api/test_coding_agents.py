@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from graphmem.hooks.session import strip_added, wrap_context
+from graphmem.hooks.coding_agents import strip_added, wrap_context
 from tests.webhooks.test_webhooks import save
 
 GRAPHMEM = Path(sys.executable).with_name("graphmem")
@@ -159,7 +159,7 @@ async def test_a_hook_never_stands_in_the_way(machine: AgentMachine) -> None:
 
 
 def test_hooks_import_nothing_slow() -> None:
-    look = "import sys, graphmem.cli.hooks, graphmem.hooks.session; print(*sys.modules)"
+    look = "import sys, graphmem.cli.hooks, graphmem.hooks.coding_agents; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout.split()
     assert {"pydantic", "httpx", "neo4j", "rich.console", "structlog"} & set(loaded) == set()
 

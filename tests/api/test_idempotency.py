@@ -16,9 +16,8 @@ from fastapi import APIRouter, FastAPI
 from fastapi.responses import JSONResponse, Response
 from graphmem_api import route_classes
 from graphmem_api.app import create_app
-from graphmem_api.auth import Caller as RequestingKey
-from graphmem_api.auth import OwnerInPath
-from graphmem_api.dependencies import IdempotentRequestDep, ServicesDep
+from graphmem_api.dependencies import Caller as RequestingKey
+from graphmem_api.dependencies import IdempotentRequestDep, OwnerInPath, ServicesDep
 from graphmem_api.idempotency import IdempotentResponder
 from pydantic import BaseModel
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from graphmem.memories.entity import NamedEntity
-from graphmem.memories.entity_names import NameIndex
+from graphmem.memories.names import NameIndex
 
 PAIRS = (
     ("invoice INV-20231", "invoice INV-20232"), ("flight LH1400", "flight LH1401"), ("iPhone 14", "iPhone 15"),

@@ -13,8 +13,8 @@ from graphmem_api.app import create_app
 
 from graphmem.app.bootstrap import Services
 from graphmem.context.models import MAX_QUESTION_LENGTH
+from graphmem.runtime.field_types import MAX_REQUEST_TEXT, MAX_REQUEST_VALUES
 from graphmem.runtime.settings import Settings
-from graphmem.runtime.stored_values import MAX_REQUEST_TEXT, MAX_REQUEST_VALUES
 from tests.api.conftest import serve_app
 
 BRIEF_SECONDS = 20.0

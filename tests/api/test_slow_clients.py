@@ -65,7 +65,7 @@ async def test_body_that_does_not_arrive_in_time_gets_408_and_the_connection_end
 async def test_connection_on_which_no_request_begins_is_closed(
     first: bytes, services: Services, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphmem_api.slow_clients.HEADER_SECONDS", 0.3)
+    monkeypatch.setattr("graphmem_api.middleware.HEADER_SECONDS", 0.3)
     async with serve_app(create_app(services, settings)) as address:
         answer = await send_slowly(address, first + b"GET /healthz HTTP/1.1\r\nX-Slow: ", b"a")
     assert answer.count(b"HTTP/1.1 200 OK") == bool(first)
@@ -80,7 +80,7 @@ async def test_headers_without_an_end_are_refused(services: Services, settings: 
 async def test_idle_connection_is_kept_longer_than_headers_may_take(
     services: Services, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphmem_api.slow_clients.HEADER_SECONDS", 0.3)
+    monkeypatch.setattr("graphmem_api.middleware.HEADER_SECONDS", 0.3)
     request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     async with serve_app(create_app(services, settings)) as address, connected(address) as (reader, writer):
         for _ in range(2):
@@ -92,7 +92,7 @@ async def test_idle_connection_is_kept_longer_than_headers_may_take(
 async def test_idle_connection_is_closed_in_the_end_also_after_the_body_of_a_refused_request(
     services: Services, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphmem_api.slow_clients.IDLE_SECONDS", 0.3)
+    monkeypatch.setattr("graphmem_api.middleware.IDLE_SECONDS", 0.3)
     head = b"POST /v1/users/mara/memories HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
     async with serve_app(create_app(services, settings)) as address, connected(address) as (reader, writer):
         writer.write(head)

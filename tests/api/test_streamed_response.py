@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
-from graphmem_api.streamed_response import StreamedResponse
+from graphmem_api.forwarding import StreamedResponse
 from starlette.requests import ClientDisconnect
 
 SCOPE: dict[str, Any] = {"type": "http", "asgi": {"spec_version": "2.3"}}

@@ -8,8 +8,8 @@ import pytest
 
 from graphmem.app import health
 from graphmem.app.bootstrap import Services
-from graphmem.app.warm_up import SAMPLE_TENANT
-from graphmem.memories.listing import ListFilters
+from graphmem.app.health import SAMPLE_TENANT
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import MemoryIn
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import Unavailable

@@ -356,6 +356,9 @@ async def test_a_model_that_fails_is_unavailable(mara: httpx.AsyncClient, model:
     response = await mara.post(f"{USER}/ask", json={"question": "Where do I live?"})
     assert response.status_code == 503
     assert "cannot be used" in response.json()["detail"]
+    model.steps = [replies('{"sources": [{"source": 1, "quote": "lives in Lund"}], "answer": "You li')]
+    response = await mara.post(f"{USER}/ask", json={"question": "Where do I live?"})
+    assert (response.status_code, "cut off" in response.json()["detail"]) == (503, True)
 
 
 async def test_tokens_are_counted_in_the_metrics(

@@ -12,8 +12,8 @@ from selenium.webdriver.common.keys import Keys
 from graphmem.consolidation.models import RunPhase
 from graphmem.consolidation.profiles import ProfileDraft, ProfileWriter
 from graphmem.consolidation.run_store import RunStore, RunUpdate
-from graphmem.memories.entity_profile import ProfileSentence
-from graphmem.models.prompts import load_prompts
+from graphmem.memories.entity import ProfileSentence
+from graphmem.models.language_model import load_prompts
 from graphmem.models.provider_model import ProviderModel
 from graphmem.tenants.owners import Owner
 from tests.browser.conftest import ExplorerUser, Page, Service

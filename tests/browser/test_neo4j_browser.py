@@ -11,8 +11,7 @@ from selenium.webdriver.common.by import By
 
 from graphmem.app.bootstrap import Services
 from graphmem.memories.memory import MemoryIn, MemoryPatch
-from graphmem.neo4j.embedded.home import ServerInfo
-from graphmem.neo4j.embedded.neo4j_browser import browser_link, read_query
+from graphmem.neo4j.embedded.home import ServerInfo, browser_link, read_query
 from graphmem.neo4j.embedded.server import EmbeddedNeo4j, find_server
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner

@@ -11,13 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.chats.answer_reader import AnswerReader
-from graphmem.chats.chat_completions import ChatCompletionsProtocol
-from graphmem.chats.context_block import make_context_block
-from graphmem.chats.conversation import MAX_QUESTION_CHARACTERS, ConversationIds, messages_to_store, question_of
-from graphmem.chats.messages import MessagesProtocol
-from graphmem.chats.protocol import ChatAnswer, ChatProtocol, ChatTurn
-from graphmem.chats.recent import ChatContext
-from graphmem.chats.responses import ResponsesProtocol
+from graphmem.chats.conversation import (
+    MAX_QUESTION_CHARACTERS,
+    ChatContext,
+    ConversationIds,
+    messages_to_store,
+    question_of,
+)
+from graphmem.chats.protocol import (
+    ChatAnswer,
+    ChatCompletionsProtocol,
+    ChatProtocol,
+    ChatTurn,
+    MessagesProtocol,
+    ResponsesProtocol,
+    make_context_block,
+)
 from tests.provider_server import Answer, make_completion, make_message, make_response
 
 CHAT, RESPONSES, MESSAGES = ChatCompletionsProtocol(), ResponsesProtocol(), MessagesProtocol()

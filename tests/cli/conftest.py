@@ -27,7 +27,7 @@ from pydantic import SecretStr
 
 from graphmem.app.bootstrap import Services
 from graphmem.cli import main
-from graphmem.cli.local_server import RECORD_FILE, new_secret, record_server
+from graphmem.cli.startup import RECORD_FILE, new_secret, record_server
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings

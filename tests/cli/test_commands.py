@@ -16,7 +16,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from graphmem.cli.app import app
-from graphmem.tenants.tokens import make_local_token
+from graphmem.tenants.access import make_local_token
 from tests.cli.conftest import Cli, CommandResult
 
 Run = Callable[..., Any]

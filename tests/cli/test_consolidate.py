@@ -9,7 +9,7 @@ import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.models.language_model import Receipt
 from graphmem.tenants.owners import DEFAULT_TENANT, Owner
 from tests.cli.conftest import Cli

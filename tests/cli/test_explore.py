@@ -14,7 +14,7 @@ from graphmem.app.bootstrap import Services
 from graphmem.conversations.session import MessagesIn
 from graphmem.memories.memory import MemoryIn, MemoryPatch
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.embedded.neo4j_browser import query_names, read_query, setup_commands
+from graphmem.neo4j.embedded.home import query_names, read_query, setup_commands
 from graphmem.neo4j.schema import RESERVED_LABELS, LinkType
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.files import cypher_root

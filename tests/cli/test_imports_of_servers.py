@@ -40,7 +40,7 @@ WORKER = "graphmem.app.job_handlers, graphmem.app.bootstrap"
         pytest.param(WORKER, {"fastapi", "uvicorn", "starlette", "graphmem_api"}, id="worker without a port"),
         pytest.param(
             f"{WORKER}, graphmem_api.server",
-            {"graphmem_api.app", "graphmem_api.routers", "graphmem_api.routes.memories", "mcp"},
+            {"graphmem_api.app", "graphmem_api.routes.memories", "mcp"},
             id="worker with a port",
         ),
     ],

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.cli.project import read_project
-from graphmem.cli.starters import STARTERS, MemoryPlace, Starter, write_starter
+from graphmem.cli.init import STARTERS, MemoryPlace, Starter, read_project, write_starter
 from graphmem.runtime.errors import InvalidInput
 from tests.cli.conftest import GRAPHMEM, Cli, serving
 from tests.documentation.test_examples import read_page

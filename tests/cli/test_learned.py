@@ -8,7 +8,7 @@ import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.conversations.session import MessagesIn
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.tenants.owners import Owner
 from tests.cli.conftest import Cli
 from tests.model_server import ModelServer

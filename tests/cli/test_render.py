@@ -16,8 +16,7 @@ from graphmem.consolidation.models import ConsolidationRun, RunStatus, RunTrigge
 from graphmem.context.models import BehaviorPattern, ContextItem, LearnedPreference, PreferenceSource, PreferenceType
 from graphmem.conversations.session import Session, SessionArchive, SessionKind
 from graphmem.ingestion.quarantined_statement import QuarantinedMemory, QuarantinedStatement
-from graphmem.memories.entity import Entity, EntityRef
-from graphmem.memories.entity_profile import EntityProfile, ProfileSentence
+from graphmem.memories.entity import Entity, EntityProfile, EntityRef, ProfileSentence
 from graphmem.memories.memory import (
     MemorySource,
     MemoryStatus,

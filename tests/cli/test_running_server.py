@@ -11,7 +11,7 @@ from asyncio.subprocess import PIPE
 
 import httpx
 
-from graphmem.tenants.tokens import make_local_token
+from graphmem.tenants.access import make_local_token
 from tests.cli.conftest import Cli
 
 SLOW_MODULES = {

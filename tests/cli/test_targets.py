@@ -15,8 +15,7 @@ import pytest
 import typer
 
 from graphmem.cli.command import Flags, Output
-from graphmem.cli.local_server import RECORD_FILE, find_local_server, record_server
-from graphmem.cli.startup import confirm_erasure, find_target
+from graphmem.cli.startup import RECORD_FILE, confirm_erasure, find_local_server, find_target, record_server
 from graphmem.client import AsyncClient
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
 from graphmem.runtime.settings import Settings
@@ -146,7 +145,7 @@ def test_of_two_servers_that_start_together_one_has_the_folder(tmp_path: Path) -
 
 
 def test_a_server_that_is_slow_to_answer_is_not_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphmem.cli.local_server.HEALTH_SECONDS", 0.01)
+    monkeypatch.setattr("graphmem.cli.startup.HEALTH_SECONDS", 0.01)
     settings = Settings(data_dir=tmp_path, neo4j_uri="bolt://127.0.0.1:1")
     with socket.create_server(("127.0.0.1", 0)) as busy:
         url = f"http://127.0.0.1:{busy.getsockname()[1]}"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from graphmem.client import AsyncClient
-from graphmem.client.api_call import ApiCall
+from graphmem.client.transport import ApiCall
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.memories.memory import SaveAction, SaveResult
 from graphmem.runtime.errors import Unavailable

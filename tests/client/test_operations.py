@@ -15,7 +15,6 @@ import graphmem
 from docs.blocking_client import make_blocking
 from graphmem import AsyncClient, Client, GraphMemory
 from graphmem.ask.models import AskRequest
-from graphmem.client.api_call import ApiCall
 from graphmem.client.inputs import (
     AskOptions,
     ContextOptions,
@@ -23,8 +22,9 @@ from graphmem.client.inputs import (
     MemoryChanges,
     SearchOptions,
 )
+from graphmem.client.transport import ApiCall
 from graphmem.context.models import ContextRequest
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import MemoryPatch
 from graphmem.search.models import SearchQuery
 from tests.api.conftest import describe_api

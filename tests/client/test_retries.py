@@ -114,12 +114,6 @@ async def test_an_unreachable_server_raises_unavailable() -> None:
                 await client.keys()
 
 
-async def test_an_unsupported_address_is_reported() -> None:
-    async with AsyncClient("key", "ftp://localhost") as client:
-        with pytest.raises(GraphmemError, match="check the address"):
-            await client.keys()
-
-
 async def test_a_response_of_another_server_is_reported(
     make_client: ClientFactory, faulty_proxy: tuple[FaultyProxy, str]
 ) -> None:
@@ -178,3 +172,14 @@ def test_every_error_is_restored_from_its_response(kind: type[GraphmemError]) ->
     assert issubclass(kind, type(error))
     assert (error.status, error.title) == (kind.status, kind.title)
     assert (error.detail, error.retry_after, error.errors) == ("Why.", 3, [{"loc": ["a"], "msg": "b"}])
+
+
+@pytest.mark.parametrize("client", [Client, AsyncClient])
+def test_a_key_and_an_address_in_each_others_place_are_named(client: type[Client] | type[AsyncClient]) -> None:
+    for arguments in [("http://127.0.0.1:8321", "gm_key"), ("HTTPS://memory.example",)]:
+        with pytest.raises(InvalidInput, match="the key comes first, then the address") as raised:
+            client(*arguments)
+        assert "gm_key" not in str(raised.value)
+    for address in ("127.0.0.1:8321", "ftp://localhost", ""):
+        with pytest.raises(InvalidInput, match="begins with http://"):
+            client("gm_key", address)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.compat.mem0.filters import OwnerIds, find_owners, is_plain, matches, plain_metadata
+from graphmem.compat.mem0.shapes import OwnerIds, find_owners, is_plain, matches, plain_metadata
 
 ITEM = {
     "id": "1@ada",

@@ -17,7 +17,7 @@ from pydantic import BaseModel, SecretStr
 
 from graphmem.app.bootstrap import Services
 from graphmem.compat.mem0 import AsyncMemory, AsyncMemoryClient, Memory, MemoryClient
-from graphmem.compat.mem0.model_settings import read_model, settings_of
+from graphmem.compat.mem0.local import read_model, settings_of
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import InvalidInput, NotConfigured, NotFound
 from graphmem.runtime.settings import Settings

@@ -30,7 +30,7 @@ from graphmem.memories.new_memory import NewMemory
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.field_types import name_key
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.owners import Owner
 from tests.conftest import FakeClock
 

@@ -26,11 +26,11 @@ from graphmem.jobs.runner import JobRunner
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.models.embedder import create_embedder
-from graphmem.models.prompts import load_prompts
+from graphmem.models.language_model import load_prompts
 from graphmem.neo4j import driver
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.tenant_settings import InstructionStore
 
 DATA, QUERY, TIMES = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])

@@ -22,7 +22,7 @@ from graphmem.consolidation.models import (
     RunTrigger,
 )
 from graphmem.memories.memory import Memory
-from graphmem.models.prompts import load_prompts
+from graphmem.models.language_model import load_prompts
 from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.errors import ModelUnavailable
 from graphmem.tenants.tenant_settings import InstructionStore

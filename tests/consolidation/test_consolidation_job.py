@@ -28,10 +28,10 @@ from graphmem.consolidation.models import (
 )
 from graphmem.consolidation.service import CONSOLIDATION_JOB, NIGHT_JOB, ConsolidationService, NightPayload
 from graphmem.jobs.job import Job, JobStatus
-from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner
-from graphmem.models.prompts import load_prompts
+from graphmem.jobs.worker import WorkerOptions
+from graphmem.models.language_model import load_prompts
 from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.errors import (
     Conflict,

@@ -10,9 +10,8 @@ import pytest
 
 from graphmem.consolidation.guards import GuardContext, LossLimits, check_loss, refusal_reason
 from graphmem.consolidation.models import parse_proposals
-from graphmem.memories.decay import DECAY_RATES
 from graphmem.memories.entity import Entity
-from graphmem.memories.fact import Fact
+from graphmem.memories.fact import DECAY_RATES, Fact
 from graphmem.memories.memory import MemoryStatus, MemoryType, Scope
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import content_hash, name_key

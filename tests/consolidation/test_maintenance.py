@@ -29,16 +29,16 @@ from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import MessageIn, MessageRole, PendingJob, PreparedMessage, Session
 from graphmem.ingestion.jobs import SUMMARY_JOB, SummaryPayload
 from graphmem.ingestion.summary import SummaryJob
-from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner, JobWaiting
-from graphmem.memories.decay import RetrievalCount, decayed_importance
+from graphmem.jobs.worker import WorkerOptions
+from graphmem.memories.fact import RetrievalCount, decayed_importance
 from graphmem.memories.memory import MemoryStatus
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.settings import Settings
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.users import UserStore

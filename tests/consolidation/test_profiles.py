@@ -16,9 +16,8 @@ import pytest
 from graphmem.app.bootstrap import Services
 from graphmem.consolidation.models import ConsolidationRun, RunStatus
 from graphmem.context.models import ContextRequest, ContextResponse
-from graphmem.memories.entity_profile import EntityProfile
-from graphmem.memories.filters import FactFilters, MemoryFilters
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.entity import EntityProfile
+from graphmem.memories.filters import FactFilters, ListFilters, MemoryFilters
 from graphmem.memories.memory import Memory, MemoryIn, MemoryPatch, MemoryStatus
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph

@@ -19,7 +19,7 @@ from graphmem.consolidation.models import (
     RunTrigger,
 )
 from graphmem.memories.memory import Memory, MemoryIn
-from graphmem.models.prompts import load_prompts
+from graphmem.models.language_model import load_prompts
 from graphmem.models.provider_model import ProviderModel
 from graphmem.models.replay import ReplayServer
 from graphmem.runtime.retries import RetryPolicy

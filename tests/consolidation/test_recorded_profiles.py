@@ -16,11 +16,11 @@ import pytest
 
 from graphmem.consolidation.profiles import ProfileDraft, ProfileWriter
 from graphmem.memories.memory import MemoryIn
-from graphmem.models.prompts import load_prompts
+from graphmem.models.language_model import load_prompts
 from graphmem.models.provider_model import ProviderModel
 from graphmem.models.replay import ReplayServer
 from graphmem.runtime.retries import RetryPolicy
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from tests.consolidation.conftest import ConsolidationHarness
 
 RECORDINGS = Path(__file__).parent / "recordings"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from graphmem.consolidation.models import ConsolidationRun, RollbackResult, RunStatus
-from graphmem.memories.decay import RetrievalCount
 from graphmem.memories.entity import EntityIn
+from graphmem.memories.fact import RetrievalCount
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory, MemoryIn, MemoryPatch
 from graphmem.runtime.errors import Conflict, Gone, NotFound

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from graphmem.consolidation.analysis import ProposalVerifier, VerifierAnswer
 from graphmem.consolidation.models import (
     Agreement,
     ConsolidationRun,
@@ -17,9 +18,8 @@ from graphmem.consolidation.models import (
     RunTrigger,
     parse_proposals,
 )
-from graphmem.consolidation.verification import ProposalVerifier, VerifierAnswer
 from graphmem.memories.memory import Memory
-from graphmem.models.prompts import load_prompts
+from graphmem.models.language_model import load_prompts
 from graphmem.models.provider_model import ProviderModel
 from graphmem.models.structured_output import response_schema
 from graphmem.runtime.errors import ModelUnavailable

@@ -20,9 +20,8 @@ from graphmem.context.usage import ContextUsage, ContextUseStore
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import Message, MessageIn, PreparedMessage
 from graphmem.memories.entity_store import EntityStore
-from graphmem.memories.fact_store import FactStore
+from graphmem.memories.fact_store import FactStore, ReinforcementBuffer
 from graphmem.memories.memory import Memory, MemoryIn
-from graphmem.memories.reinforcement import ReinforcementBuffer
 from graphmem.memories.vectors import StoredVectors
 from graphmem.memories.writer import MemoryWriter
 from graphmem.models.embedder import Embedder
@@ -31,7 +30,7 @@ from graphmem.runtime.settings import Settings
 from graphmem.search.hybrid_search import HybridSearch
 from graphmem.search.lookup import EntityLookup, EntityNameCache
 from graphmem.search.resident.copies import ResidentCopies
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.rights import Rights

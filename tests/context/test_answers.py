@@ -243,3 +243,52 @@ async def test_a_plan_says_that_its_day_has_passed(harness: ContextHarness) -> N
         f"{plans[0]} (was planned)",
         f"{plans[1]} (was planned)",
     }
+
+
+async def test_facts_about_who_is_asked_about_precede_those_about_whom_it_was_told(harness: ContextHarness) -> None:
+    told = {
+        "Mara": "has a sore shoulder, joined a choir, lives in Ghent, adopted a dog, reads novels, grows tomatoes,"
+        " sold her car, broke her phone, learns the violin, works as an architect, is afraid of flying",
+        "James": "lives in Leeds, works as a nurse, collects stamps, runs marathons, studied history, keeps bees,"
+        " bought a piano, has two daughters, owns a bicycle, likes spicy food, is allergic to nuts",
+        "Priya": "runs a bakery, moved to Porto, teaches yoga, has a garden, paints watercolours, is vegan,"
+        " owns a boat, plays chess, drinks green tea, hikes in the Alps, speaks five languages",
+    }
+    await harness.save_memories(
+        *(
+            MemoryIn(content=f"{name} {fact.strip()}", subject={"name": name, "type": "Person"})
+            for name, facts in told.items()
+            for fact in facts.split(",")
+        )
+    )
+    for question, topic in (
+        ("What did Mara write to Priya about her shoulder and her choir?", "Mara"),
+        ("What did Mara say to James about her violin and her dog?", "Mara"),
+        ("What did Priya tell James about her garden and her boat?", "Priya"),
+    ):
+        shown = bullets(await harness.build_context(question))
+        assert [line.split()[0] for line in shown[:3]] == [topic] * 3, (question, shown)
+
+
+@pytest.mark.parametrize("question", ["Who is Mara?", "Was weißt du über Mara?", "Mitä tiedät Marasta?", "Mara"])
+async def test_an_overview_in_any_language_takes_from_every_session(harness: ContextHarness, question: str) -> None:
+    told = {
+        "home": ("lives in Ghent", "lives near the canal", "lives in a flat with two rooms", "lives alone"),
+        "music": ("joined a choir", "learns the violin", "sings alto on Mondays", "owns a cello"),
+        "work": ("works as an architect", "leads a small office", "designs schools", "has three colleagues"),
+        "pets": ("adopted a dog", "walks the dog at six", "feeds the neighbour's cat", "has an aquarium"),
+        "health": ("has a sore shoulder", "sees a physiotherapist", "swims for her back", "avoids coffee"),
+        "holidays": ("visited Lisbon", "hikes in the Alps", "is afraid of flying", "travels by night train"),
+    }
+    for session, texts in told.items():
+        await harness.save_memories(
+            *(
+                MemoryIn(
+                    content=f"Mara {text}", subject={"name": "Mara", "type": "Person"}, source={"session_id": session}
+                )
+                for text in texts
+            )
+        )
+    context = await harness.build_context(question, token_budget=90)
+    assert len(context.memories) < len(told) * 3
+    assert {memory.source.session_id for memory in context.memories} == set(told), bullets(context)

@@ -20,8 +20,8 @@ from docs.deployments import CHART, ROOT, VALUES_SCHEMA_FILE, read_table, write_
 from graphmem import __version__
 from graphmem.app.bootstrap import Services
 from graphmem.cli.app import app
-from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.runner import UNFINISHED_NAMES
+from graphmem.jobs.worker import WorkerOptions
 from graphmem.runtime.metrics import JOBS_UNFINISHED
 from graphmem.runtime.settings import SECRET_VARIABLES, Settings
 from tests.deploy.conftest import NAMESPACE, NEWEST_KUBERNETES, Render, Rendered

@@ -11,7 +11,7 @@ import pytest
 
 from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.field_types import content_hash
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.profiles import load_profile
 from quality.consolidation.cases import LANGUAGES, NIGHT, ConsolidationCase, load_cases, matches
 from quality.consolidation.night import to_memory_input

@@ -14,9 +14,9 @@ from graphmem.app.components import open_components
 from graphmem.ingestion.extraction_job import ExtractionJob
 from graphmem.ingestion.jobs import EXTRACTION_JOB, ExtractionPayload
 from graphmem.jobs.job import JobOutcome
-from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.kinds import JobHandler, Steps
 from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.worker import WorkerOptions
 from graphmem.memories.declarations import DeclaredTypeStore
 from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.settings import Settings

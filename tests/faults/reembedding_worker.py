@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from graphmem.app.components import open_components
-from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner
-from graphmem.memories.reembedding import REEMBEDDING_JOB, ReembeddingJob
-from graphmem.memories.vectors import VectorStore
+from graphmem.jobs.worker import WorkerOptions
+from graphmem.memories.vectors import REEMBEDDING_JOB, ReembeddingJob, VectorStore
 from graphmem.models.embedder import RecordedEmbedder
 from graphmem.neo4j import driver
 from graphmem.runtime.settings import Settings

@@ -14,7 +14,7 @@ import pytest
 
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import MessagesAccepted, MessagesIn
-from graphmem.ingestion.inbox import Inbox
+from graphmem.ingestion.service import Inbox
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.runner import JobRunner
 from graphmem.memories.entity_store import EntityStore
@@ -25,7 +25,7 @@ from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import utc_now
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from tests.forks import Fork, start_script

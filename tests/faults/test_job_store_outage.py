@@ -17,7 +17,7 @@ from graphmem.consolidation.run_store import RunStore
 from graphmem.consolidation.service import CONSOLIDATION_JOB, ConsolidationPayload
 from graphmem.conversations.session import MessagesIn
 from graphmem.ingestion.jobs import EXTRACTION_JOB
-from graphmem.jobs.job_run import WorkerOptions
+from graphmem.jobs.worker import WorkerOptions
 from graphmem.memories.memory import MemoryIn
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph

@@ -19,8 +19,7 @@ from graphmem.jobs.job import JobStatus
 from graphmem.memories.memory import MemoryIn
 from graphmem.models.embedding_models import ReembeddingPhase
 from graphmem.neo4j.embedded.server import EmbeddedNeo4j
-from graphmem.neo4j.placed_graph import PlacedGraph
-from graphmem.neo4j.tenant_context import use_graph, use_tenant
+from graphmem.neo4j.placed_graph import PlacedGraph, use_graph, use_tenant
 from graphmem.placement.move import Move, MovePayload
 from graphmem.runtime.errors import Conflict
 from graphmem.runtime.settings import HOME_GRAPH, GraphAddress, Settings

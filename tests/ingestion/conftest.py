@@ -13,7 +13,6 @@ import pytest
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import MessagesAccepted, MessagesIn
 from graphmem.ingestion.extraction_job import ExtractionJob
-from graphmem.ingestion.inbox import Inbox
 from graphmem.ingestion.inferred_save import InferredSave
 from graphmem.ingestion.jobs import (
     CLOSING_JOB,
@@ -22,16 +21,16 @@ from graphmem.ingestion.jobs import (
     SUMMARY_JOB,
     TOOL_EXTRACTION_JOB,
 )
-from graphmem.ingestion.service import MessageService
+from graphmem.ingestion.service import Inbox, MessageService
 from graphmem.ingestion.summary import SummaryJob
 from graphmem.jobs.job import Job, JobOutcome
-from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload, Steps
 from graphmem.jobs.runner import JobRunner, JobWaiting
+from graphmem.jobs.worker import WorkerOptions
 from graphmem.memories.declarations import DeclaredTypeService, DeclaredTypeStore
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import Memory, MemoryIn, SaveResult
 from graphmem.memories.service import MemoryService
 from graphmem.memories.writer import MemoryWriter
@@ -40,7 +39,7 @@ from graphmem.models.provider_model import ProviderModel
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.settings import Settings
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.tenant_settings import InstructionStore, TrustService

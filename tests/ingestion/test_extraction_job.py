@@ -19,7 +19,7 @@ from graphmem.models.embedder import Embedder
 from graphmem.models.provider_model import ProviderModel
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.paging import PageQuery
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.tenant_settings import InstructionStore
 from tests.ingestion.conftest import (

@@ -21,9 +21,8 @@ from graphmem.conversations.session import (
     SessionIn,
     SessionListQuery,
 )
-from graphmem.ingestion.inbox import FOREIGN_JOBS_AFTER, Inbox
 from graphmem.ingestion.jobs import EMBEDDING_JOB
-from graphmem.ingestion.service import MessageService
+from graphmem.ingestion.service import FOREIGN_JOBS_AFTER, Inbox, MessageService
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobWaiting
@@ -35,7 +34,7 @@ from graphmem.runtime.errors import (
     NotFound,
 )
 from graphmem.runtime.paging import PageQuery
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.owners import Owner
 from tests.ingestion.conftest import IngestionHarness, JobDispatcher, candidate, extraction, message_at
 

@@ -9,7 +9,7 @@ import pytest
 
 from graphmem.ingestion.extract import MAX_KNOWN_NAMES
 from graphmem.memories.memory import MemoryIn
-from graphmem.models.prompts import load_prompts
+from graphmem.models.language_model import load_prompts
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from tests.ingestion.conftest import (

@@ -25,11 +25,11 @@ from graphmem.ingestion.transcript import (
     render_previous_conversation,
     render_transcript,
 )
-from graphmem.models.prompts import Prompt, load_prompts
+from graphmem.models.language_model import Prompt, load_prompts
 from graphmem.models.provider_model import ProviderModel
 from graphmem.models.replay import ReplayServer
 from graphmem.runtime.settings import Settings
-from graphmem.secrets.values import render_secret_rule
+from graphmem.secrets.scanner import render_secret_rule
 
 RECORDINGS = Path(__file__).with_name("recordings")
 WISHES = tomllib.loads((Path(__file__).parents[1] / "context" / "stated_wishes.toml").read_text("utf-8"))

@@ -8,7 +8,7 @@ import pytest
 
 from graphmem.conversations.session import MessageRole
 from graphmem.ingestion.answers import Addressee, Candidate, Extraction, Screening, Speech
-from graphmem.ingestion.screening import (
+from graphmem.ingestion.candidates import (
     ADDRESSES_ASSISTANT,
     PART_OF_ADDRESS,
     TAKES_BACK,
@@ -19,7 +19,7 @@ from graphmem.ingestion.screening import (
     render_foreign_lines,
 )
 from graphmem.ingestion.transcript import TranscriptLine
-from graphmem.memories.direct_screening import SPEAKS_FOR_USER
+from graphmem.memories.new_memory import SPEAKS_FOR_USER
 from graphmem.tenants.trust import StatedKind
 from tests.ingestion.builders import line
 from tests.ingestion.conftest import candidate, extraction

@@ -9,11 +9,12 @@ import pytest
 
 from graphmem.conversations.session import MessagesIn
 from graphmem.jobs.job import Job, JobStatus
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
+from graphmem.tenants.access import make_local_key
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.space_store import SpaceService, SpaceStore
 from graphmem.tenants.spaces import SpaceIn
-from graphmem.tenants.tokens import make_local_key
+from graphmem.tenants.tenant_settings import TrustService
 from tests.ingestion.conftest import (
     IngestionHarness,
     candidate,
@@ -29,7 +30,9 @@ from tests.ingestion.conftest import (
 async def space(harness: IngestionHarness) -> Owner:
     """A space, of which the harness sends and reads from now on."""
     tenant = harness.owner.tenant
-    spaces = SpaceService(SpaceStore(harness.graph), SecretPolicy(), harness.clock)
+    spaces = SpaceService(
+        SpaceStore(harness.graph), TrustService(harness.graph, harness.clock), SecretPolicy(), harness.clock
+    )
     request = SpaceIn(title="Team Atlas", about="What concerns the Atlas project.")
     await spaces.put(make_local_key("admin", tenant), "atlas", request)
     harness.owner = Owner.of_space(tenant, "atlas")

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from graphmem.conversations.session import SessionIn
-from graphmem.ingestion.inbox import Inbox
 from graphmem.ingestion.jobs import SUMMARY_JOB
-from graphmem.ingestion.service import MessageService
+from graphmem.ingestion.service import Inbox, MessageService
 from graphmem.jobs.job import JobStatus
 from graphmem.jobs.runner import JobWaiting
 from graphmem.models.embedder import Embedder
 from graphmem.runtime.errors import Conflict
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from tests.ingestion.conftest import IngestionHarness, extraction, message_at
 
 
@@ -134,6 +133,17 @@ async def test_what_may_not_be_stored_is_left_out_of_a_summary_and_the_rest_is_k
     assert stored.summary == kept
     (memory,) = [memory for memory in await harness.current_memories() if memory.content == kept]
     assert memory.metadata["takeaways"] == ["Mara wants weekly summaries"]
+
+
+@pytest.mark.req("CASH-12", "QUINN-07")
+async def test_takeaways_outlive_a_summary_of_conditions_of_the_moment(harness: IngestionHarness) -> None:
+    await harness.send(message_at("2026-05-01", "I have $512 in my account"), extract=False)
+    harness.model_answers(summary("Mara has $512 in her account.", takeaways=["Mara wants a kayak."], title=""))
+    job = await harness.conversations.summarize(harness.owner, "s1", wait=True)
+    assert job.status is JobStatus.SUCCEEDED, job.error
+    assert {memory.content for memory in await harness.current_memories() if "summary" in memory.tags} == {
+        "Mara wants a kayak."
+    }
 
 
 @pytest.mark.req("QUINN-07")

@@ -142,21 +142,24 @@ async def test_tool_calls_pass_the_same_policy(harness: IngestionHarness) -> Non
             call("User's SSN is 536-90-4399", "FACTUAL_INFO"),
             call("User may sell the bakery", confidence=0.49),
             call("User is a dragon", "DRAGON_INFO"),
+            call("User sells rye bread", confidence=95),
             {"name": "drop_everything", "arguments": {}},
         ),
         replies("Done."),
     )
     job = await triggered(harness)
-    *_, secret, doubtful, unknown_type, unknown_tool = harness.server.requests[1]["messages"]
+    *_, secret, doubtful, unknown_type, too_sure, unknown_tool = harness.server.requests[1]["messages"]
     assert secret["content"] == "not saved: holds a secret: ssn"
     assert doubtful["content"] == "not saved: confidence below 0.5"
     assert unknown_type["content"] == "the call does not fit the tool: type"
+    assert too_sure["content"] == "the call does not fit the tool: confidence"
     assert unknown_tool["content"] == "there is no such tool"
     saved = await harness.current_memories()
     assert [memory.type.value for memory in saved] == ["behavioral_pattern", "conversation_summary", "open_loop"]
     assert saved[0].tags == ["CASHFLOW_AND_SPENDING"]
     assert [entry["reason"] for entry in job.actions if entry["action"] == "refuse"] == [
         "the call does not fit the tool: type",
+        "the call does not fit the tool: confidence",
         "there is no such tool",
         "holds a secret: ssn",
         "confidence below 0.5",

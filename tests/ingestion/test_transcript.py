@@ -16,7 +16,7 @@ from graphmem.ingestion.transcript import (
     render_transcript,
     split_into_batches,
 )
-from graphmem.secrets.values import make_redactor
+from graphmem.secrets.scanner import make_redactor
 from tests.ingestion.builders import BERLIN, line, message
 
 

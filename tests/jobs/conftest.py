@@ -21,8 +21,8 @@ import psycopg
 import pytest
 
 from graphmem.jobs.job import Job
-from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.worker import WorkerOptions
 from graphmem.runtime.settings import Settings
 from tests.conftest import require_program
 from tests.forks import Fork, start_script

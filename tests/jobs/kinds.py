@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import ConfigDict
 
 from graphmem.jobs.job import JobAction, JobOutcome
-from graphmem.jobs.job_run import WorkerOptions
 from graphmem.jobs.kinds import JobHandler, JobKind, ScheduledPayload, Steps
 from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.worker import WorkerOptions
 from graphmem.runtime.settings import Settings
 
 HANDOVER_PAUSES = (0.1,) * 1000

@@ -18,9 +18,8 @@ from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
 from graphmem.mcp import mount, open_tool_client
 from graphmem.runtime.settings import Settings
-from graphmem.tenants.access import ApiKeyIn, KeyRole
+from graphmem.tenants.access import ApiKeyIn, KeyRole, make_local_agent_key
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.tokens import make_local_agent_key
 from tests.api.conftest import serve_app, services, settings
 
 __all__ = ["services", "settings"]

@@ -13,7 +13,7 @@ import uvicorn
 from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
 from graphmem.mcp import make_app
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner

@@ -10,7 +10,7 @@ from typing import Any
 from mcp import Client, StdioServerParameters
 
 from graphmem.app.bootstrap import Services
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner

@@ -6,13 +6,12 @@ import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.conversations.session import MessagesIn, SessionIn
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import MemoryIn, Scope
 from graphmem.runtime.settings import Settings
-from graphmem.tenants.access import ApiKeyIn, KeyRole
+from graphmem.tenants.access import ApiKeyIn, KeyRole, make_local_key
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import SpaceIn
-from graphmem.tenants.tokens import make_local_key
 from graphmem.text.token_counts import count_tokens
 from tests.mcp.conftest import (
     call_tool,
@@ -203,12 +202,18 @@ async def test_entities_are_looked_up_by_name(services: Services, owner: Owner) 
     ]
 
 
-async def test_get_context_returns_one_text_within_the_budget(services: Services, owner: Owner) -> None:
+@pytest.mark.req("QUINN-47")
+async def test_get_context_returns_one_text_within_the_budget_and_with_tags(services: Services, owner: Owner) -> None:
     async with in_process_client(services, owner) as client:
         await call_tool(client, "save_memory", content="Mara is allergic to peanuts")
         context = await call_tool(client, "get_context", question="What may I cook for Mara?", token_budget=500)
+        saved = await call_tool(client, "save_memory", content="Mara rows", topic_tags="sport", about="Ida")
+        rowing = await call_tool(client, "get_context", question="What does Mara do?", tags={"any": ["sport"]})
     assert "allergic to peanuts" in context["preamble"]
     assert count_tokens(context["preamble"]) <= 500
+    assert saved["action"] == "insert"
+    assert "rows" in rowing["preamble"]
+    assert "peanuts" not in rowing["preamble"]
 
 
 @pytest.mark.req("CASH-18", "QUINN-43")
@@ -338,6 +343,10 @@ async def test_unknown_arguments_are_refused_with_the_one_that_was_meant(service
         assert "valid_as_of: is not a field" in misplaced
         nested = await call_tool_error(client, "search_memory", query="home", filters={"type": "fact"})
         assert "type: is not a field" in nested
+        assert "did you mean topic_tags?" in await call_tool_error(client, "save_memory", content="x", tags=["y"])
+        assert "tags: must be an object" in await call_tool_error(
+            client, "search_memory", query="home", filters={"tags": ["y"]}
+        )
         assert "http" not in misplaced + nested
         for tool in (await client.list_tools()).tools:
             assert tool.title

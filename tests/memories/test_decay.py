@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.memories.decay import apply_reinforcement, decayed_importance, decayed_strength
+from graphmem.memories.fact import apply_reinforcement, decayed_importance, decayed_strength
 
 
 @pytest.mark.req("UMB-09")

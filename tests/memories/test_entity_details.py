@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.memories.entity_details import SourcedDetails
+from graphmem.memories.entity import SourcedDetails
 from graphmem.tenants.trust import DEFAULT_ORDER
 
 

@@ -10,11 +10,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from graphmem.memories.decay import RetrievalCount
 from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact import RetrievalCount
 from graphmem.memories.fact_store import FactStore
-from graphmem.memories.filters import FactFilters
-from graphmem.memories.listing import SortOrder
+from graphmem.memories.filters import FactFilters, SortOrder
 from graphmem.memories.memory import (
     Memory,
     MemoryIn,

@@ -13,8 +13,7 @@ from pydantic import ValidationError
 
 from graphmem.cli import memories as cli_memories
 from graphmem.client.inputs import ListMemoriesOptions, SearchOptions
-from graphmem.memories.filters import FactFilters, MemoryFilters, SharedFilters
-from graphmem.memories.listing import ListFilters, QueryStringFilters
+from graphmem.memories.filters import FactFilters, ListFilters, MemoryFilters, QueryStringFilters, SharedFilters
 from graphmem.neo4j.queries import load_queries
 from graphmem.runtime.field_types import to_json
 from graphmem.runtime.times import (

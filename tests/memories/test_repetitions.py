@@ -8,7 +8,7 @@ import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.memories.entity import EntityIn
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import MemoryIn, MemorySourceIn, SaveResult
 from graphmem.tenants.owners import Owner
 

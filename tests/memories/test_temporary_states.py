@@ -14,7 +14,9 @@ from graphmem.tenants.profiles import load_profile, profile_names
 SENTENCE_FILE = Path(__file__).parents[1] / "secrets" / "secret_sentences.yaml"
 SENTENCES = yaml.safe_load(SENTENCE_FILE.read_text(encoding="utf-8"))
 MONEY = yaml.safe_load(Path(__file__).with_name("money_statements.yaml").read_text(encoding="utf-8"))
+MOMENTARY = yaml.safe_load(Path(__file__).with_name("momentary_statements.yaml").read_text(encoding="utf-8"))
 RULES = load_profile("general").temporary_states
+MOMENTARY_RULES = load_profile("general").momentary_states
 
 
 @pytest.mark.req("CASH-12")
@@ -43,6 +45,12 @@ def test_single_transactions_and_balances_are_temporary_in_every_language() -> N
 @pytest.mark.req("CASH-12")
 def test_what_recurs_is_owed_owned_earned_or_aimed_at_is_lasting() -> None:
     assert [text for text in MONEY["lasting"] if RULES.are_met_by(text)] == []
+
+
+@pytest.mark.req("CASH-12")
+def test_a_condition_of_the_moment_is_told_from_what_lasts() -> None:
+    assert [text for text in MOMENTARY["momentary"] if not MOMENTARY_RULES.are_met_by(text)] == []
+    assert [text for text in MOMENTARY["lasting"] if MOMENTARY_RULES.are_met_by(text)] == []
 
 
 @given(st.text(st.characters(codec="ascii", exclude_characters=".!?", exclude_categories=["Cc"]), max_size=300))

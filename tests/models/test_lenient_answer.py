@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from graphmem.models.language_model import LenientAnswer
+from graphmem.models.language_model import AnswerPart, Labels, LenientAnswer
 from graphmem.models.structured_output import CUT_OFF, UnusableAnswer, read_answer, response_schema
 
 
@@ -19,17 +19,19 @@ class Place(BaseModel):
     name: str
 
 
-class Entry(BaseModel):
+class Entry(AnswerPart):
     text: str
     weight: float
     place: Place | None = None
     messages: list[int]
+    visited: Labels[Place] = Field(default_factory=list)
 
 
 class Answer(LenientAnswer):
     skip: bool
     entries: list[Entry]
     tags: list[str] = Field(default_factory=list)
+    mood: float = 0.0
 
 
 def entry(text: str, **fields: Any) -> dict[str, Any]:
@@ -68,6 +70,26 @@ def test_an_item_that_does_not_fit_costs_nothing_else() -> None:
         ]
 
 
+def test_a_label_that_does_not_fit_costs_its_statement_nothing() -> None:
+    answer = read({**GOOD, "entries": [entry("a", visited=["Lund", {"name": "Oslo"}, None]), entry("b", visited=None)]})
+    assert [[place.name for place in kept.visited] for kept in answer.entries] == [["Oslo"], []]
+    assert answer.refused == []
+
+
+def test_a_property_that_does_not_fit_has_its_default() -> None:
+    answer = read({**GOOD, "mood": "good", "tags": "x"})
+    assert (answer.mood, answer.tags, len(answer.entries)) == (0.0, [], 3)
+    assert answer.refused == ["tags is malformed: list_type", "mood is malformed: float_parsing"]
+    assert read({**GOOD, "mood": None, "tags": None}).refused == []
+
+
+def test_an_answer_may_stand_alone_in_a_list_or_under_a_name() -> None:
+    for wrapped in ([GOOD], {"result": GOOD}):
+        assert [kept.text for kept in read(wrapped).entries] == [kept["text"] for kept in GOOD["entries"]]  # type: ignore[attr-defined]
+    with pytest.raises(UnusableAnswer):
+        read([GOOD, GOOD])
+
+
 @pytest.mark.parametrize("bad", [{"skip": "perhaps"}, {"entries": "none"}, {"entries": None}, {"entries": {}}])
 def test_what_stands_in_no_list_cannot_be_left_out(bad: dict[str, Any]) -> None:
     with pytest.raises(UnusableAnswer):
@@ -85,5 +107,5 @@ def test_an_answer_that_is_cut_keeps_what_was_complete(length: int) -> None:
         return
     assert answer.refused == [CUT_OFF]
     complete = [one for one in GOOD["entries"] if json.dumps(one) in text]  # type: ignore[attr-defined]
-    assert [kept.model_dump() for kept in answer.entries] == complete
+    assert [kept.model_dump(exclude={"visited"}) for kept in answer.entries] == complete
     assert answer.tags == [tag for tag in ("x", "y") if re.search(rf'"{tag}"[],]', text)]

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.models.prompts import PromptTemplate, indent_continuations, load_prompts
+from graphmem.models.language_model import PromptTemplate, indent_continuations, load_prompts
 from graphmem.runtime.errors import ConfigurationError
-from graphmem.text.tags import escape_tags
+from graphmem.text.added_texts import escape_tags
 
 GOOD = """<!-- prompt: greet(conversation, today!) -->
 Greets somebody; this line is not sent.

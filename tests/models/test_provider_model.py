@@ -14,8 +14,7 @@ from openai import AsyncOpenAI
 from prometheus_client import REGISTRY
 from pydantic import BaseModel, Field
 
-from graphmem.models.language_model import DEFAULT_MODEL, ToolCall
-from graphmem.models.prompts import Prompt
+from graphmem.models.language_model import DEFAULT_MODEL, Prompt, ToolCall
 from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.errors import ModelUnavailable
 from graphmem.runtime.retries import RetryPolicy

@@ -17,14 +17,12 @@ from graphmem.app.bootstrap import Services
 from graphmem.jobs.job import JobStatus
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.placed_graph import PlacedGraph
+from graphmem.neo4j.placed_graph import PlacedGraph, use_graph
 from graphmem.neo4j.queries import load_queries
 from graphmem.neo4j.schema import RESERVED_LABELS
-from graphmem.neo4j.tenant_context import use_graph
 from graphmem.runtime.settings import HOME_GRAPH, GraphAddress, Settings
-from graphmem.tenants.access import ApiKeyIn, KeyRole
+from graphmem.tenants.access import ApiKeyIn, KeyRole, make_local_key
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.tokens import make_local_key
 from tests.api.conftest import serve_app
 from tests.placement.conftest import DRAINED, SECOND
 from tests.placement.test_moves import count_nodes, export, list_ids, move, place, save

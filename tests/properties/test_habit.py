@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from graphmem.memories.decay import apply_reinforcement
+from graphmem.memories.fact import apply_reinforcement
 from graphmem.search.candidates import Candidates, FactNumbers, FactRow, Ranking
 from graphmem.search.fit import CHANNEL_WEIGHTS, FitFeatures, fit
 from graphmem.search.ranking import rank_facts

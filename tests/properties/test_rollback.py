@@ -19,13 +19,13 @@ from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import MessageIn, MessageRole, PreparedMessage
-from graphmem.memories.decay import RetrievalCount
 from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact import RetrievalCount
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn, MemorySourceIn
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
-from graphmem.secrets.values import SecretPolicy
+from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.owners import Owner
 from tests.conftest import FakeClock, examples
 from tests.consolidation.conftest import ConsolidationHarness

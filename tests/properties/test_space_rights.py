@@ -9,15 +9,14 @@ import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.context.models import ContextRequest
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import MemoryIn, MemoryPatch
 from graphmem.runtime.errors import Forbidden, NotFound
 from graphmem.runtime.times import utc_now
 from graphmem.search.models import EntityListQuery, SearchQuery
-from graphmem.tenants.access import ApiKey, KeyRole
+from graphmem.tenants.access import ApiKey, KeyRole, make_local_key
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import SpaceIn, SpaceRole
-from graphmem.tenants.tokens import make_local_key
 from tests.conftest import examples
 
 USERS = ("ann", "bob", "cy", "dora")

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from graphmem.memories.entity import NamedEntity
-from graphmem.memories.entity_names import EntityMention, MentionKind
 from graphmem.memories.filters import FactFilters, MemoryFilters
 from graphmem.memories.memory import Memory
+from graphmem.memories.names import EntityMention, MentionKind
 from graphmem.memories.vectors import StoredVectors
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph

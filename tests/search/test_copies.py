@@ -17,7 +17,7 @@ from graphmem.search.resident import copies as resident_copies
 from graphmem.search.resident.copies import SMALL, ResidentCopies
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.rights import Rights
-from graphmem.tenants.scopes import GroupState, ReadScope
+from graphmem.tenants.spaces import GroupState, ReadScope
 from tests.search.sources import ask, open_copies, open_resident
 
 pytestmark = pytest.mark.integration

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from graphmem.text.folding import folded_words
-from graphmem.text.lucene import query_terms
-from graphmem.text.tokenising import tokenize
+from graphmem.text.tokenising import query_terms, tokenize
 
 SPELLINGS = {
     "Besuch in Ko\u0308ln": ["K\u00f6ln", "Ko\u0308ln", "koln"],

@@ -13,7 +13,7 @@ import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.errors import NotFound
 from graphmem.runtime.settings import Settings

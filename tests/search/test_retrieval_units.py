@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.memories.decay import INITIAL_STRENGTH
 from graphmem.memories.entity import NamedEntity
-from graphmem.memories.entity_names import NameIndex, question_focus
+from graphmem.memories.fact import INITIAL_STRENGTH
+from graphmem.memories.names import NameIndex, question_focus
 from graphmem.search.bm25 import bm25_scores
 from graphmem.search.candidates import FactNumbers, FactRow, Times
 from graphmem.search.columns import Scores

@@ -12,8 +12,7 @@ import pytest
 from graphmem.app.bootstrap import Services
 from graphmem.app.components import RetrievalComponents
 from graphmem.conversations.session import MessageIn, MessageRole, MessagesIn, PreparedMessage
-from graphmem.memories.filters import FactFilters, MemoryFilters
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import FactFilters, ListFilters, MemoryFilters
 from graphmem.memories.memory import MemoryIn
 from graphmem.memories.new_memory import NewMemory
 from graphmem.memories.vectors import StoredVectors

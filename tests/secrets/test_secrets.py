@@ -17,12 +17,11 @@ from stdnum import luhn
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.memory import MemoryIn, MemorySourceIn
 from graphmem.runtime.errors import ConfigurationError
+from graphmem.runtime.field_types import stored_values
 from graphmem.runtime.settings import Settings
-from graphmem.runtime.stored_values import stored_values
 from graphmem.secrets import scanner
 from graphmem.secrets.detection import SECRET_CLASSES
-from graphmem.secrets.scanner import find_secrets, redact
-from graphmem.secrets.values import SecretPolicy, scan_value
+from graphmem.secrets.scanner import SecretPolicy, find_secrets, redact, scan_value
 
 SENTENCES = yaml.safe_load((Path(__file__).parent / "secret_sentences.yaml").read_text(encoding="utf-8"))
 REFUSED = [

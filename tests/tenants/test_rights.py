@@ -9,12 +9,11 @@ import pytest
 
 from graphmem.runtime.errors import Forbidden, InvalidInput, NotFound
 from graphmem.tenants.owners import Owner, make_owner, message_key, split_message_key
-from graphmem.tenants.scopes import ReadScope, scope_of
-from graphmem.tenants.spaces import SpaceRole
+from graphmem.tenants.spaces import ReadScope, SpaceRole, scope_of
 
 ROOT = Path(__file__).parents[2]
 
-MAY_MAKE_SCOPES = {"graphmem/tenants/rights.py", "graphmem/tenants/scopes.py"}
+MAY_MAKE_SCOPES = {"graphmem/tenants/rights.py", "graphmem/tenants/spaces.py"}
 """The modules that make a `ReadScope`: all others get one."""
 
 MAY_NAME_SPACES = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.chats.context_block import is_context_block, make_context_block, without_context_blocks
+from graphmem.chats.protocol import is_context_block, make_context_block, without_context_blocks
 from graphmem.text.added_texts import HOOK_TAG, PROMPT_TAG, fence_context, without_added_texts, without_thoughts
 
 HOSTILE = [

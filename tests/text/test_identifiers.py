@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphmem.text.identifiers import find_identifiers, names_each, names_other
+from graphmem.text.names import find_identifiers, names_each, names_other
 
 SAME = (
     ("Was INV-20231 paid?", "Invoice inv 20231 was paid"), ("When does LH1400 leave?", "Flight LH-1400 leaves at 9:00"),

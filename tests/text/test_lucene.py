@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.text.lucene import MAX_QUERY_TERMS, MAX_WORD_LENGTH, build_lucene_query, query_terms
+from graphmem.text.tokenising import MAX_QUERY_TERMS, MAX_WORD_LENGTH, build_lucene_query, query_terms
 
 
 def test_a_query_is_limited_to_groups_and_asks_for_every_term_in_every_field() -> None:

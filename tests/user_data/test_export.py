@@ -13,7 +13,7 @@ import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.conversations.session import MessagesIn
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import MemoryIn
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.schema import LinkType, RecordLabel

@@ -16,9 +16,9 @@ from graphmem.app.bootstrap import Services
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.errors import Conflict, InvalidInput
+from graphmem.tenants.access import COMMAND_LINE, make_local_key
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import SpaceIn, SpaceMember, SpaceRole
-from graphmem.tenants.tokens import COMMAND_LINE, make_local_key
 from graphmem.tenants.users import UserStore
 from graphmem.user_data import export_reader
 from graphmem.user_data.export_import import ExportImporter

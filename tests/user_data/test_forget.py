@@ -20,7 +20,7 @@ from graphmem.consolidation.maintenance import MaintenanceTasks
 from graphmem.consolidation.run_store import RunStore
 from graphmem.context.models import ContextRequest
 from graphmem.conversations.session import MessageIn, MessagesIn, SessionIn, SessionListQuery
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import MemoryIn, Scope
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import NONE_HIDDEN_SECONDS, Graph, Transaction

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from graphmem.app.bootstrap import Services
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import MemoryIn
 from graphmem.tenants.owners import Owner
 

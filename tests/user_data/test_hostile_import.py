@@ -11,7 +11,7 @@ import pytest
 from graphmem.app.bootstrap import Services
 from graphmem.context.models import ContextRequest
 from graphmem.conversations.session import MessageIn, MessagesIn
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import MemoryIn, MemorySourceIn
 from graphmem.neo4j.migrations import check_invariants
 from graphmem.runtime.errors import Conflict, InvalidInput

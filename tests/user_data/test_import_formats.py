@@ -8,7 +8,7 @@ from typing import Any
 
 from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.search.models import SearchQuery
 from graphmem.tenants.owners import Owner
 

@@ -2,6 +2,6 @@
 
 from starlette.convertors import register_url_convertor
 
-from graphmem_api.path_encoding import SEGMENT_CONVERTOR, EncodedSegmentConvertor
+from graphmem_api.middleware import SEGMENT_CONVERTOR, EncodedSegmentConvertor
 
 register_url_convertor(SEGMENT_CONVERTOR, EncodedSegmentConvertor())

@@ -21,10 +21,9 @@ from graphmem.consolidation.models import (
 from graphmem.jobs.job import Job
 from graphmem.models.embedding_models import EmbeddingStatus, ReembeddingIn
 from graphmem.runtime.paging import Page
-from graphmem.tenants.tokens import COMMAND_LINE
+from graphmem.tenants.access import COMMAND_LINE
 from graphmem_api import route_classes
-from graphmem_api.auth import Caller
-from graphmem_api.dependencies import IdempotentRequestDep, ServicesDep
+from graphmem_api.dependencies import Caller, IdempotentRequestDep, ServicesDep
 from graphmem_api.openapi import Responses
 
 read_router = APIRouter(route_class=route_classes.AdminReadRoute, tags=["consolidation"])

@@ -14,14 +14,15 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from graphmem.app.bootstrap import Services
-from graphmem.chats.answer_reader import AnswerReader, PassingAnswer
-from graphmem.chats.chat_completions import ChatCompletionsProtocol
-from graphmem.chats.failures import ChatFailure
-from graphmem.chats.messages import MessagesProtocol
-from graphmem.chats.protocol import ChatProtocol, ChatRequest
-from graphmem.chats.responses import ResponsesProtocol
-from graphmem.chats.service import DEFAULT_CHAT_BUDGET, ChatOptions, ServedCall
-from graphmem.chats.upstream import CREDENTIAL_HEADERS, UpstreamProtocol
+from graphmem.chats.answer_reader import AnswerReader, ChatFailure, PassingAnswer
+from graphmem.chats.protocol import (
+    ChatCompletionsProtocol,
+    ChatProtocol,
+    ChatRequest,
+    MessagesProtocol,
+    ResponsesProtocol,
+)
+from graphmem.chats.service import CREDENTIAL_HEADERS, DEFAULT_CHAT_BUDGET, ChatOptions, ServedCall, UpstreamProtocol
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import Id, SessionId
 from graphmem.runtime.validation import validate_input
@@ -30,8 +31,7 @@ from graphmem.tenants.owners import Owner, make_owner
 from graphmem.tenants.spaces import SpaceId
 from graphmem.text.normalising import is_blank
 from graphmem_api import headers, route_classes
-from graphmem_api.auth import IN_PROCESS_CALLER, Caller
-from graphmem_api.dependencies import ServicesDep
+from graphmem_api.dependencies import IN_PROCESS_CALLER, Caller, ServicesDep
 from graphmem_api.forwarding import forward_response, forwarded_request_headers, holds_graphmem_key
 from graphmem_api.openapi import openapi_problem
 

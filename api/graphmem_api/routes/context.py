@@ -29,8 +29,7 @@ from graphmem.runtime.paging import Page
 from graphmem.search.models import UserProfile
 from graphmem.tenants.spaces import PlaceQuery
 from graphmem_api import route_classes
-from graphmem_api.auth import Caller, OwnerInPath, require_own_word
-from graphmem_api.dependencies import USER_PATH, ServicesDep
+from graphmem_api.dependencies import USER_PATH, Caller, OwnerInPath, ServicesDep, require_own_word
 
 router = APIRouter(route_class=route_classes.ReadRoute, tags=["context"])
 write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["context"])

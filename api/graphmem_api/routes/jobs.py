@@ -14,8 +14,7 @@ from graphmem.tenants.access import ApiKey
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import SpaceRole, require_role
 from graphmem_api import route_classes
-from graphmem_api.auth import Caller, require_admin
-from graphmem_api.dependencies import ServicesDep
+from graphmem_api.dependencies import Caller, ServicesDep, require_admin
 
 read_router = APIRouter(route_class=route_classes.ReadRoute, tags=["jobs"])
 write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["jobs"])

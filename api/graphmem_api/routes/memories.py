@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from graphmem.app.bootstrap import Services
 from graphmem.changes.models import ChangesQuery, MemoryChange
-from graphmem.memories.listing import ListFilters
+from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import (
     ErasedMemory,
     Memory,
@@ -23,14 +23,11 @@ from graphmem.memories.memory import (
 )
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.paging import Page
-from graphmem.tenants.access import ApiKey
+from graphmem.tenants.access import COMMAND_LINE, ApiKey
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.scopes import ReadScope
-from graphmem.tenants.spaces import SpaceRole
-from graphmem.tenants.tokens import COMMAND_LINE
+from graphmem.tenants.spaces import ReadScope, SpaceRole
 from graphmem_api import headers, route_classes
-from graphmem_api.auth import Caller, OwnerInPath, require_admin
-from graphmem_api.dependencies import USER_PATH, IdempotentRequestDep, ServicesDep
+from graphmem_api.dependencies import USER_PATH, Caller, IdempotentRequestDep, OwnerInPath, ServicesDep, require_admin
 from graphmem_api.openapi import openapi_problem
 
 read_router = APIRouter(route_class=route_classes.ReadRoute, tags=["memories"])

@@ -32,8 +32,14 @@ from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner, make_owner
 from graphmem.tenants.spaces import PlaceQuery, SpaceRole
 from graphmem_api import route_classes
-from graphmem_api.auth import Caller, OwnerInPath, require_own_word
-from graphmem_api.dependencies import USER_PATH, IdempotentRequestDep, ServicesDep
+from graphmem_api.dependencies import (
+    USER_PATH,
+    Caller,
+    IdempotentRequestDep,
+    OwnerInPath,
+    ServicesDep,
+    require_own_word,
+)
 from graphmem_api.openapi import Responses
 
 

@@ -25,8 +25,7 @@ from graphmem.search.models import (
     SearchResponse,
 )
 from graphmem_api import route_classes
-from graphmem_api.auth import Caller, OwnerInPath, require_own_word
-from graphmem_api.dependencies import USER_PATH, ServicesDep
+from graphmem_api.dependencies import USER_PATH, Caller, OwnerInPath, ServicesDep, require_own_word
 from graphmem_api.openapi import openapi_problem
 
 search_router = APIRouter(route_class=route_classes.ReadRoute, tags=["search"])

@@ -11,8 +11,7 @@ from graphmem.runtime.paging import Page
 from graphmem.tenants.spaces import MemberQuery, Space, SpaceIn, SpaceRoleIn
 from graphmem.user_data.models import ErasureResult
 from graphmem_api import route_classes
-from graphmem_api.auth import Caller, require_own_word
-from graphmem_api.dependencies import ServicesDep
+from graphmem_api.dependencies import Caller, ServicesDep, require_own_word
 from graphmem_api.openapi import Responses
 
 read_router = APIRouter(route_class=route_classes.ReadRoute, tags=["spaces"])

@@ -15,11 +15,10 @@ from graphmem.memories.memory import SaveResult
 from graphmem.placement.models import DrainIn, PlacementIn, PlacementList
 from graphmem.runtime.paging import Page
 from graphmem.tenants.access import ApiKey, ApiKeyIn, CreatedApiKey
-from graphmem.tenants.instructions import Instructions, InstructionsIn
+from graphmem.tenants.owners import Instructions, InstructionsIn
 from graphmem.tenants.trust import Trust, TrustIn
 from graphmem_api import route_classes
-from graphmem_api.auth import Caller
-from graphmem_api.dependencies import IdempotentRequestDep, ServicesDep
+from graphmem_api.dependencies import Caller, IdempotentRequestDep, ServicesDep
 
 
 class KeyList(BaseModel):

@@ -17,10 +17,9 @@ from graphmem.user_data.export_schema import export_json_schema
 from graphmem.user_data.models import ErasureResult, ExportQuery, ImportQuery, ImportResult
 from graphmem.user_data.records import records_json_schema
 from graphmem_api import route_classes
-from graphmem_api.auth import Caller, OwnerInPath
-from graphmem_api.dependencies import USER_PATH, ServicesDep
+from graphmem_api.dependencies import USER_PATH, Caller, OwnerInPath, ServicesDep
+from graphmem_api.forwarding import StreamedResponse
 from graphmem_api.openapi import Responses
-from graphmem_api.streamed_response import StreamedResponse
 
 users_router = APIRouter(route_class=route_classes.ReadRoute, tags=["user data"])
 

@@ -128,6 +128,15 @@ CALL (group_id) {
 }
 RETURN id, at
 
+// name: list_latest_sessions(group_ids, until, limit)
+// List the latest conversations of a user and of the spaces that are read, those that changed until a time.
+UNWIND $group_ids AS group_id
+CALL (group_id) {
+  MATCH (s:Session) WHERE s.group_id = group_id AND s.updated_at <= $until AND s.kind = 'conversation'
+  RETURN s ORDER BY s.updated_at DESC, s.session_id LIMIT $limit
+}
+RETURN s.group_id AS group_id, s.session_id AS session_id ORDER BY s.updated_at DESC, session_id LIMIT $limit
+
 // name: list_intents(group_id)
 // List the learned intents, the best understood first.
 {{learned_intents}}

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures.thread  # noqa: F401 - its hook for the end of a program must be registered before ours
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
 
 from graphmem.client import AsyncClient
-from graphmem.client.job_results import read_refusals, read_saves
-from graphmem.compat.mem0.filters import Filters, OwnerIds, find_owners, is_plain, matches, plain_metadata, split_owner
+from graphmem.client.inputs import read_refusals, read_saves
 from graphmem.compat.mem0.shapes import (
     LABELS,
+    Filters,
+    OwnerIds,
+    find_owners,
+    is_plain,
     make_history,
     make_id,
     make_item,
+    matches,
     parse_expiration,
     parse_id,
     parse_messages,
+    plain_metadata,
+    split_owner,
     spoken_messages,
 )
 from graphmem.integrations.agent_memory import require_stored
@@ -294,3 +302,53 @@ class Mem0Operations:
     async def set_instructions(self, text: str) -> None:
         """Set what the tenant wants remembered."""
         await self._client.set_instructions(text)
+
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Runs coroutines until the program ends; what was entrusted to it is closed before."""
+
+    _shared: ClassVar[LoopThread | None] = None
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._closes: list[Callable[[], Awaitable[None]]] = []
+        threading.Thread(target=self._loop.run_forever, name="graphmem-mem0", daemon=True).start()
+        # When a program ends, no thread can be started any more by the time `atexit` runs, and closing needs some.
+        register = getattr(threading, "_register_atexit", None)
+        if register is not None:
+            register(self._end)
+
+    @classmethod
+    def of_process(cls) -> LoopThread:
+        """Return the one of this process."""
+        with cls._lock:
+            if cls._shared is None:
+                cls._shared = cls()
+            return cls._shared
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Return what a coroutine returns."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def close_at_end(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Call `close` when the program ends, unless `close_now` did."""
+        self._closes.append(close)
+
+    def close_now(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Call what was given to `close_at_end`; nothing happens the second time."""
+        if close in self._closes:
+            self._closes.remove(close)
+            self.run(_call(close))
+
+    def _end(self) -> None:
+        for close in [*self._closes]:
+            self.close_now(close)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+async def _call(close: Callable[[], Awaitable[None]]) -> None:
+    await close()

@@ -9,9 +9,8 @@ from typing import Any, NoReturn, Self
 
 from graphmem.client import AsyncClient
 from graphmem.client.async_client import DEFAULT_SERVER_URL
-from graphmem.compat.mem0.filters import ID_FIELDS, OwnerIds, split_owner
-from graphmem.compat.mem0.loop_thread import LoopThread
-from graphmem.compat.mem0.operations import DEFAULT_THRESHOLD, UNSET, Mem0Operations, check_search
+from graphmem.compat.mem0.operations import DEFAULT_THRESHOLD, UNSET, LoopThread, Mem0Operations, check_search
+from graphmem.compat.mem0.shapes import ID_FIELDS, OwnerIds, split_owner
 from graphmem.runtime.errors import NotFound
 
 DEFAULT_TOP_K = 10

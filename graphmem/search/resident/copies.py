@@ -21,7 +21,7 @@ from cachetools import TTLCache
 from graphmem.memories.vectors import StoredVectors
 from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.tenant_context import set_tenant
+from graphmem.neo4j.placed_graph import set_tenant
 from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.metrics import RESIDENT_BYTES, RESIDENT_GROUPS, HitRate
 from graphmem.runtime.times import Clock, to_micros
@@ -31,7 +31,7 @@ from graphmem.search.resident.source import ResidentSource
 from graphmem.search.source import CandidateSource
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.rights import Rights
-from graphmem.tenants.scopes import GroupState, Reader
+from graphmem.tenants.spaces import GroupState, Reader
 
 ACTIVE_SECONDS = 600
 """Seconds within which a group is read twice, or read after a write, to become resident."""

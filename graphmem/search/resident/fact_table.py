@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.memories.entity import EntityRef
-from graphmem.memories.entity_profile import EntityProfile, profile_from_columns
+from graphmem.memories.entity import EntityProfile, EntityRef, profile_from_columns
 from graphmem.memories.fact import TIME_FIELDS, Fact, fact_from_row, memory_at, memory_from_fact, with_lists
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory, MemoryStatus, MemoryType

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from graphmem.memories.entity import Entity, EntityRef, NamedEntity
-from graphmem.memories.entity_mapping import entity_from_columns, named_entity_from_node
+from graphmem.memories.entity import Entity, EntityRef, NamedEntity, entity_from_columns, named_entity_from_node
 from graphmem.models.embedding_models import EmbeddingModel
 from graphmem.search.resident.fact_table import FACT_BYTES, FactTable
 from graphmem.search.resident.message_table import MESSAGE_BYTES, MessageTable
-from graphmem.tenants.scopes import GroupState
+from graphmem.tenants.spaces import GroupState
 
 ENTITY_BYTES = 1_500
 """Memory of an entity, measured over conversations."""

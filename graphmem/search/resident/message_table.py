@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.conversations.message_mapping import compact_columns, message_from_columns
-from graphmem.conversations.session import Message
+from graphmem.conversations.session import Message, compact_columns, message_from_columns
 from graphmem.memories.filters import FactFilters
 from graphmem.runtime.times import from_micros, to_micros
 from graphmem.search.columns import Column, Mask, Rows, best_rows, cosines, unit_vector

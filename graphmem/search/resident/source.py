@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.conversations.session import Message
-from graphmem.memories.entity import EntityRef, NamedEntity
-from graphmem.memories.entity_profile import EntityProfile
+from graphmem.memories.entity import EntityProfile, EntityRef, NamedEntity
+from graphmem.memories.fact_store import with_retrieval_states
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
-from graphmem.memories.reinforcement import with_retrieval_states
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import MICROSECOND, to_micros, utc_now
 from graphmem.search.candidates import Candidates, Channel, Ranking, number_rows
@@ -29,7 +28,7 @@ from graphmem.search.resident.group_copy import GroupCopy
 from graphmem.search.source import Question
 from graphmem.search.walk import Walk
 from graphmem.tenants.owners import MessageName, Owner, message_key
-from graphmem.tenants.scopes import ReadScope
+from graphmem.tenants.spaces import ReadScope
 from graphmem.text.names import name_words
 
 PROFILE_SCOPES = ("profile", "global")
@@ -94,7 +93,7 @@ class ResidentSource:
     async def load_message_texts(
         self, keys: Sequence[str], vector: Vector | None, filters: FactFilters
     ) -> MessageTexts:
-        """Return messages within the times of the filters, except for those of which a part is quarantined."""
+        """Return messages within the times of the filters, without those that are quarantined in part."""
         unit = None if vector is None else _unit(vector)
         found = [copy.messages.texts(keys, unit, copy.messages.mask(filters)) for copy in self._copies]
         messages = [message for texts in found for message in texts.messages]

@@ -11,7 +11,7 @@ import numpy as np
 
 from graphmem.search.bm25 import rarity, saturation
 from graphmem.search.columns import Scores
-from graphmem.text.lucene_english import lucene_terms
+from graphmem.text.tokenising import lucene_terms
 
 POSTING_BYTES = 8
 """Memory of one posting: a row and how often the term is in it."""

@@ -6970,6 +6970,11 @@ export interface components {
              */
             evidence: components["schemas"]["Evidence"][];
             /**
+             * Hint
+             * @description What else to try, where no memory fits and the search left messages out.
+             */
+            hint: string | null;
+            /**
              * Messages
              * @description Messages, in order.
              */

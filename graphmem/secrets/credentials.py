@@ -1,39 +1,104 @@
-"""Values that a text calls a password, passphrase, passcode or PIN."""
+"""Credentials: keys and tokens of programs, and what a text calls a password, passphrase, passcode or PIN."""
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from importlib.resources import files
 
 from graphmem.secrets.detection import SECRET_CLASSES, Span, load_vocabulary
 
-_WORDS = load_vocabulary("passwords")
-_COPULA = _WORDS.any_of("copulas", "other_copulas")
-_LABEL = re.compile(
-    rf"(?:(?<=_)|(?<![^\W_]))(?:(?P<phrase>{_WORDS.any_of('phrase_labels')})|(?P<code>{_WORDS.any_of('code_labels')})"
-    rf"|{_WORDS.any_of('word_labels')}|(?P<weak>{_WORDS.any_of('weak_labels')}))(?P<plural>s|wörter|es|n)?(?![^\W_])",
+_KEYS = load_vocabulary("api_keys")
+_KNOWN_FORMATS = re.compile(_KEYS.any_of("formats"))
+_KNOWN_FORMATS_OF_WORDS = re.compile(rf"(?<![A-Za-z0-9_\-]){_KEYS.any_of('loose')}")
+_BEGIN = re.compile(r"-{5}BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-{5}")
+_END = re.compile(r"-{5}END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-{5}")
+_LONGEST_PRIVATE_KEY = 16_000
+"""Characters in which the end of a private key is looked for; without an end, all the rest is the key."""
+
+_BEARER_TOKEN = re.compile(r"\bBearer\s{1,3}(?P<value>[A-Za-z0-9._~+/\-]{12,}+={0,2})", re.IGNORECASE)
+_LABELLED_KEY = re.compile(
+    rf"(?:\b|(?<=_)){_KEYS.any_of('labels')}(?![A-Za-z0-9_])"
+    rf"(?:[ ]{_KEYS.any_of('prepositions')}[ ][\w.'\-]{{1,30}}(?:[ ][\w.'\-]{{1,30}})?)?"
+    rf"['\"]?[ ]?(?::=|=>|->|[:=]|(?:{_KEYS.any_of('copulas')}|lautet|это)\b[ ]?:?|是|为)?[ ]{{0,2}}['\"`]?"
+    r"(?P<value>[A-Za-z0-9_\-./+=~]{8,}+)",
     re.IGNORECASE,
 )
-_UNSPACED_LABEL = re.compile(rf"{_WORDS.any_of('unspaced_labels')}[^!-~]{{0,6}}[:=]?\s?(?P<value>[!-~]{{4,}})")
-_CHANGE_BEFORE = re.compile(rf"{_WORDS.any_of('change_stems')}\w{{0,5}}\b[^.!?\n]{{0,40}}$", re.IGNORECASE)
-_GAP = rf"(?:[ ](?!{_WORDS.any_of('label_followers')}\b|{_COPULA}\b)[^\s.,;:!?=]{{1,30}}){{0,6}}?"
+
+
+_KEY_BEFORE_LABEL = re.compile(
+    r"(?<![A-Za-z0-9_\-./+=~])(?P<value>[A-Za-z0-9_\-./+=~]{16,}+)['\"`]?[ ]"
+    rf"{_KEYS.any_of('copulas')}[ ](?:{_KEYS.any_of('possessives')}[ ])?(?:[\w'\-]{{1,20}}[ ]){{0,2}}?"
+    rf"{_KEYS.any_of('labels')}(?!\w)",
+    re.IGNORECASE,
+)
+
+
+def find_private_keys(text: str) -> Iterator[Span]:
+    """Yield private keys in PEM format, from their first line to their last one."""
+    at = 0
+    while begin := _BEGIN.search(text, at):
+        end = _END.search(text, begin.end(), begin.end() + _LONGEST_PRIVATE_KEY)
+        at = end.end() if end else len(text)
+        yield begin.start(), at
+
+
+def find_api_keys(text: str) -> Iterator[Span]:
+    """Yield keys, tokens and private keys of programs."""
+    yield from find_private_keys(text)
+    for pattern in (_KNOWN_FORMATS, _KNOWN_FORMATS_OF_WORDS):
+        for match in pattern.finditer(text):
+            yield match.span()
+    for pattern in (_BEARER_TOKEN, _KEY_BEFORE_LABEL):
+        for match in pattern.finditer(text):
+            if _looks_random(match["value"]):
+                yield match.span("value")
+    for match in _LABELLED_KEY.finditer(text):
+        value = match["value"].rstrip(".")
+        if _looks_random(value):
+            yield match.start("value"), match.start("value") + len(value)
+
+
+def _looks_random(token: str) -> bool:
+    """Return whether a token mixes letters and digits with a Shannon entropy of at least 2.5 bits per character."""
+    if len(token) < 8 or not re.search(r"\d", token) or not re.search(r"[A-Za-z]", token) or "://" in token:
+        return False
+    counts = Counter(token)
+    entropy = -sum(count / len(token) * math.log2(count / len(token)) for count in counts.values())
+    return entropy >= 2.5 and not re.fullmatch(
+        r"\d+(?:[.\-/]\d+)*[a-z]{0,3}|[A-Za-z]+[-_]?v?\d{1,4}|v?\d+(?:\.\d+)+(?:-\w+)?", token
+    )
+
+
+_PASSWORDS = load_vocabulary("passwords")
+_COPULA = _PASSWORDS.any_of("copulas", "other_copulas")
+_LABEL = re.compile(
+    rf"(?:(?<=_)|(?<![^\W_]))(?:(?P<phrase>{_PASSWORDS.any_of('phrase_labels')})|(?P<code>{_PASSWORDS.any_of('code_labels')})"
+    rf"|{_PASSWORDS.any_of('word_labels')}|(?P<weak>{_PASSWORDS.any_of('weak_labels')}))(?P<plural>s|wörter|es|n)?(?![^\W_])",
+    re.IGNORECASE,
+)
+_UNSPACED_LABEL = re.compile(rf"{_PASSWORDS.any_of('unspaced_labels')}[^!-~]{{0,6}}[:=]?\s?(?P<value>[!-~]{{4,}})")
+_CHANGE_BEFORE = re.compile(rf"{_PASSWORDS.any_of('change_stems')}\w{{0,5}}\b[^.!?\n]{{0,40}}$", re.IGNORECASE)
+_GAP = rf"(?:[ ](?!{_PASSWORDS.any_of('label_followers')}\b|{_COPULA}\b)[^\s.,;:!?=]{{1,30}}){{0,6}}?"
 _ASSIGNMENT = re.compile(rf"[\"')\]]{{0,2}}{_GAP}[\"')\]]{{0,2}}[ ]{{0,2}}(?::=|=>|->|→|[:=](?![:/]))\s{{0,3}}")
 _VERB_IS = re.compile(rf"[\"')]{{0,2}},?{_GAP},?[ ]{_COPULA}\b[ ]?[:=]?\s{{1,3}}", re.IGNORECASE)
-_CHANGED_TO = re.compile(rf"{_GAP}[ ]{_WORDS.any_of('change_prepositions')}[ ]", re.IGNORECASE)
+_CHANGED_TO = re.compile(rf"{_GAP}[ ]{_PASSWORDS.any_of('change_prepositions')}[ ]", re.IGNORECASE)
 _POLISH_IS = re.compile(rf"{_GAP}[ ]to[ ]", re.IGNORECASE)
 _ADJACENT_SEPARATOR = re.compile(r"[ ]?-[ ]|(?:'s)?[ ]{1,2}")
-_FILLER = re.compile(rf"{_WORDS.any_of('fillers')}[ ]+", re.IGNORECASE)
+_FILLER = re.compile(rf"{_PASSWORDS.any_of('fillers')}[ ]+", re.IGNORECASE)
 _QUOTED = re.compile(r"\"([^\"\n]{1,100})\"|'([^'\n]{1,100})'|`([^`\n]{1,100})`")
 _TOKEN = re.compile(r"\S{1,200}")
 _SPACED_DIGITS = re.compile(r"\d(?:[ \-]\d){3,9}(?![\w])|\d{2,4}(?:[ \-]\d{2,4}){1,3}(?![\w])")
 _UNIT_AFTER = re.compile(
-    rf"[ \-]{{0,2}}{_WORDS.any_of('money', 'length', 'duration', 'counted', 'other_units')}(?!\w)", re.IGNORECASE
+    rf"[ \-]{{0,2}}{_PASSWORDS.any_of('money', 'length', 'duration', 'counted', 'other_units')}(?!\w)",
+    re.IGNORECASE,
 )
-_NON_PASSWORD_WORDS = frozenset((files(__package__) / "words" / "no_password.txt").read_text(encoding="utf-8").split())
+_NON_PASSWORDS = frozenset((files(__package__) / "words" / "no_password.txt").read_text(encoding="utf-8").split())
 """Words that follow "the password is" without being the password, such as the names of password managers."""
-_FUNCTION_WORD = re.compile(rf"\b{_WORDS.any_of('function_words')}\b", re.IGNORECASE)
-_CONTINUATION = re.compile(rf"[ ]+{_WORDS.any_of('continuations')}\b", re.IGNORECASE)
+_FUNCTION_WORD = re.compile(rf"\b{_PASSWORDS.any_of('function_words')}\b", re.IGNORECASE)
+_CONTINUATION = re.compile(rf"[ ]+{_PASSWORDS.any_of('continuations')}\b", re.IGNORECASE)
 _PLACEHOLDER = re.compile(
     rf"[\[\"']*\[?(?:{'|'.join(SECRET_CLASSES)})\]"
     rf"|\*{{2,}}(?!\w)|x{{3,}}\b|<[A-Za-z_ \-]{{1,30}}>|\.\.\.|_{{3,}}|\[redacted\]|•",
@@ -47,23 +112,25 @@ _COMMAND_PASSWORD = re.compile(
     r"|\bcurl\b[^\n|;]{0,80}?[ ](?:-u|--user)[ ]['\"]?[^\s:'\"]{1,60}:(?P<user_value>[^\s'\"]{3,60})"
 )
 _VALUE = r"(?P<value>\"[^\"\n]{3,60}\"|'[^'\n]{3,60}'|\S{3,60})"
-_POSSESSIVE = rf"(?:{_WORDS.any_of('possessives', 'articles')}|[A-Z]\w{{1,20}}'s)"
-_NOUN = rf"(?:{_WORDS.any_of('word_labels')}s?|pass ?-?phrase|pass ?-?code|pin(?: code)?)"
+_POSSESSIVE = rf"(?:{_PASSWORDS.any_of('possessives', 'articles')}|[A-Z]\w{{1,20}}'s)"
+_NOUN = rf"(?:{_PASSWORDS.any_of('word_labels')}s?|pass ?-?phrase|pass ?-?code|pin(?: code)?)"
 _VALUE_BEFORE_LABEL = re.compile(
-    rf"{_VALUE}[ ]{_WORDS.any_of('copulas')}[ ](?:{_POSSESSIVE}[ ]){{1,2}}(?:[\w'\-]{{1,20}}[ ]){{0,2}}?{_NOUN}"
-    rf"(?=[.!?,;)\"]|\s*$|[ ]{_WORDS.any_of('clause_ends')}\b)",
+    rf"{_VALUE}[ ]{_PASSWORDS.any_of('copulas')}[ ](?:{_POSSESSIVE}[ ]){{1,2}}(?:[\w'\-]{{1,20}}[ ]){{0,2}}?{_NOUN}"
+    rf"(?=[.!?,;)\"]|\s*$|[ ]{_PASSWORDS.any_of('clause_ends')}\b)",
     re.IGNORECASE,
 )
 _USED_AS = re.compile(
-    rf"(?P<use>\b{_WORDS.any_of('uses')}[ ])?{_VALUE}[ ]{_WORDS.any_of('as_words')}[ ](?:{_POSSESSIVE}[ ])?"
+    rf"(?P<use>\b{_PASSWORDS.any_of('uses')}[ ])?{_VALUE}[ ]{_PASSWORDS.any_of('as_words')}[ ](?:{_POSSESSIVE}[ ])?"
     rf"(?:[\w'\-]{{1,20}}[ ]){{0,2}}?{_NOUN}(?!\w)",
     re.IGNORECASE,
 )
-_USER_AND_PASSWORD = rf"[^\s/|]{{2,60}}?(?:[ ]?[/|,:;][ ]?|[ ](?:{_WORDS.any_of('login_joints')}[ ])?)"
+_USER_AND_PASSWORD = rf"[^\s/|]{{2,60}}?(?:[ ]?[/|,:;][ ]?|[ ](?:{_PASSWORDS.any_of('login_joints')}[ ])?)"
 _LOGIN = re.compile(
-    rf"(?<![^\W_])(?:{_WORDS.any_of('login_labels')}(?:[ ]?[:=][ ]?|[ ]{_WORDS.any_of('copulas', 'login_copulas')}[ ]:?"
+    rf"(?<![^\W_])(?:{_PASSWORDS.any_of('login_labels')}"
+    rf"(?:[ ]?[:=][ ]?|[ ]{_PASSWORDS.any_of('copulas', 'login_copulas')}[ ]:?"
     r"|[ ](?=[^\s/|:]{2,60}[ ]?[/|:]))"
-    rf"|{_WORDS.any_of('login_verbs')}[ ]{_WORDS.any_of('login_as')}[ ]){_USER_AND_PASSWORD}(?P<value>\S{{8,60}})",
+    rf"|{_PASSWORDS.any_of('login_verbs')}[ ]{_PASSWORDS.any_of('login_as')}[ ])"
+    rf"{_USER_AND_PASSWORD}(?P<value>\S{{8,60}})",
     re.IGNORECASE,
 )
 _MIXED_TOKEN = re.compile(r"(?=\D*\d)(?=[^A-Z]*[A-Z]|[\w.\-]*[^\w.\-])(?=[^a-z]*[a-z])\S{8,}")
@@ -125,7 +192,7 @@ def _value_at(text: str, at: int, kind: str, *, plain: bool, sentence: bool = Fa
     end = at + len(word)
     if kind == "phrase" and plain and (phrase := _phrase_at(text, at)):
         return phrase
-    if not word or lowered in _NON_PASSWORD_WORDS:
+    if not word or lowered in _NON_PASSWORDS:
         return None
     if kind == "code" or word.isdigit():
         return _digits_at(text, at, end, kind, adjacent)
@@ -163,7 +230,7 @@ def _plain_value_at(text: str, at: int, end: int, sentence: bool) -> Span | None
     following = rest.split()
     if not following or not sentence or _CONTINUATION.match(text, end) or text[end : end + 1] in (",", ")", '"'):
         return at, end
-    if any(word.strip(_EDGE_PUNCTUATION).lower() in _NON_PASSWORD_WORDS for word in following):
+    if any(word.strip(_EDGE_PUNCTUATION).lower() in _NON_PASSWORDS for word in following):
         return None
     return at, end + len(rest)
 
@@ -190,7 +257,7 @@ def _find_before_label(text: str) -> Iterator[Span]:
         for match in pattern.finditer(text):
             word = match["value"].strip(_EDGE_PUNCTUATION + "([{<").lower()
             plain = pattern is _VALUE_BEFORE_LABEL or match["use"] is not None
-            if _PLACEHOLDER.match(match["value"]) or word in _NON_PASSWORD_WORDS or len(word) < 3:
+            if _PLACEHOLDER.match(match["value"]) or word in _NON_PASSWORDS or len(word) < 3:
                 continue
             if (
                 _is_strong(match["value"].strip(_EDGE_PUNCTUATION))
