@@ -16,8 +16,7 @@ from graphmem.context.service import ContextService
 from graphmem.conversations.episode_store import EpisodeStore
 from graphmem.conversations.session import Message
 from graphmem.ingestion.transcript import is_dialogue
-from graphmem.models.language_model import LanguageModel, Prompt, Receipt, load_prompts
-from graphmem.models.structured_output import CUT_OFF
+from graphmem.models.language_model import CUT_OFF, LanguageModel, Prompt, Receipt, load_prompts
 from graphmem.runtime.errors import ModelAnswerUnusable, NotConfigured
 from graphmem.runtime.retries import DEFAULT_RETRY_AFTER_SECONDS
 from graphmem.runtime.times import Clock

@@ -228,14 +228,15 @@ def count_chosen(lines: Sequence[AnswerLine], hits: Sequence[SearchHit]) -> int:
 def without_repetitions(texts: Iterable[tuple[str, AnswerLine]]) -> list[AnswerLine]:
     """Return lines without those whose text repeats most of an earlier one."""
     kept: list[AnswerLine] = []
-    lines_by_word: dict[str, list[int]] = defaultdict(list)
+    bits: dict[str, int] = {}
+    told: list[int] = []
     for text, answer in texts:
         words = content_words(text)
-        shared = Counter(flatten.from_iterable(lines_by_word.get(word, ()) for word in words))
-        if words and max(shared.values(), default=0) >= MAX_REPEATED_WORDS * len(words):
+        stated = sum(1 << bits.setdefault(word, len(bits)) for word in words)
+        repeated = MAX_REPEATED_WORDS * len(words)
+        if words and any((stated & earlier).bit_count() >= repeated for earlier in told):
             continue
-        for word in words:
-            lines_by_word[word].append(len(kept))
+        told.append(stated)
         kept.append(answer)
     return kept
 
@@ -253,8 +254,12 @@ def may_be_quoted(message: Message) -> bool:
 
     What extraction took for small talk is not quoted.
     """
-    is_small_talk = message.intent == READ_AS_SMALL_TALK and message.extracted_at is not None
-    return not is_small_talk and (is_statement(message) or _is_fragment(message))
+    return not is_read_as_small_talk(message) and (is_statement(message) or _is_fragment(message))
+
+
+def is_read_as_small_talk(message: Message) -> bool:
+    """Return whether extraction took a message for small talk, which no later context shows."""
+    return message.intent == READ_AS_SMALL_TALK and message.extracted_at is not None
 
 
 def is_statement(message: Message) -> bool:

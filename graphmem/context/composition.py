@@ -16,6 +16,7 @@ from graphmem.context.answer_lines import (
     adds_detail,
     count_chosen,
     find_chain_of_hits,
+    is_read_as_small_talk,
     limit_memories,
     may_be_quoted,
     memory_bullets,
@@ -188,7 +189,7 @@ def select_quotes(
     stating = [hit for hit in said if may_be_quoted(hit.message) and not repeats_question(hit, asked)]
     if stating or present or has_memories:
         return stating
-    return [hit for hit in said if normalise(hit.content) != repeated]
+    return [hit for hit in said if normalise(hit.content) != repeated and not is_read_as_small_talk(hit.message)]
 
 
 def pack_context(request: ContextRequest, material: ContextMaterial, profile: ProductProfile) -> PackedContext:

@@ -1,4 +1,4 @@
-"""A fact: one version of a memory, stored on an edge between two entities, and as properties, rows and memories."""
+"""A fact: one version of a memory, stored on an edge between two entities, as properties, rows and memories. Pure."""
 
 from __future__ import annotations
 

@@ -60,6 +60,10 @@ class AnswerPart(BaseModel):
         return {name: child for name, child in value.items() if child is not None or name not in optional}
 
 
+CUT_OFF = "the answer was cut off: what it would have said after that is lost"
+"""What a lenient answer says of the end that is missing."""
+
+
 class LenientAnswer(AnswerPart):
     """An answer whose lists keep the items that fit the schema; `refused` has a sentence for each of the others.
 

@@ -17,7 +17,7 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import ErrorDetails
 
-from graphmem.models.language_model import ChatMessage, LenientAnswer
+from graphmem.models.language_model import CUT_OFF, ChatMessage, LenientAnswer
 from graphmem.text.added_texts import without_thoughts
 
 JsonNode = Any
@@ -32,9 +32,6 @@ _UNSUPPORTED_KEYWORDS = {"title", "default", "examples", "discriminator", "minLe
 _JSON_START = re.compile(r'\{\s*["}]|\[\s*\{')
 _SEPARATORS = re.compile(r"[\s_-]+")
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[{}\[\],]', re.DOTALL)
-
-CUT_OFF = "the answer was cut off: what it would have said after that is lost"
-"""What a lenient answer says of the end that is missing."""
 
 
 class UnusableAnswer(ValueError):

@@ -224,7 +224,6 @@ class SearchResponse(BaseModel):
     took_ms: float
     hint: str | None = Field(
         None,
-        exclude_if=lambda hint: hint is None,
         description="What else to try, where no memory fits and the search left messages out.",
     )
 

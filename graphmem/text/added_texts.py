@@ -1,4 +1,4 @@
-"""What is in tags around what was said: contexts of graphmem, notes of coding agents, and the thoughts of a model."""
+"""Tagged parts of a text: contexts of graphmem, notes of coding agents, and the thoughts of a model. Pure."""
 
 from __future__ import annotations
 

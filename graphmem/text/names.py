@@ -1,4 +1,4 @@
-"""Names and identifiers in a text: the primitives of comparing names, and words in which each digit matters."""
+"""Names and identifiers in a text: the primitives of comparing names, and words in which each digit matters. Pure."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from graphmem.jobs.job import Job, JobStatus
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn
-from graphmem.models.structured_output import CUT_OFF
+from graphmem.models.language_model import CUT_OFF
 from graphmem.runtime.paging import PageQuery
 from tests.ingestion.conftest import (
     IngestionHarness,

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from graphmem.models.language_model import AnswerPart, Labels, LenientAnswer
-from graphmem.models.structured_output import CUT_OFF, UnusableAnswer, read_answer, response_schema
+from graphmem.models.language_model import CUT_OFF, AnswerPart, Labels, LenientAnswer
+from graphmem.models.structured_output import UnusableAnswer, read_answer, response_schema
 
 
 class Place(BaseModel):

@@ -273,6 +273,17 @@ async def test_messages_are_found_with_scores_and_evidence_names_their_sources(m
     assert nobody.results == []
 
 
+async def test_a_search_that_fits_nothing_says_that_messages_were_left_out(memory: Services, owner: Owner) -> None:
+    await save(memory, owner, {"content": "Mara plays the cello"})
+    fitting = await memory.retrieval.search(owner, SearchQuery(query="Which instrument does Mara play?"))
+    nothing = await memory.retrieval.search(owner, SearchQuery(query="When does the ferry leave?"))
+    thorough = await memory.retrieval.search(
+        owner, SearchQuery(query="When does the ferry leave?", include_messages=True)
+    )
+    assert (fitting.hint, thorough.hint) == (None, None)
+    assert "include_messages" in str(nothing.hint)
+
+
 async def test_a_question_for_an_order_finds_its_topic_in_each_session(memory: Services, owner: Owner) -> None:
     talk = (
         ("user", "For my shop app I start with the {} now."),
