@@ -15,7 +15,7 @@ def main(user_id: str, said: str) -> None:
     """Take one turn."""
     with wrap_anthropic(Anthropic(), user=user_id) as client:
         answer = client.messages.create(
-            model="claude-sonnet-4-5", max_tokens=500, messages=[{"role": "user", "content": said}]
+            model="claude-sonnet-5-5", max_tokens=500, messages=[{"role": "user", "content": said}]
         )
         print("".join(block.text for block in answer.content if block.type == "text"))
 

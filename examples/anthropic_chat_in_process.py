@@ -18,7 +18,7 @@ async def main(user_id: str, said: str) -> None:
     async with GraphMemory.open() as memory:
         client = wrap_anthropic(AsyncAnthropic(), user=user_id, memory=memory)
         answer = await client.messages.create(
-            model="claude-sonnet-4-5", max_tokens=500, messages=[{"role": "user", "content": said}]
+            model="claude-sonnet-5-5", max_tokens=500, messages=[{"role": "user", "content": said}]
         )
         print("".join(block.text for block in answer.content if block.type == "text"))
         await memory_of(client).flush()  # before the memory is closed

@@ -238,7 +238,7 @@ async def _open_recorded_embedder(
     if state and state.searched_model.name != embedder.model:
         log.warning(
             "The database holds vectors of %s, which is used for now although the settings name %s: run `graphmem "
-            "reembed` to change to it, or set GRAPHMEM_EMBEDDER and GRAPHMEM_EMBEDDING_MODEL to the former model.",
+            "reembed` to change to it, or set GRAPHMEM_EMBEDDER and GRAPHMEM_EMBEDDING_MODEL to the previous model.",
             state.searched_model.name,
             embedder.model,
         )

@@ -122,7 +122,7 @@ class AskService:
             searched = (completion.value.search or "").strip()[:MAX_SEARCH_LENGTH]
             if not searched and CUT_OFF in completion.value.refused:
                 raise ModelAnswerUnusable(
-                    "The answer of the language model was cut off. Repeating the question may help.",
+                    "The language model's answer was cut off. Repeating the question may help.",
                     retry_after=DEFAULT_RETRY_AFTER_SECONDS,
                 )
             if not searched:

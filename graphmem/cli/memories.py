@@ -307,7 +307,7 @@ async def resolve(
     """Accept or reject a contested memory; `graphmem contradictions` lists them, `graphmem revert` undoes it."""
     contested = await client.memory(user, memory_id)
     memory = await client.resolve(user, contested.id, holds=holds)
-    said = "It holds and took the place of what it contested." if holds else "It does not hold, and is retired."
+    said = "Accepted: it replaced the memory that it contradicts." if holds else "Rejected: it is retired."
     output.show(memory, *views.MEMORIES(memory), said)
 
 
@@ -328,7 +328,7 @@ async def revert(
 
     replaced = _find_replaced(await client.memory(user, memory_id))
     memory = await client.revert(user, replaced)
-    outcome = "It is contested again" if memory.status is MemoryStatus.CONTESTED else "It holds again"
+    outcome = "It is contested again" if memory.status is MemoryStatus.CONTESTED else "It is current again"
     output.show(memory, *views.MEMORIES(memory), f"{outcome}; `graphmem history` shows what happened.")
 
 

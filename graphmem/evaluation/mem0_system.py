@@ -84,7 +84,7 @@ def describe_unusable_mem0(installed: str | None) -> str | None:
     """Return why a version of mem0, or none, cannot be used, as the end of a sentence; None for one that can. Pure."""
     advice = f"run pip install 'mem0ai>={OLDEST_MAJOR_VERSION}'"
     if installed is None:
-        return f"needs mem0: {advice}, in an environment of its own, because it needs an older protobuf."
+        return f"needs mem0: {advice}, in a separate environment, because it needs an older protobuf."
     if int(installed.partition(".")[0]) < OLDEST_MAJOR_VERSION:
         return f"cannot use mem0 {installed}: {advice}."
     return None

@@ -43,7 +43,7 @@ NOT_COMPARABLE: Mapping[str, Sequence[str]] = {
         "mem0 gets two messages at a time, as in its own evaluation on LoCoMo, but one memory for all speakers, and no "
         "further instructions.",
         "The prompt of mem0 has the day of the messages where the package, which takes no time of one, has today.",
-        "A memory of mem0 has the day on which it was said, not the days between which it holds.",
+        "A mem0 memory has the day on which it was stated, not the period in which it is valid.",
         "mem0 searches by meaning alone unless `fastembed` and `spacy` are installed with their models.",
         f"mem0 stores memories and entities, no messages; {_STORED}.",
     ),

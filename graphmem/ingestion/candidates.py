@@ -56,7 +56,7 @@ ADDRESSES_ASSISTANT = "it addresses the assistant instead of informing"
 PART_OF_ADDRESS = "its words are part of a text that addresses the assistant"
 """Why a statement is not saved that shares its words with one that addresses the assistant."""
 
-TAKES_BACK = "only the user takes back what was said"
+TAKES_BACK = "only users retract their own statements"
 """Why a text of others deletes nothing."""
 
 _DESCRIPTIONS = {

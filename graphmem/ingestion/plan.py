@@ -86,7 +86,7 @@ class Veto:
     def to_action(self, type: MemoryType) -> MemoryAction:
         """Return what the job reports of it, for a statement of a type."""
         what = f"not to {self.action}" if self.memory_id else f"no {self.action}"
-        outcome = "; what was said is saved beside it" if self.is_saved else ""
+        outcome = "; the new statement is saved next to it" if self.is_saved else ""
         return MemoryAction.refused(type.value, f"{what}: {self.reason}{outcome}", self.memory_id)
 
 
@@ -200,7 +200,7 @@ class ActionPlanner:
         if decision.action is ActionKind.IGNORE:
             self._veto(index, "insert", f"known already: {shorten_reason(decision.reason)}")
         elif decision.action is ActionKind.DELETE:
-            self._veto(index, "delete", "only what the user takes back is deleted", is_saved=True)
+            self._veto(index, "delete", "only statements that the user retracts are deleted", is_saved=True)
             self._insert(index, statement)
         elif decision.action is ActionKind.INSERT:
             self._insert(index, statement, by_rules=False)

@@ -207,7 +207,7 @@ def _refuse(error: Exception) -> list[JSONRPCError]:
         return [_refusal(json.loads(found[1]) if found else None, PARSE_ERROR, f"is not JSON in UTF-8: {reason}")]
     if first["type"] == "model_type" and isinstance(first["input"], list):  # all of it is a list
         requests = [one for one in first["input"] if isinstance(one, dict) and "id" in one] or [{}]
-        reason = "is a batch: send each request on a line of its own"
+        reason = "is a batch: send one request per line"
         return [_refusal(one.get("id"), INVALID_REQUEST, reason) for one in requests]
     given = next((problem["input"] for problem in problems if isinstance(problem["input"], dict)), {})
     return [_refusal(given.get("id"), INVALID_REQUEST, "is no JSON-RPC request")]

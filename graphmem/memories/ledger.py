@@ -689,7 +689,7 @@ class Ledger(VersionLog):
         ids = [fact.memory_id for fact in rivals]
         is_trusted = self._order.permits(Effect.END, draft.trust_kind, rivals[0].trust_kind)
         why = "says otherwise" if is_trusted else "is of a more trusted source"
-        reason = f"{ids[0]} {why}: resolve the contested memory to say which holds"
+        reason = f"{ids[0]} {why}: resolve the contested memory to decide which is right"
         same = next((fact for fact in self.latest.that_say(draft) if draft.repeats(fact) and fact.is_contested), None)
         if same is not None:
             contests = tuple(deduplicate([*same.contests, *ids]))
@@ -747,7 +747,7 @@ class Ledger(VersionLog):
     def _uphold(self, fact: Fact, now: datetime) -> Fact:
         upheld = replace(without_end(fact), status=MemoryStatus.ACTIVE)
         if known := self._find_same_statement(upheld, now):
-            raise Conflict(f"{known.memory_id} states the same: resolve this one with holds false.")
+            raise Conflict(f"{known.memory_id} states the same: reject this one with `holds=false`.")
         competing = self._find_competing(upheld, now)
         contested = [self.latest[key] for key in fact.contests if key in self.latest]
         targets = [

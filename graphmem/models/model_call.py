@@ -211,7 +211,7 @@ def raise_if_cut(response: ModelResponse, model: str) -> None:
     """Raise for an answer that was cut at its length limit."""
     if response.finish_reason == "length":
         raise ModelAnswerUnusable(
-            f"The answer of the language model {model} was cut at its length limit: send fewer messages at once.",
+            f"The answer of {model} was cut off at its length limit: send fewer messages at once.",
             retry_after=DEFAULT_RETRY_AFTER_SECONDS,
         )
 
@@ -325,7 +325,7 @@ class ModelCall:
             return await self._run(ask_once)
         except UnusableAnswer as unusable:
             raise ModelAnswerUnusable(
-                f"The answer of the language model {self.name} cannot be used: {unusable}. Repeating it may help.",
+                f"The answer of {self.name} cannot be used: {unusable}. Repeating it may help.",
                 retry_after=DEFAULT_RETRY_AFTER_SECONDS,
             ) from None
 

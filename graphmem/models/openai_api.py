@@ -202,8 +202,8 @@ class OpenAIEmbedder:
             why = "cannot be reached or does not answer in time: check OPENAI_BASE_URL"
         else:
             return ConfigurationError(
-                "The server's answer holds no embeddings: check that OPENAI_BASE_URL is an OpenAI-compatible address, "
-                "which often ends in /v1.",
+                "The server's answer contains no embeddings: check that OPENAI_BASE_URL is an OpenAI-compatible "
+                "address, which often ends in /v1.",
                 retry_after=None,
             )
         return ModelUnavailable(

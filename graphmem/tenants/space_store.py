@@ -131,7 +131,7 @@ class SpaceService:
         """
         owner = _owner_of(caller, space)
         if refused := self._policy.refused_classes(f"{request.title}\n{request.about}", caller.tenant):
-            raise InvalidInput(f"The space holds secrets ({', '.join(refused)}): leave them out.")
+            raise InvalidInput(f"The title or the description contains secrets ({', '.join(refused)}): leave them out.")
         known = await self._store.find(owner)
         if known is not None:
             await self._require_owner(caller, known)

@@ -145,7 +145,7 @@ async def test_a_contested_memory_is_listed_resolved_and_reverted(cli_with_model
     assert "web (a page)" in (await cli_with_models("get", other, "--user", user)).out
     assert "contested" in (await cli_with_models("contradictions", "--user", user)).out
     resolved = await cli_with_models("resolve", other, "--user", user, "--holds")
-    assert (resolved.code, "It holds" in resolved.out) == (0, True), resolved.err
+    assert (resolved.code, "Accepted" in resolved.out) == (0, True), resolved.err
     assert await list_contents(cli_with_models, user) == ["Mara lives in Oslo."]
     undone = await cli_with_models("revert", other, "--user", user)
     assert (undone.code, "It is contested again" in undone.out) == (0, True), undone.err

@@ -11,8 +11,8 @@ PAGE = (ROOT / "docs" / "scaling.md").read_text("utf-8")
 
 def test_quoted_figures_stand_where_they_come_from() -> None:
     """A figure that was measured again is computed with again."""
-    quoted = re.findall(r"^\| [^|]+ \| ([^|]+) \| \[[^]]+\]\(([\w-]+\.md)#[\w-]+\) \|$", PAGE, re.MULTILINE)
-    assert len(quoted) >= 9
+    quoted = re.findall(r"\[(\d[^]]*)\]\(([\w-]+\.md)#[\w-]+\)", " ".join(PAGE.split()))
+    assert len(quoted) >= 8
     for value, page in quoted:
         assert value in (ROOT / "docs" / page).read_text("utf-8"), f"{value} is not in docs/{page}"
 

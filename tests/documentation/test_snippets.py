@@ -21,8 +21,6 @@ GUIDES = [
     "agents.md#write-your-own-loop",
     "security.md",
     "trust.md",
-    "mem0.md#use-graphmems-own-methods",
-    "data.md#from-graphiti",
     "extraction.md",
 ]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)

@@ -164,7 +164,7 @@ async def test_a_vetoed_supersession_is_reported_with_what_became_of_the_stateme
     job = await harness.send_and_extract("Carol lives in Rome")
     assert set(await harness.current_contents()) == {"Bob lives in Rome", "Carol lives in Rome"}
     assert [action.get("reason") for action in job.actions if action["action"] == "refuse"] == [
-        "not to supersede: it is about another subject; what was said is saved beside it"
+        "not to supersede: it is about another subject; the new statement is saved next to it"
     ]
 
 

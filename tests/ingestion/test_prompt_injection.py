@@ -40,7 +40,7 @@ async def test_an_injected_model_cannot_delete_without_a_retraction(harness: Ing
     assert job.status is JobStatus.SUCCEEDED
     current = await harness.current_contents()
     assert {"User plays the oboe", "User lives in Turku", "User has a dog"} <= set(current)
-    assert any("only what the user takes back" in entry.get("reason", "") for entry in job.actions)
+    assert any("only statements that the user retracts" in entry.get("reason", "") for entry in job.actions)
 
 
 async def test_an_injected_model_cannot_change_facts_it_was_not_shown(harness: IngestionHarness) -> None:

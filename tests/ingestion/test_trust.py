@@ -86,7 +86,7 @@ async def test_a_document_contests_what_a_model_would_supersede_end_or_delete(ha
     )
     harness.model_answers(extraction(screened(retracted, "does not play the cello")))
     job = await harness.send_and_extract(part("She does not play the cello"))
-    assert "only the user takes back what was said" in str(job.actions)
+    assert "only users retract their own statements" in str(job.actions)
     assert await harness.current_contents() == ["User plays the cello"]
 
 

@@ -179,7 +179,7 @@ class EmbeddedNeo4j:
             try:
                 home.ensure_password()
                 if files.stop_request.exists():  # the last user has left, and the server is still ending
-                    async with progress.waiting_for("waiting until the former Neo4j has stopped"):
+                    async with progress.waiting_for("waiting for the previous Neo4j to stop"):
                         await _wait_for_supervisor_end(home)
                 if files.supervisor_process() is None:
                     if files.server_process() is None:
