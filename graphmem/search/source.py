@@ -43,7 +43,7 @@ from graphmem.search.candidates import (
 )
 from graphmem.search.evidence import MessageText, MessageTexts
 from graphmem.search.models import EntityMemories, SourceName
-from graphmem.search.walk import Edge, Step, walk
+from graphmem.search.walk import WalkEdge, WalkStep, walk
 from graphmem.tenants.owners import MessageName, message_ids_of, message_name
 from graphmem.tenants.spaces import ReadScope
 from graphmem.text.time_expressions import TimeRange
@@ -385,7 +385,7 @@ class _FetchedEdges:
             **filters.readable_params,
             "filters": filters.attribute_params,
         }
-        self._edges: list[Edge] = []
+        self._edges: list[WalkEdge] = []
         self._user_ids: set[str] = set()
 
     @property
@@ -401,7 +401,7 @@ class _FetchedEdges:
         """Return the similarity of a fact to the question."""
         return self._edges[row].similarity
 
-    async def find(self, ways: Mapping[str, float], step: Step, seen: Sequence[int], limit: int) -> list[Edge]:
+    async def find(self, ways: Mapping[str, float], step: WalkStep, seen: Sequence[int], limit: int) -> list[WalkEdge]:
         """Return the first `limit` edges of a step from entities, without the rows `seen`."""
         found = await self._graph.fetch_value_from_any_member(
             "search.find_edges",
@@ -416,7 +416,7 @@ class _FetchedEdges:
         start = len(self._edges)
         for uuid, subject_id, object_id, user_ids, origins, matches, similarity, importance, known_from in found:
             rank = (-importance, -known_from, uuid)
-            self._edges.append(Edge(len(self._edges), (subject_id, object_id), origins, matches, rank, similarity))
+            self._edges.append(WalkEdge(len(self._edges), (subject_id, object_id), origins, matches, rank, similarity))
             self._user_ids.update(user_ids)
         return self._edges[start:]
 

@@ -22,7 +22,7 @@ MAX_FOLLOWED_ENTITIES = 30
 """Most entities that are followed at one step; those whose way is most similar to the question are chosen."""
 
 
-class Step(NamedTuple):
+class WalkStep(NamedTuple):
     """One step: along which facts it leads, and how their scores are made.
 
     An entity with more facts than `max_degree` is not followed, nor are its facts as a subject where these are more
@@ -37,14 +37,14 @@ class Step(NamedTuple):
     similarity_without_vector: float
 
 
-FIRST = Step(200, 200, 200, share_of_way=0.0, similarity_without_vector=0.0)
-SECOND = Step(2**31, 50, 15, share_of_way=0.3, similarity_without_vector=-0.1)
-FURTHER = Step(2**31, 50, 0, share_of_way=0.6, similarity_without_vector=-0.2)
+FIRST = WalkStep(200, 200, 200, share_of_way=0.0, similarity_without_vector=0.0)
+SECOND = WalkStep(2**31, 50, 15, share_of_way=0.3, similarity_without_vector=-0.1)
+FURTHER = WalkStep(2**31, 50, 0, share_of_way=0.6, similarity_without_vector=-0.2)
 
 STEPS = (FIRST, SECOND, FURTHER, FURTHER)
 
 
-class Edge(NamedTuple):
+class WalkEdge(NamedTuple):
     """A fact as an edge: its row in its source, and the ids of its subject and object, of the subject twice without.
 
     `origins` are the entities at which it was found. `rank` sorts facts by importance and by when they became known,
@@ -66,7 +66,9 @@ class Edges(Protocol):
     def user_ids(self) -> Set[str]:
         """The ids of the entities that stand for a user, of those that are ends of the edges found so far."""
 
-    async def find(self, ways: Mapping[str, float], step: Step, seen: Sequence[int], limit: int) -> Sequence[Edge]:
+    async def find(
+        self, ways: Mapping[str, float], step: WalkStep, seen: Sequence[int], limit: int
+    ) -> Sequence[WalkEdge]:
         """Return the edges of a step from entities, without the rows `seen`; at least the first `limit` of its order.
 
         They are in the order of the ways to their entities, then those that match come first, then by rank.
@@ -76,7 +78,7 @@ class Edges(Protocol):
 class _Reached(NamedTuple):
     """An edge that was reached, its score, the entity beyond it, and the similarity of the way on from there."""
 
-    edge: Edge
+    edge: WalkEdge
     score: float
     beyond: str | None
     onward: float
@@ -100,7 +102,7 @@ async def walk(edges: Edges, entity_ids: Sequence[str], limit: int) -> list[tupl
 
 
 def _reach(
-    found: Sequence[Edge], ways: Mapping[str, float], step: Step, user_ids: Set[str], most: int
+    found: Sequence[WalkEdge], ways: Mapping[str, float], step: WalkStep, user_ids: Set[str], most: int
 ) -> list[_Reached]:
     """Return the edges at the end of the most similar ways, with the entity beyond each, no origin and not the user."""
     left = user_ids | {origin for edge in found for origin in edge.origins}

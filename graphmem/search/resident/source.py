@@ -36,7 +36,7 @@ from graphmem.search.models import SourceName
 from graphmem.search.resident.fact_table import FactTable, FactTables, ResidentFact
 from graphmem.search.resident.group_copy import GroupCopy
 from graphmem.search.source import CandidateSource, Question
-from graphmem.search.walk import Edge, Step, walk
+from graphmem.search.walk import WalkEdge, WalkStep, walk
 from graphmem.tenants.owners import MessageName, Owner, message_key
 from graphmem.tenants.spaces import ReadScope
 
@@ -162,7 +162,7 @@ class _ResidentEdges:
         self._matching = matching
         self.user_ids = user_ids
 
-    async def find(self, ways: Mapping[str, float], step: Step, seen: Sequence[int], limit: int) -> list[Edge]:
+    async def find(self, ways: Mapping[str, float], step: WalkStep, seen: Sequence[int], limit: int) -> list[WalkEdge]:
         """Return the edges of a step from entities, without the rows `seen`, in no order."""
         origins: dict[int, list[str]] = {}
         for entity_id in ways:
@@ -174,12 +174,12 @@ class _ResidentEdges:
         rows = found[self._held[found]]
         columns = (rows.tolist(), self._matching[rows].tolist(), self._similarities[rows].tolist())
         return [
-            Edge(row, fact.ends, origins[row], matches, fact.rank, None if math.isnan(similarity) else similarity)
+            WalkEdge(row, fact.ends, origins[row], matches, fact.rank, None if math.isnan(similarity) else similarity)
             for row, matches, similarity in zip(*columns, strict=True)
             for fact in [self._facts.facts[row]]
         ]
 
-    def _followed(self, entity_id: str, step: Step) -> Set[int]:
+    def _followed(self, entity_id: str, step: WalkStep) -> Set[int]:
         """Return the rows of the facts by which an entity is left."""
         outgoing, incoming = self._facts.outgoing(entity_id), self._facts.incoming(entity_id)
         if max(len(outgoing), len(incoming)) > step.max_degree or len({*outgoing, *incoming}) > step.max_degree:
