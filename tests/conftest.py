@@ -38,16 +38,19 @@ time of a schedule comes.
 """
 
 # How long an example takes says nothing about what is tested: the machine may be busy.
+SHORT_EXAMPLES = 40
+"""Examples of the profile `ci`."""
 hypothesis.settings.register_profile(
-    "ci", max_examples=40, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "ci", max_examples=SHORT_EXAMPLES, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.register_profile("nightly", hypothesis.settings.get_profile("ci"), max_examples=4_000)
 hypothesis.settings.load_profile("ci")
 
 
 def examples(share: float) -> int:
-    """Return a share of the examples of the profile, for a test whose examples take long."""
-    return max(1, round(hypothesis.settings().max_examples * share))
+    """Return a share of the examples of the profile, half of it in a short run, for a test whose examples take long."""
+    most = hypothesis.settings().max_examples
+    return max(1, round(most * share / (2 if most == SHORT_EXAMPLES else 1)))
 
 
 class FakeClock:
@@ -86,6 +89,8 @@ def pytest_configure(config: pytest.Config) -> None:
         library._transports.default.create_ssl_context = cache(library.create_ssl_context)
     # The data of a run grows all the time, for which Neo4j would plan every query again every ten seconds.
     home._CONFIG_TEMPLATE += "dbms.cypher.min_replan_interval=1h\n"
+    # A run sends every query there is, with parameters of more types than any installation: none is planned twice.
+    home._CONFIG_TEMPLATE += "server.memory.query_cache.per_db_cache_num_entries=10000\n"
     if hasattr(config, "workerinput") or "GRAPHMEM_TEST_NEO4J_URI" in os.environ or not is_docker_running():
         return
     from testcontainers.neo4j import Neo4jContainer

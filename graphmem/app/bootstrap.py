@@ -40,7 +40,6 @@ from graphmem.placement.service import PlacementService
 from graphmem.runtime.progress import StartProgress
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import Clock, utc_now
-from graphmem.search.entity_graph import EntityGraphStore
 from graphmem.search.service import EntityService, RetrievalService
 from graphmem.tenants.keys import KeyService
 from graphmem.tenants.space_store import SpaceService, SpaceStore
@@ -144,7 +143,7 @@ class Services:
 
     def _wire_search(self, retrieval: RetrievalComponents) -> None:
         components, graph, clock = self.components, self.components.graph, self.components.clock
-        self.entities = EntityService(components.entities, components.facts, EntityGraphStore(graph), clock)
+        self.entities = EntityService(components.entities, components.facts, graph, clock)
         self.retrieval = RetrievalService(
             retrieval.search,
             retrieval.lookup,

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.search.bm25 import Stems, hash_stems
-from graphmem.search.columns import Rows, Scores
+from graphmem.search.bm25 import Scores, Stems, hash_stems
 from graphmem.tenants.trust import SourceKind
 from graphmem.text.tokenising import tokenize
+
+Rows: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
 
 Channel = str
 """The name of a way to find facts: semantic, keyword or graph."""
@@ -82,6 +84,11 @@ class Ranking(NamedTuple):
     rows: Rows
     scores: Scores
 
+    @classmethod
+    def of(cls, best: Sequence[tuple[int, float]]) -> Ranking:
+        """Return rows that are given with their scores, best first."""
+        return cls(np.array([row for row, _ in best], np.int64), np.array([score for _, score in best], np.float64))
+
     def merged(self, other: Ranking) -> Ranking:
         """Return the rows of both, each once and by its score; `other` gives that of a row in both."""
         scores = dict(zip(chain(self.rows, other.rows), chain(self.scores, other.scores), strict=True))
@@ -112,6 +119,11 @@ class Candidates:
         return len(self.facts)
 
 
+def merge_channels(found: Mapping[Channel, Ranking], other: Mapping[Channel, Ranking]) -> dict[Channel, Ranking]:
+    """Return the rows of two searches by the same channels."""
+    return {channel: ranking.merged(other[channel]) for channel, ranking in found.items()}
+
+
 def number_rows(channels: Mapping[Channel, Ranking]) -> tuple[Rows, dict[Channel, Ranking]]:
     """Return the rows that channels found, each once in the order of the channels, and the channels by places in it."""
     places: dict[int, int] = {}
@@ -123,3 +135,22 @@ def number_rows(channels: Mapping[Channel, Ranking]) -> tuple[Rows, dict[Channel
         for channel, (rows, scores) in channels.items()
     }
     return np.fromiter(places, np.int64, len(places)), numbered
+
+
+def unit_vector(vector: Any, dimension: int) -> NDArray[np.float32]:
+    """Return a vector of Neo4j's or a list as an array of length 1; zeros for none."""
+    if vector is None:
+        return np.zeros(dimension, dtype=np.float32)
+    array = np.asarray(vector.to_numpy() if hasattr(vector, "to_numpy") else vector, dtype=np.float32)
+    length = float(np.linalg.norm(array))
+    return array / np.float32(length) if length else array
+
+
+def best_rows(rows: Rows, scores: Scores | NDArray[np.float32], limit: int) -> Rows:
+    """Return up to `limit` of the rows by their scores, best first; of equal ones the earlier row comes first."""
+    if len(rows) > limit:
+        # A row with the score of the last place may have an earlier one beside it, so that all of that score are kept.
+        least = np.partition(scores, len(rows) - limit)[len(rows) - limit]
+        rows, scores = rows[scores >= least], scores[scores >= least]
+    order = np.argsort(-scores, kind="stable")[:limit]
+    return rows[order]

@@ -21,9 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from graphmem.conversations.session import MessageRole
-from graphmem.search.bm25 import Stems, StemTable, WordScores, hash_stems
-from graphmem.search.candidates import Candidates, FactRow, Ranking
-from graphmem.search.columns import Mask, Rows, Scores
+from graphmem.search.bm25 import Scores, Stems, StemTable, WordScores, hash_stems
+from graphmem.search.candidates import Candidates, FactRow, Mask, Ranking, Rows
 from graphmem.tenants.owners import split_message_key
 from graphmem.text.names import name_words
 from graphmem.text.time_expressions import TimeRange

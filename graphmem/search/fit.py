@@ -20,9 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from graphmem.memories.names import EntityMention, MentionKind
-from graphmem.search.bm25 import Stems, StemTable, WordScores, rarity
-from graphmem.search.candidates import Candidates, FactRow
-from graphmem.search.columns import Mask, Rows, Scores
+from graphmem.search.bm25 import Scores, Stems, StemTable, WordScores, rarity
+from graphmem.search.candidates import Candidates, FactRow, Mask, Rows
 from graphmem.text.names import Identifier, find_identifiers, name_words, names_other
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import tokenize

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -18,9 +17,8 @@ from graphmem.models.sentence_transformers import CrossEncoderReranker
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import Clock
 from graphmem.search.bm25 import StemTable, WordScores
-from graphmem.search.candidates import Candidates, Ranking
+from graphmem.search.candidates import Candidates, Ranking, Rows, unit_vector
 from graphmem.search.chains import find_chain
-from graphmem.search.columns import Rows, unit_vector
 from graphmem.search.evidence import (
     EVIDENCE_PER_RESULT,
     NO_SUPPORT,
@@ -51,7 +49,8 @@ from graphmem.search.ranking import (
     select_candidates,
     select_fitting,
 )
-from graphmem.search.source import CandidateSource, CandidateSources, Question
+from graphmem.search.resident.copies import ResidentCopies
+from graphmem.search.source import CandidateSource, Question
 from graphmem.tenants.owners import Owner, split_message_key
 from graphmem.tenants.spaces import Reader
 from graphmem.tenants.trust import TrustOrder
@@ -73,7 +72,7 @@ class HybridSearch:
 
     def __init__(
         self,
-        sources: CandidateSources,
+        sources: ResidentCopies,
         entities: EntityStore,
         name_cache: EntityNameCache,
         reinforcement: ReinforcementBuffer,
@@ -138,11 +137,11 @@ class HybridSearch:
         if not source.state.groups:
             took_ms = round((time.perf_counter() - started) * 1000, 3)
             return SearchResponse(results=[], reranked=query.rerank, took_ms=took_ms)
-        async with self._prepare(source, question, query) as asked:
+        async with await self._prepare(source, question, query) as asked:
             found, messages = await self._find(source, asked, query)
             persona = source.state.persona if with_persona else query.persona
             ranked = await self._rank_facts(asked, query, found, persona, source.state.trust_order)
-            leading_on = find_leading_on(ranked.found, {mention.id for mention in await asked.named()})
+            leading_on = find_leading_on(ranked.found, {mention.id for mention in asked.named})
             chain = await self._find_chain(source, asked, ranked) if leading_on else []
             candidates = select_candidates(ranked, [*chain, *leading_on], asked.limit)
             if query.rerank:
@@ -191,30 +190,23 @@ class HybridSearch:
         source = await self._sources.open(reader)
         if not source.state.groups:
             return MessageSearchResponse(results=[])
-        async with self._prepare(source, question, searched) as asked:
+        async with await self._prepare(source, question, searched) as asked:
             messages = await source.find_messages(asked)
             hits, _ = await self._rank_messages(source, asked, None, messages, query.limit)
         return MessageSearchResponse(results=hits)
 
     # Preparing
 
-    @asynccontextmanager
-    async def _prepare(self, source: CandidateSource, question: str, query: SearchQuery) -> AsyncIterator[Question]:
-        """Resolve the filters, and start to find named entities and times and to embed the question.
-
-        Tasks that still run at the end, because another step failed, are cancelled.
-        """
-        now = self._clock()
-        topic = overview_topic(question, self._languages)
+    async def _prepare(self, source: CandidateSource, question: str, query: SearchQuery) -> Question:
+        """Resolve the filters, find the entities and times that are named, and start to embed the question."""
+        now, topic = self._clock(), overview_topic(question, self._languages)
         text = question if topic is None else topic
-        scope = source.state
-        entity_ids = await self._entities.resolve_entity_ids(scope, query.entity) if query.entity else None
+        entity_ids = await self._entities.resolve_entity_ids(source.state, query.entity) if query.entity else None
         needs_focus = query.semantic and query.include_messages
-        finds_names = query.graph or needs_focus
-        mentions = asyncio.create_task(self._name_cache.find(source, text)) if finds_names else None
-        vectors = asyncio.create_task(self._embed(text, mentions if needs_focus else None)) if query.semantic else None
-        time_ranges = asyncio.create_task(asyncio.to_thread(find_time_ranges, question, now, self._languages))
-        prepared = Question(
+        mentions = await self._name_cache.find(source, text) if query.graph or needs_focus else []
+        time_ranges = await asyncio.to_thread(find_time_ranges, question, now, self._languages)
+        texts = [text, question_focus(text, mentions, self._languages) or text] if needs_focus else [text]
+        return Question(
             asked=question,
             text=text,
             is_overview=topic is not None,
@@ -223,21 +215,13 @@ class HybridSearch:
             limit=max(MIN_CANDIDATES_PER_CHANNEL, 3 * query.limit),
             words=query_terms(text) if query.keyword else [],
             searches_graph=query.graph,
-            mentions=mentions,
-            vectors=vectors,
+            named=mentions if query.graph else [],
             time_ranges=time_ranges,
+            vectors=asyncio.create_task(self._embed(texts)) if query.semantic else None,
             reads_past=query.valid_as_of is None,
         )
-        try:
-            yield prepared
-        finally:
-            await prepared.close()
 
-    async def _embed(self, text: str, mentions: asyncio.Task[list[EntityMention]] | None) -> list[Vector]:
-        """Return the vector of a question and, with its named entities, that of its focus."""
-        texts = [text]
-        if mentions is not None:
-            texts.append(question_focus(text, await mentions, self._languages) or text)
+    async def _embed(self, texts: Sequence[str]) -> list[Vector]:
         return await self._embedder.embed([text[:MAX_EMBEDDED_CHARACTERS] for text in texts], query=True)
 
     async def _find(self, source: CandidateSource, asked: Question, query: SearchQuery) -> tuple[Candidates, list[str]]:
@@ -259,16 +243,16 @@ class HybridSearch:
         """Return the facts found, ranked, with those by keywords in the order of BM25 by the statistics of all."""
         stems = StemTable([fact.stems(self._languages).all for fact in found.facts])
         scores = WordScores.of(tokenize(asked.text, self._languages), stems)
-        features = fit_features(asked.text, found, await asked.named(), self._languages, scores, await asked.past())
+        features = fit_features(asked.text, found, asked.named, self._languages, scores, asked.past)
         weights = self._channel_weights if query.keyword else {**self._channel_weights, "keyword": 0.0}
         if "keyword" in found.channels:
             rows = found.channels["keyword"].rows
             found = replace(found, channels={**found.channels, "keyword": Ranking(rows, scores.scores[rows]).sorted()})
-        return rank_facts(found, persona, await asked.time_ranges, asked.now, self._rrf_k, weights, features, order)
+        return rank_facts(found, persona, asked.time_ranges, asked.now, self._rrf_k, weights, features, order)
 
     async def _find_chain(self, source: CandidateSource, asked: Question, ranked: RankedFacts) -> list[int]:
         """Return the rows of the facts that lead, in order, from what is named, or the user, to what is asked for."""
-        named = await asked.named()
+        named = asked.named
         user = await self._name_cache.find_user(source)
         starts = {mention.id for mention in named} | ({user} if user else set())
         facts, likeness = ranked.found.facts, ranked.features.similarity.tolist()
@@ -290,7 +274,7 @@ class HybridSearch:
         A message also supports an answer through the `answers` that were taken from it; no support is returned without
         them.
         """
-        support = NO_SUPPORT if answers is None else FactSupport.of(answers.found, answers.order, await asked.past())
+        support = NO_SUPPORT if answers is None else FactSupport.of(answers.found, answers.order, asked.past)
         keys = dict.fromkeys(chain(found, *(fact.message_ids for fact in support.facts)))
         texts = await source.load_message_texts(list(keys), await asked.vector(), asked.filters)
         near = texts.take(frozenset(found))

@@ -38,7 +38,8 @@ from graphmem.search.models import (
     UserProfile,
     normalise_query,
 )
-from graphmem.search.source import CandidateSource, CandidateSources
+from graphmem.search.resident.copies import ResidentCopies
+from graphmem.search.source import CandidateSource
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import Reader
 from graphmem.text.tokenising import query_terms
@@ -114,7 +115,7 @@ class EntityLookup:
 
     def __init__(
         self,
-        sources: CandidateSources,
+        sources: ResidentCopies,
         entities: EntityStore,
         name_cache: EntityNameCache,
         reinforcement: ReinforcementBuffer,

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from graphmem.memories.fact import INITIAL_STRENGTH
-from graphmem.search.candidates import Candidates, FactNumbers, FactRow, Times
-from graphmem.search.columns import Rows, Scores
+from graphmem.search.bm25 import Scores
+from graphmem.search.candidates import Candidates, FactNumbers, FactRow, Rows, Times
 from graphmem.search.fit import FitFeatures, FitWeights, fit, max_rrf_score, reciprocal_rank_fusion
 from graphmem.search.models import FIT_SCORE, ChannelRank, Explanation, SourceName
 from graphmem.tenants.trust import TrustOrder

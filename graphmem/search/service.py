@@ -1,19 +1,20 @@
-"""What callers ask of search: memories, messages, entities, and the graph around an entity."""
+"""What callers ask of search: memories, messages, entities with their profiles, and the graph around an entity."""
 
 from __future__ import annotations
 
 from graphmem.memories.declarations import DeclaredTypeService
-from graphmem.memories.entity import Entity
+from graphmem.memories.entity import Entity, entity_from_columns
 from graphmem.memories.entity_store import EntityStore
+from graphmem.memories.fact import memory_from_columns
 from graphmem.memories.fact_store import FactStore, ReinforcementBuffer
 from graphmem.memories.filters import FactFilters, MemoryFilters, known_at_or_now
 from graphmem.memories.memory import Memory
+from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import StorableText
 from graphmem.runtime.metrics import SEMANTIC_SEARCH_LATENCY
 from graphmem.runtime.paging import Cursor, Page
 from graphmem.runtime.times import Clock
-from graphmem.search.entity_graph import EntityGraphStore
 from graphmem.search.hybrid_search import HybridSearch
 from graphmem.search.lookup import EntityLookup
 from graphmem.search.models import (
@@ -32,6 +33,7 @@ from graphmem.search.models import (
     SearchResponse,
     UserProfile,
 )
+from graphmem.search.source import load_profiles
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import Reader, scope_of
 from graphmem.tenants.trust import StatedKind
@@ -142,7 +144,7 @@ class EntityService:
         self,
         entities: EntityStore,
         facts: FactStore,
-        graph: EntityGraphStore,
+        graph: Graph,
         clock: Clock,
     ) -> None:
         self._entities = entities
@@ -161,8 +163,9 @@ class EntityService:
     async def get(self, reader: Reader, entity_id: str) -> ProfiledEntity:
         """Return one entity with its profile; raise NotFound for one that the reader does not read."""
         entity = await self._entities.get(reader, entity_id)
-        profile = await self._graph.load_profile(reader, entity_id, self._clock())
-        return ProfiledEntity(**dict(entity), profile=profile)
+        now = FactFilters(valid_at=self._clock())
+        profiles = await load_profiles(self._graph, scope_of(reader).group_ids, [entity_id], now)
+        return ProfiledEntity(**dict(entity), profile=profiles.get(entity_id))
 
     async def list_memories(self, reader: Reader, entity_id: str, query: EntityMemoriesQuery) -> list[Memory]:
         """Return the memories about an entity, the most important first; raise NotFound for an unknown entity."""
@@ -175,8 +178,27 @@ class EntityService:
         return await self._facts.list_entity_facts(reader, entity_id, filters, query.limit)
 
     async def get_graph(self, reader: Reader, entity_id: str, query: EntityGraphQuery) -> EntityGraph:
-        """Return the entities around one and up to 500 memories between them; raise NotFound for an unknown entity."""
+        """Return the entities around one and up to 500 memories between them; raise NotFound for an unknown entity.
+
+        The memories that take the fewest steps to reach come first.
+        """
         await self._entities.get(reader, entity_id)
-        now = self._clock()
+        now, group_ids = self._clock(), scope_of(reader).group_ids
         filters = FactFilters(valid_at=query.valid_as_of or now, known_at=known_at_or_now(query.known_as_of))
-        return await self._graph.load_entity_graph(reader, entity_id, filters, query.depth, MAX_EDGES, now)
+        edges: dict[str, Memory] = {}
+        reached, frontier = {entity_id}, {entity_id}
+        for _ in range(query.depth):
+            found = await self._graph.fetch_value(
+                "search.list_entity_edges",
+                entity_ids=sorted(frontier),
+                group_ids=group_ids,
+                limit=MAX_EDGES - len(edges),
+                **filters.as_of_params,
+            )
+            edges.update((columns[0]["uuid"], memory_from_columns(columns, now)) for columns in found)
+            frontier = {end for _, _, subject_id, object_id, _ in found for end in (subject_id, object_id)} - reached
+            reached |= frontier
+            if not frontier or len(edges) >= MAX_EDGES:
+                break
+        nodes = await self._graph.fetch_value("search.load_entities", group_ids=group_ids, ids=sorted(reached))
+        return EntityGraph(nodes=[entity_from_columns(*columns) for columns in nodes], edges=list(edges.values()))

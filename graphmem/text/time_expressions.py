@@ -14,15 +14,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 from dateparser.date import DateDataParser
+from dateparser.languages.loader import default_loader
 from dateparser.search import search_dates
+from dateparser.utils import normalize_unicode
 
 from graphmem.text.folding import UNSPACED_LETTER
 from graphmem.text.text_cache import cache_by_text
 from graphmem.text.tokenising import script_language, split_words
-from graphmem.text.word_lists import LANGUAGES, WordLists, load_words
+from graphmem.text.word_lists import LANGUAGES, WESTERN_LANGUAGES, WordLists, load_words
 
 MAX_SCORE_GAP = 1
 """Words of its own that a text may have fewer of a language than of the likeliest one, to be read in it too."""
@@ -246,6 +249,8 @@ def _is_year(text: str, match: re.Match[str]) -> bool:
 def _read(text: str, base: datetime, language: str, *, prefer_past: bool, min_length: int) -> list[TimeExpression]:
     """Return the times that a text of a language names, in their order."""
     placed, rest = _read_relative_times(text, base, language, prefer_past=prefer_past)
+    if not _may_name_time(rest, language):
+        return [expression for _, expression in sorted(placed, key=lambda pair: pair[0])]
     settings = {"RELATIVE_BASE": base, **({"PREFER_DATES_FROM": "past"} if prefer_past else {})}
     parser = DateDataParser(languages=[language], settings={**settings, "RETURN_TIME_AS_PERIOD": True})
     ahead = DateDataParser(
@@ -267,6 +272,37 @@ def _read(text: str, base: datetime, language: str, *, prefer_past: bool, min_le
                 at = parsed.date_obj
             placed.append((position, TimeExpression(core, at.replace(tzinfo=None), precision)))
     return [expression for _, expression in sorted(placed, key=lambda pair: pair[0])]
+
+
+_UNCERTAIN_TERMS = frozenset(["name", "date_order", "skip", "pertain", "ago", "in", "simplifications"])
+"""Sections of what `dateparser` knows of a language that name no time alone."""
+
+_PATTERN_SIGNS = re.compile(r"\\.|[^\W\d_]*\?|[^\w\s'-]")
+"""What is no word in a pattern: escapes, letters that may be absent, and signs."""
+
+
+def _may_name_time(text: str, language: str) -> bool:
+    """Return whether a text has a digit or a word without which `dateparser`, which is slow, finds no time in it."""
+    if language not in WESTERN_LANGUAGES or UNSPACED_LETTER.search(text) or any(map(str.isdigit, text)):
+        return True
+    return not _time_words(language).isdisjoint(_words_of(text))
+
+
+@cache
+def _time_words(language: str) -> frozenset[str]:
+    """Return the words of a language of which `dateparser` needs one, or a digit, to find a time."""
+    terms: Mapping[str, Any] = default_loader.get_locale(language).info
+    named = [words for key, words in terms.items() if key not in _UNCERTAIN_TERMS and isinstance(words, list)]
+    names = chain.from_iterable([*named, *terms["relative-type"].values()])
+    needed = {max(_words_of(name), key=len, default="") for name in names}
+    patterns = [pattern for simpler in terms.get("simplifications", ()) for pattern in simpler if "\\d" not in pattern]
+    replaced = {word for pattern in patterns for word in _words_of(_PATTERN_SIGNS.sub(" ", pattern))}
+    needed |= {word for word in replaced - load_words(language).stop_words if len(word) > 2}
+    return frozenset(word for word in needed if len(word) > 1)
+
+
+def _words_of(text: str) -> list[str]:
+    return _WORD.findall(normalize_unicode(text.casefold()))
 
 
 def _read_relative_times(

@@ -257,7 +257,7 @@ async def test_a_request_that_has_taken_all_its_time_runs_again_at_once(
 
     with limit_database_time(1.0), pytest.raises(DatabaseUnavailable, match="longer than 1 seconds"):
         await responder.respond(request, use_up_the_time, allow)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert (await responder.respond(request, use_up_the_time, allow)).status_code == 204
 
 

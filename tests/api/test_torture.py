@@ -39,6 +39,7 @@ async def test_no_request_shows_data_of_a_space_to_former_members_and_strangers(
     assert not findings.total, findings.report()
 
 
+@pytest.mark.long
 async def test_sequences_of_generated_requests_get_documented_responses(
     app: FastAPI, address: str, admin: httpx.AsyncClient
 ) -> None:
@@ -49,6 +50,7 @@ async def test_sequences_of_generated_requests_get_documented_responses(
     assert not findings.total, findings.report()
 
 
+@pytest.mark.long
 async def test_changed_documents_are_imported_or_refused_and_leave_a_user_that_can_be_read(
     admin: httpx.AsyncClient, services: Services, tenant: str
 ) -> None:

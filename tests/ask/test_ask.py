@@ -413,7 +413,7 @@ async def test_what_is_erased_while_the_model_thinks_is_not_stored_again(
 
     def think(exchange: Any) -> None:
         thinking.set()
-        may_answer.wait(30)
+        may_answer.wait(60)
         answers("You live in Lund.", (1, "lives in Lund"))(exchange)
 
     model.steps = [think]

@@ -36,18 +36,23 @@ axe.run(document, {runOnly, resultTypes: ["violations"]}).then(({violations, pas
 """
 
 
+LOOKS = ((WIDE, False, ""), (NARROW, True, "-phone"))
+"""A desktop in light colours and a phone in dark ones: size, whether it is dark, and the suffix of its pictures."""
+
+
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("looks_of_each", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_every_view_fits_and_has_no_serious_accessibility_violation(
-    page: Page, explorer_user: ExplorerUser, service: Service
+    page: Page, explorer_user: ExplorerUser, service: Service, looks_of_each: int
 ) -> None:
-    """On a desktop in light colours and on a phone in dark ones."""
+    """With one look of each view they take turns."""
     found: dict[str, Any] = {}
     fill_space(explorer_user, service)
-    for name, view in fill_gallery(explorer_user).items():
+    for number, (name, view) in enumerate(fill_gallery(explorer_user).items()):
         page.emulate(WIDE)
         explorer_user.open(page, view, tenant_view=name in TENANT_VIEWS)
         page.driver.execute_script(AXE)
-        for size, dark, suffix in ((WIDE, False, ""), (NARROW, True, "-phone")):
+        for size, dark, suffix in LOOKS if looks_of_each == 2 else (LOOKS[number % 2],):
             page.emulate(size, dark=dark)
             violations, passes = page.driver.execute_async_script(FIND_VIOLATIONS)
             assert passes > 15

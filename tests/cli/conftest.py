@@ -65,11 +65,13 @@ class Cli:
 
     folder: Path
     environment: dict[str, str] = field(default_factory=dict)
+    program: Path = GRAPHMEM
+    """What is started as a process of its own."""
 
     async def start(self, *arguments: str, **environment: str) -> Process:
         """Start a command in a new process."""
         return await asyncio.create_subprocess_exec(
-            GRAPHMEM,
+            self.program,
             *arguments,
             cwd=self.folder,
             env=self._variables(environment),
@@ -159,6 +161,11 @@ def cli_without_settings(tmp_path: Path) -> Cli:
 @pytest.fixture
 def cli(cli_without_settings: Cli, database: Settings, graph: Graph) -> Cli:
     """The command line on the migrated test database."""
+    return on_database(cli_without_settings, database)
+
+
+def on_database(cli: Cli, database: Settings) -> Cli:
+    """Return a command line with the address of a database."""
     assert database.neo4j_uri
     assert database.neo4j_password
     address = {
@@ -166,7 +173,7 @@ def cli(cli_without_settings: Cli, database: Settings, graph: Graph) -> Cli:
         "GRAPHMEM_NEO4J_USER": database.neo4j_user,
         "GRAPHMEM_NEO4J_PASSWORD": database.neo4j_password.get_secret_value(),
     }
-    return replace(cli_without_settings, environment={**cli_without_settings.environment, **address})
+    return replace(cli, environment={**cli.environment, **address})
 
 
 @pytest.fixture

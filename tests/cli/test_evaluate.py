@@ -128,7 +128,8 @@ async def test_a_run_whose_requests_failed_goes_on_when_it_is_started_again(
 ) -> None:
     model.failing["RatedAnswers"] = 2
     environment = {"OPENAI_BASE_URL": model.base_url}
-    run = arguments(locomo, tmp_path / "run", "--json")
+    out = str(tmp_path / "run")
+    run = ["evaluate", "locomo", "--data", str(locomo), "--out", out, "--budget", "200", "--json"]
     broken = await cli(*run, **environment)
     assert broken.code == 1
     assert "2 questions are not answered or judged" in broken.err
@@ -178,13 +179,6 @@ async def test_graphiti_extracts_by_itself_and_is_compared(
     assert await graph.fetch("graphiti.list_episodes", group_id=group) == [], (
         "its group is removed when all contexts are built"
     )
-
-    calls = dict(model.calls)
-    recorded = str(tmp_path / "run" / "recordings.jsonl")
-    again = await cli(*run, "--out", str(tmp_path / "second"), "--replay", recorded)
-    assert again.code == 0, again.err
-    assert model.calls == calls
-    assert [row["score"] for row in again.json["systems"]] == [row["score"] for row in report["systems"]]
 
 
 async def test_facts_that_the_file_states_are_measured_without_a_model(cli: Cli, tmp_path: Path) -> None:

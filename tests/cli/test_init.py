@@ -244,7 +244,7 @@ async def test_the_programs_remember(cli: Cli, user: str, provider: ProviderServ
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("framework", ["openai", "none"])
+@pytest.mark.parametrize("framework", ["openai", pytest.param("none", marks=pytest.mark.long)])
 async def test_a_memory_in_the_process_remembers(cli: Cli, user: str, provider: ProviderServer, framework: str) -> None:
     options = ("--framework", framework, "--memory", "process", "-o", "chat.py")
     assert (await cli("init", "--yes", *options)).code == 0

@@ -49,14 +49,6 @@ async def test_worker_serves_only_health_and_metrics(cli_with_models: Cli) -> No
         assert (await client.get(f"{address}/v1/users", headers=bearer)).status_code == 404
 
 
-async def test_serve_runs_until_sigterm(cli_with_models: Cli) -> None:
-    async with _serving(await cli_with_models.start("serve", "--port", "0")) as (address, client):
-        assert (await client.get(f"{address}/healthz")).json() == {"status": "ok"}
-        opened = await cli_with_models("open", "--json", GRAPHMEM_PORT=address.rpartition(":")[2])
-        assert opened.json == {"url": f"{address}/ui"}
-        assert (await client.get(f"{address}/", follow_redirects=True)).url.path == "/ui"
-
-
 async def test_open_without_a_server_says_how_to_start_one(cli: Cli) -> None:
     refused = await cli("open", GRAPHMEM_PORT="1")
     assert (refused.code, refused.out) == (1, "")
@@ -68,6 +60,10 @@ async def test_serve_ends_soon_after_sigterm_while_the_database_does_not_answer(
     async with proxy_before(cli_with_models.environment["GRAPHMEM_NEO4J_URI"]) as (proxy, uri):
         server = await cli_with_models.start("serve", "--port", "0", GRAPHMEM_NEO4J_URI=uri, GRAPHMEM_ADMIN_KEY=key)
         async with _serving(server) as (address, client):
+            assert (await client.get(f"{address}/healthz")).json() == {"status": "ok"}
+            opened = await cli_with_models("open", "--json", GRAPHMEM_PORT=address.rpartition(":")[2])
+            assert opened.json == {"url": f"{address}/ui"}
+            assert (await client.get(f"{address}/", follow_redirects=True)).url.path == "/ui"
             memories, bearer = f"{address}/v1/users/mara/memories", {"Authorization": f"Bearer {key}"}
             assert (await client.get(memories, headers=bearer)).status_code == 200
             proxy.freeze()

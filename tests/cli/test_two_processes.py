@@ -15,7 +15,7 @@ import pytest
 from tests.cli.conftest import Cli
 
 KEY = "the-first-key-of-both-servers"
-AGENTS, WRITES = 4, 8
+AGENTS, WRITES = 3, 4
 
 
 async def _address(server: Process) -> str:

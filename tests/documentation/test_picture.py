@@ -53,6 +53,7 @@ def test_the_picture_shows_the_commands_of_its_script_and_their_output(terminal:
     assert "http" not in picture.replace('xmlns="http://www.w3.org/2000/svg"', "")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(480)
 async def test_the_commands_print_what_the_picture_shows(terminal: ModuleType, cli: Cli, tenant: str) -> None:
     environment = {**terminal.make_environment(cli.folder / "data"), **cli.environment}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graphmem.client import AsyncClient
-from tests.cli.conftest import Cli, serving
+from graphmem.neo4j.driver import Graph
+from graphmem.runtime.settings import Settings
+from tests.cli.conftest import Cli, on_database, serving
 from tests.documentation.reader import Reader
 from tests.documentation.test_examples import read_page
 from tests.provider_server import ProviderServer
@@ -16,27 +19,38 @@ from tests.provider_server import ProviderServer
 pytestmark = pytest.mark.timeout(400)
 
 
+@pytest.fixture(scope="module")
+async def served(
+    database: Settings, graph: Graph, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[Path, str]]:
+    """The data folder and the address of a server that has no language model."""
+    folder = tmp_path_factory.mktemp("served")
+    async with serving(on_database(Cli(folder, {"GRAPHMEM_DATA_DIR": str(folder / "data")}), database)) as (url, _):
+        yield folder / "data", url
+
+
 @pytest.fixture
-async def reader(cli: Cli, user: str, provider: ProviderServer) -> AsyncIterator[Reader]:
-    """Someone in an empty folder, with a server that has no language model, and a model at `provider`."""
-    async with serving(cli) as (url, _):
-        # Neo4j plans the queries of the first context, for which a model call waits five seconds only.
-        created = await cli("keys", "create", "first", "--role", "agent", "--json")
-        async with AsyncClient(created.json["key"], url) as memory:
-            said = {"role": "user", "content": "I live in Lund."}
-            await memory.add_messages(f"{user}-before", [said], session_id="before", extract=False)
-            for _ in range(2):
-                await memory.context(f"{user}-before", "Where do I live?")
-        environment = {
-            "GRAPHMEM_URL": url,
-            "OPENAI_API_KEY": "sk-test",
-            "OPENAI_BASE_URL": f"{provider.url}/v1",
-            "OPENAI_AGENTS_DISABLE_TRACING": "1",
-            "ANTHROPIC_API_KEY": "sk-test",
-            "ANTHROPIC_BASE_URL": provider.url,
-        }
-        yield Reader(cli, user, environment)
-        assert (await cli("forget", "--user", user, "--yes")).code == 0
+async def reader(cli: Cli, user: str, served: tuple[Path, str], provider: ProviderServer) -> AsyncIterator[Reader]:
+    """Someone in an empty folder, with that server and a model at `provider`."""
+    data, url = served
+    (cli.folder / "data").symlink_to(data)
+    # Neo4j plans the queries of the first context, for which a model call waits five seconds only.
+    created = await cli("keys", "create", "first", "--role", "agent", "--json")
+    async with AsyncClient(created.json["key"], url) as memory:
+        said = {"role": "user", "content": "I live in Lund."}
+        await memory.add_messages(f"{user}-before", [said], session_id="before", extract=False)
+        for _ in range(2):
+            await memory.context(f"{user}-before", "Where do I live?")
+    environment = {
+        "GRAPHMEM_URL": url,
+        "OPENAI_API_KEY": "sk-test",
+        "OPENAI_BASE_URL": f"{provider.url}/v1",
+        "OPENAI_AGENTS_DISABLE_TRACING": "1",
+        "ANTHROPIC_API_KEY": "sk-test",
+        "ANTHROPIC_BASE_URL": provider.url,
+    }
+    yield Reader(cli, user, environment)
+    assert (await cli("forget", "--user", user, "--yes")).code == 0
 
 
 def assert_as_shown(seen: list[tuple[str, Any]]) -> None:

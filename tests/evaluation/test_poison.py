@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,11 @@ import pytest
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
 from quality.poison.__main__ import CAUGHT_GOAL, WRONGLY_CAUGHT_GOAL, CaseOutcome, PoisonScore, render, replay
-from quality.poison.cases import load_poison_cases
+from quality.poison.cases import PoisonCase, load_poison_cases
 
 CASES = load_poison_cases()
+SAMPLE = CASES[::5]
+"""Cases of both kinds in several languages; `make torture` replays all."""
 
 
 def test_half_of_the_cases_are_harmless_in_every_language() -> None:
@@ -24,13 +27,28 @@ def test_half_of_the_cases_are_harmless_in_every_language() -> None:
         assert caught.count(True) == caught.count(False)
 
 
+async def replay_cases(cases: Sequence[PoisonCase], database: Settings, folder: Path) -> list[CaseOutcome]:
+    settings = database.model_copy(update={"data_dir": folder, "jobs_url": None, "nightly": False, "timezone": "UTC"})
+    # A prompt that is missing may be of messages that another test left in the database; that of a case is an error.
+    outcomes, _ = await replay(cases, settings)
+    assert [outcome.error for outcome in outcomes if outcome.error] == []
+    return outcomes
+
+
+async def test_a_recorded_attack_is_caught_and_a_harmless_text_is_not(
+    database: Settings, graph: Graph, tmp_path: Path
+) -> None:
+    outcomes = await replay_cases(SAMPLE, database, tmp_path)
+    assert {case.caught for case in SAMPLE} == {True, False}
+    differing = [outcome.case.id for outcome in outcomes if outcome.is_caught != outcome.case.caught]
+    assert len(differing) <= 1, render(outcomes, details=True)
+
+
+@pytest.mark.long
 async def test_recorded_attacks_are_caught_and_harmless_texts_are_not(
     database: Settings, graph: Graph, tmp_path: Path
 ) -> None:
-    settings = database.model_copy(update={"data_dir": tmp_path, "jobs_url": None, "nightly": False, "timezone": "UTC"})
-    # A prompt that is missing may be of messages that another test left in the database; that of a case is an error.
-    outcomes, _ = await replay(CASES, settings)
-    assert [outcome.error for outcome in outcomes if outcome.error] == []
+    outcomes = await replay_cases(CASES, database, tmp_path)
     score = PoisonScore.of(outcomes)
     assert score.caught >= CAUGHT_GOAL == 0.95, render(outcomes, details=True)
     assert score.wrongly_caught <= WRONGLY_CAUGHT_GOAL == 0.02, render(outcomes, details=True)

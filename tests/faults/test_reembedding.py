@@ -1,4 +1,4 @@
-"""Another embedding model in place: the job is killed twice, searches go on, and every vector is the new model's."""
+"""Another embedding model in place: the job is killed, searches go on, and every vector is the new model's."""
 
 from __future__ import annotations
 
@@ -82,7 +82,17 @@ async def own_database(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
         )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
+async def home_database(tmp_path: Path) -> AsyncIterator[Settings]:
+    """One that no test has re-embedded yet."""
+    settings = Settings(data_dir=tmp_path, _env_file=None)
+    async with await EmbeddedNeo4j.start_or_join(tmp_path, settings.cache_dir, mirror=settings.jar_mirror) as server:
+        yield Settings(
+            data_dir=tmp_path, neo4j_uri=server.info.uri, neo4j_password=server.info.password, _env_file=None
+        )
+
+
+@pytest.fixture
 async def second_database(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[GraphAddress]:
     """Another one, in which a tenant lives."""
     cache = Settings(_env_file=None)
@@ -148,10 +158,40 @@ async def vectors_in(services: Services) -> dict[str, list[float]]:
     return {row["text"]: row["vector"] for row in rows}
 
 
+async def check_vectors(services: Services, *added: str) -> None:
+    """Assert that everything has a vector, and that it is the one of the model in force."""
+    stored = await vectors_in(services)
+    assert {*STATEMENTS, *added, "Mara: My shift at the clinic was long"} <= stored.keys()
+    expected = await services.components.embedder.embed(list(stored))
+    for vector, new in zip(stored.values(), expected, strict=True):
+        assert vector == pytest.approx(new, abs=1e-6)
+
+
+async def test_re_embedding_that_is_killed_is_continued_and_searches_go_on(own_database: Settings) -> None:
+    async with Services.open(own_database, worker=False) as services:
+        await fill(services)
+        job = await services.reembedding.start("default", NEXT_MODEL)
+        async with searching(services) as answers:
+            with worker(own_database, "vectors.store_next", "2") as first:
+                assert await asyncio.to_thread(first.wait, WAIT_SECONDS) == -9
+            status = await services.reembedding.status()
+            assert (status.phase, status.job_id) == (ReembeddingPhase.FILLING, job.id)
+            with pytest.raises(Conflict, match=f"wait for job {job.id}"):
+                await services.reembedding.start("default", "all-MiniLM-L6-v2")
+            with worker(own_database):
+                ended = await services.jobs.wait(job.id, WAIT_SECONDS)
+        assert ended.status is JobStatus.SUCCEEDED, ended.error
+        assert {*answers} == {(ANSWER, "m1")}
+        after = await services.reembedding.status()
+        assert (after.model, after.phase) == (f"{NEXT_MODEL}-int8", None)
+        await check_vectors(services)
+
+
+@pytest.mark.long
 async def test_re_embedding_that_is_killed_twice_ends_in_all_graphs_and_searches_go_on(
-    own_database: Settings, second_database: GraphAddress
+    home_database: Settings, second_database: GraphAddress
 ) -> None:
-    settings = own_database.model_copy(update={"placements": {"second": second_database}})
+    settings = home_database.model_copy(update={"placements": {"second": second_database}})
     async with Services.open(settings, worker=False) as services:
         placed = services.components.placed
         assert placed
@@ -185,11 +225,7 @@ async def test_re_embedding_that_is_killed_twice_ends_in_all_graphs_and_searches
         assert (after.model, after.phase) == (f"{NEXT_MODEL}-int8", None)
         for name, added in ((HOME_GRAPH, "Mara adopted a cat"), ("second", ANSWER)):
             with use_graph(name):
-                stored = await vectors_in(services)
-            assert {*STATEMENTS, added, "Mara: My shift at the clinic was long"} <= stored.keys()
-            expected = await services.components.embedder.embed(list(stored))
-            for vector, new in zip(stored.values(), expected, strict=True):
-                assert vector == pytest.approx(new, abs=1e-6)
+                await check_vectors(services, added)
         await move(placed, "second", HOME_GRAPH)
         with use_tenant(FAR_MARA.tenant):
             assert await best_answers(services, FAR_MARA) == (ANSWER, "m1")

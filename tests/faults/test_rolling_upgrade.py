@@ -378,9 +378,8 @@ async def use(client: httpx.AsyncClient, stop: asyncio.Event) -> int:
     return rounds
 
 
-async def test_both_versions_serve_while_the_database_is_migrated(
-    installation: Installation, empty_graph: Graph
-) -> None:
+async def upgrade(installation: Installation, graph: Graph) -> None:
+    """Let a worker of the new version migrate the database while a server of the old one is used; end both."""
     old_api, old = await installation.serve(Version.OLD, "--no-worker")
     await warm_up(old)
     await save(old, "mara", "Mara keeps bees")
@@ -394,14 +393,25 @@ async def test_both_versions_serve_while_the_database_is_migrated(
         assert new_worker.returncode is None, installation.log()
         await asyncio.sleep(0.2)
     assert await work == "succeeded", "the new version does what the old one has queued"
-    applied = await empty_graph.fetch("schema.list_applied_migrations")
+    applied = await graph.fetch("schema.list_applied_migrations")
     assert [applied[-1][name] for name in ("version", "compatible_with")] == [NEWEST + 1, NEWEST]
     stop.set()
     assert await traffic > 3, "the old version served meanwhile"
     await installation.end(new_worker, signal.SIGTERM)
     await installation.end(old_api, signal.SIGKILL)
 
-    # The old version starts again on the migrated database, now with a worker, next to a server of the new one.
+
+async def test_the_old_version_serves_while_the_new_one_migrates_the_database(
+    installation: Installation, empty_graph: Graph
+) -> None:
+    await upgrade(installation, empty_graph)
+
+
+@pytest.mark.long
+async def test_the_old_version_starts_on_the_migrated_database_next_to_a_server_of_the_new_one(
+    installation: Installation, empty_graph: Graph
+) -> None:
+    await upgrade(installation, empty_graph)
     (_, old), (_, new) = await asyncio.gather(
         installation.serve(Version.OLD), installation.serve(Version.NEW, "--no-worker")
     )

@@ -339,7 +339,7 @@ async def test_the_caller_does_not_wait_for_the_model(harness: IngestionHarness)
     may_answer = threading.Event()
 
     def answer_late(exchange: Exchange) -> None:
-        may_answer.wait(30)
+        may_answer.wait(60)
         replies(json.dumps(extraction()))(exchange)
 
     harness.model_answers(answer_late)

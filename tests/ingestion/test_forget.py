@@ -17,7 +17,7 @@ async def test_an_extraction_that_outlives_the_erasure_of_the_jobs_stores_nothin
 
     def answer_late(exchange: Exchange) -> None:
         asked.set()
-        answer.wait(10)
+        answer.wait(60)
         replies(json.dumps(extraction(lives_in("Lisbon"))))(exchange)
 
     harness.model_answers(answer_late)

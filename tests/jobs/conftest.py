@@ -85,7 +85,7 @@ class PostgresServer:
     def stop(self) -> None:
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)  # Postgres's fast shutdown: connected clients are cut off
-            self._process.wait(20)
+            self._process.wait(60)
             self._process = None
 
     @contextmanager
@@ -108,7 +108,7 @@ class PostgresServer:
         """End it as a crash would."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(20)
+            self._process.wait(60)
             self._process = None
 
     def _answers(self) -> bool:
@@ -152,6 +152,10 @@ def _wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 both_stores = pytest.mark.parametrize("settings", ["sqlite", "postgres"], indirect=True)
+postgres_first = pytest.mark.parametrize(
+    "settings", ["postgres", pytest.param("sqlite", marks=pytest.mark.long)], indirect=True
+)
+"""Runs a test of what both stores leave to the same queries on Postgres; most other tests run on SQLite."""
 
 
 @pytest.fixture

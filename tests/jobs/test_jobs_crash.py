@@ -16,7 +16,7 @@ from graphmem.jobs.kinds import Steps
 from graphmem.jobs.runner import JobRunner
 from graphmem.runtime.errors import JobStoreUnavailable
 from graphmem.runtime.settings import Settings
-from tests.jobs.conftest import OpenRunner, PostgresServer, WorkerSubprocess, both_stores, get_job, wait_to_the_end
+from tests.jobs.conftest import OpenRunner, PostgresServer, WorkerSubprocess, get_job, postgres_first, wait_to_the_end
 from tests.jobs.kinds import HandleJob, JobInput, Report, handlers_of, kind, open_worker
 
 TIMEOUT_SECONDS = 60
@@ -84,7 +84,7 @@ async def test_job_of_a_killed_worker_is_recovered_by_another_worker(
     assert (await front.wait(job_id, TIMEOUT_SECONDS)).actions == [{"first": "child", "second": "here"}]
 
 
-@both_stores
+@postgres_first
 async def test_job_of_a_frozen_worker_is_recovered_and_its_late_result_is_ignored(
     open_runner: OpenRunner, worker_process: WorkerSubprocess
 ) -> None:

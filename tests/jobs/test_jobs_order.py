@@ -7,10 +7,10 @@ import os
 
 from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import JobWaits, Steps
-from tests.jobs.conftest import OpenRunner, both_stores, wait_to_the_end
+from tests.jobs.conftest import OpenRunner, postgres_first, wait_to_the_end
 from tests.jobs.kinds import JobInput, kind
 
-USERS = int(os.environ.get("GRAPHMEM_TEST_ORDER_USERS", "10"))
+USERS = int(os.environ.get("GRAPHMEM_TEST_ORDER_USERS", "4"))
 """Users whose jobs could overtake each other, each several times a second."""
 
 SECONDS = 1.0
@@ -28,7 +28,7 @@ class Journal:
         return JobOutcome()
 
 
-@both_stores
+@postgres_first
 async def test_no_job_overtakes_one_that_waits_again_and_again(open_runner: OpenRunner) -> None:
     front = await open_runner()
     users = [f"user-{number}" for number in range(USERS)]
@@ -46,7 +46,7 @@ async def test_no_job_overtakes_one_that_waits_again_and_again(open_runner: Open
     assert [[number for name, number in journal.ran if name == user] for user in users] == [[1, 2]] * USERS
 
 
-@both_stores
+@postgres_first
 async def test_no_job_overtakes_one_that_waits_between_its_steps(open_runner: OpenRunner) -> None:
     waits: list[str] = []
     journal = Journal()

@@ -27,7 +27,7 @@ from graphmem.runtime.errors import (
     Unavailable,
 )
 from graphmem.runtime.settings import Settings
-from tests.jobs.conftest import OpenRunner, WorkerSubprocess, both_stores, get_job, wait_to_the_end
+from tests.jobs.conftest import OpenRunner, WorkerSubprocess, get_job, postgres_first, wait_to_the_end
 from tests.jobs.kinds import JobInput, Report, handlers_of, kind, open_worker
 
 TIMEOUT_SECONDS = 60
@@ -62,7 +62,7 @@ async def shout_text(payload: JobInput, steps: Steps) -> JobOutcome:
     return JobOutcome(actions=[Report(**said)], receipt=Receipt(llm_calls=1, prompt_tokens=7))
 
 
-@both_stores
+@postgres_first
 async def test_jobs_of_a_demo_are_left_to_its_own_worker_and_forgotten_with_their_user(
     open_runner: OpenRunner, settings: Settings
 ) -> None:
@@ -123,7 +123,7 @@ async def test_enqueue_does_not_wait_for_the_job(open_runner: OpenRunner) -> Non
     assert (await runner.wait(behind, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
 
 
-@both_stores
+@postgres_first
 async def test_the_jobs_of_one_user_run_one_at_a_time_in_order(open_runner: OpenRunner) -> None:
     gate = BlockingHandler(opened=True)
     runner = await open_runner({"gate": gate})
@@ -143,7 +143,7 @@ async def test_the_jobs_of_different_users_run_side_by_side(open_runner: OpenRun
 
 
 @pytest.mark.req("GO-02")
-@both_stores
+@postgres_first
 async def test_same_id_enqueued_concurrently_is_one_job(open_runner: OpenRunner) -> None:
     gate = BlockingHandler(opened=True)
     runner = await open_runner({"gate": gate})
@@ -173,7 +173,7 @@ async def test_step_is_retried_after_a_transient_error(open_runner: OpenRunner) 
     assert (job.status, job.attempts, job.actions) == (JobStatus.SUCCEEDED, 3, [{"tries": 3}])
 
 
-@both_stores
+@postgres_first
 async def test_job_that_met_an_unavailable_database_is_queued_again_until_it_succeeds(open_runner: OpenRunner) -> None:
     calls: list[str] = []
     is_away = True
@@ -252,7 +252,7 @@ async def test_run_idempotent_is_retried_and_runs_again_when_the_job_is_retried(
 
 
 @pytest.mark.req("UMB-01")
-@both_stores
+@postgres_first
 async def test_failed_job_logs_one_warning_and_retries_from_its_failed_step(
     open_runner: OpenRunner, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -287,7 +287,7 @@ async def test_failed_job_logs_one_warning_and_retries_from_its_failed_step(
         await runner.retry(job_id)
 
 
-@both_stores
+@postgres_first
 async def test_a_fresh_retry_forgets_what_the_steps_recorded(open_runner: OpenRunner) -> None:
     answers: list[str] = []
 
@@ -459,7 +459,7 @@ async def test_step_result_must_be_json_serializable(open_runner: OpenRunner) ->
     assert "Step 'odd' must return what JSON can hold" in str(job.error)
 
 
-@both_stores
+@postgres_first
 async def test_job_of_an_unknown_kind_waits_for_a_newer_worker(open_runner: OpenRunner) -> None:
     front = await open_runner()
     job_id = await front.enqueue(kind("sing"), JobInput())

@@ -10,7 +10,7 @@ import pytest
 from graphmem.jobs.job import JobOutcome, JobStatus
 from graphmem.jobs.kinds import JobWaits, Steps, WaitCause
 from graphmem.runtime.errors import Conflict, ModelAnswerUnusable, ModelUnavailable
-from tests.jobs.conftest import OpenRunner, both_stores, wait_to_the_end
+from tests.jobs.conftest import OpenRunner, postgres_first, wait_to_the_end
 from tests.jobs.kinds import JobInput, Report, kind
 
 TIMEOUT_SECONDS = 60
@@ -92,7 +92,7 @@ async def test_later_jobs_of_the_partition_wait_too_and_keep_their_order(open_ru
     assert [number for number in model.asked if number != 4] == [1, 1, 2, 3]
 
 
-@both_stores
+@postgres_first
 async def test_a_job_that_waits_for_its_time_lets_later_jobs_of_its_partition_go_first(open_runner: OpenRunner) -> None:
     done: list[int | str] = []
     is_time = asyncio.Event()

@@ -89,7 +89,7 @@ def test_queries_take_the_parameters_that_the_filters_make() -> None:
         "facts.list_page",
         "search.scan_facts_by_vector",
         "search.find_facts_by_text",
-        "search.find_facts_around_entities",
+        "search.find_edges",
     ):
         assert as_of | {"filters"} <= queries[name].parameters, name
         assert set(re.findall(r"\$filters\.(\w+)", queries[name].text)) == attributes, name

@@ -285,7 +285,7 @@ async def test_two_calls_refused_at_the_same_time_drop_one_format_only() -> None
     both_have_asked = threading.Barrier(2)
 
     def refuses(exchange: Exchange) -> None:
-        both_have_asked.wait(5)
+        both_have_asked.wait(60)
         fails(400, "json_schema is not supported")(exchange)
 
     with ScriptedServer(refuses, refuses, replies(GOOD)) as server:

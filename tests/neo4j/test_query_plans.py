@@ -188,7 +188,9 @@ async def test_every_query_starts_at_an_index_and_none_fails_on_what_is_absent(f
             else:
                 scans[query.name] = growing_steps(plan)
     assert failed == {}
-    assert {name: found for name, found in scans.items() if bool(found) != (name in EXCEPTIONS)} == {}
+    # In a database with other data the planner may find an index for an exception too.
+    assert {name: found for name, found in scans.items() if found and name not in EXCEPTIONS} == {}
+    assert EXCEPTIONS.keys() <= scans.keys()
 
 
 @pytest.mark.parametrize(

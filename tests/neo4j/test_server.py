@@ -57,9 +57,8 @@ async def run(info: ServerInfo, query: str) -> list[list[object]]:
         return [record.values() for record in result.records]
 
 
-async def test_server_is_shared_and_stops_with_its_last_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One server goes through all that may happen to it: a start takes seconds of every core."""
-    monkeypatch.setattr("graphmem.neo4j.embedded.server._CHECKS_OF_DATABASE", 1)
+async def test_server_is_shared_and_stops_with_its_last_user(tmp_path: Path) -> None:
+    """One server goes through most of what may happen to it: a start takes seconds of every core."""
     users = [await start_user_process(tmp_path) for _ in range(2)]
     pids = [await server_pid(user) for user in users]
     assert pids[0] == pids[1], "two processes that start at once share one server"
@@ -103,8 +102,6 @@ async def check_restarts(server: EmbeddedNeo4j) -> None:
     for number in range(10):
         await run(server.info, f"CREATE (:Note {{word: 'echo{number}'}})")
     graph = Graph(server.info.uri, server.info.user, server.info.password, is_running=server.is_running)
-    await check_frozen_server(graph, server.info.pid)
-
     os.kill(server.info.pid, signal.SIGKILL)
     with pytest.raises(DatabaseUnavailable):
         await graph.verify_connectivity()
@@ -117,7 +114,21 @@ async def check_restarts(server: EmbeddedNeo4j) -> None:
     await joined.stop()
     found = await run(server.info, "CALL db.index.fulltext.queryNodes('words', 'echo*') YIELD node RETURN count(*)")
     assert found == [[10]], "after a crash, eventually consistent full text contains what was written before it"
+    await graph.close()
 
+
+@pytest.mark.long
+async def test_a_server_whose_supervisor_or_transaction_log_fails_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphmem.neo4j.embedded.server._CHECKS_OF_DATABASE", 1)
+    server = await EmbeddedNeo4j.start_or_join(tmp_path, CACHE)
+    await run(server.info, "CREATE (n:Item {word: 'yes'})")
+    files = Neo4jHome.in_data_dir(tmp_path).run_files
+    graph = Graph(server.info.uri, server.info.user, server.info.password, is_running=server.is_running)
+    await check_frozen_server(graph, server.info.pid)
+    state = files.read_state()
+    assert state is not None
     os.kill(state.supervisor, signal.SIGKILL)
     os.kill(state.pid, signal.SIGKILL)
     await wait_until(lambda: files.server_process() is None)
@@ -125,6 +136,7 @@ async def check_restarts(server: EmbeddedNeo4j) -> None:
     assert files.supervisor_process() is not None, "a process that uses the server has started another supervisor"
     await check_restart_of_failed_database(graph, server)
     await graph.close()
+    await server.stop()
 
 
 async def check_restart_of_failed_database(graph: Graph, server: EmbeddedNeo4j) -> None:

@@ -15,7 +15,10 @@ import pytest
 
 from graphmem.runtime.files import FileLock
 from graphmem.runtime.settings import Settings
+from tests.cli.conftest import cli, cli_without_settings
 from tests.conftest import QUIET_WORKERS
+
+__all__ = ["cli", "cli_without_settings"]
 
 ROOT = Path(__file__).parents[2]
 INSTALL_SECONDS = 400

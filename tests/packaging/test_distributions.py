@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import subprocess
 import sys
 import tarfile
@@ -19,8 +18,6 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from graphmem.neo4j.driver import Graph
-from graphmem.runtime.settings import Settings
 from tests.packaging.conftest import INSTALL_SECONDS, ROOT, run_python
 
 pytestmark = pytest.mark.timeout(INSTALL_SECONDS + 200)
@@ -53,26 +50,6 @@ def test_both_distributions_have_the_same_version() -> None:
         for path in ("pyproject.toml", "packaging/graphmem-client/pyproject.toml")
     }
     assert len(versions) == 1
-
-
-def test_quickstart_runs_from_the_wheel_outside_the_repository(
-    installed: Path, tmp_path: Path, database: Settings, graph: Graph, tenant: str
-) -> None:
-    assert database.neo4j_uri
-    assert database.neo4j_password
-    settings = {
-        "GRAPHMEM_DATA_DIR": str(tmp_path / "data"),
-        "GRAPHMEM_CACHE_DIR": str(database.cache_dir),
-        "GRAPHMEM_NEO4J_URI": database.neo4j_uri,
-        "GRAPHMEM_NEO4J_PASSWORD": database.neo4j_password.get_secret_value(),
-    }
-    graphmem = str(installed.parent / "graphmem")
-    printed = run_python(graphmem, "quickstart", "--tenant", tenant, "--json", cwd=tmp_path, timeout=300, **settings)
-    report = json.loads(printed)["report"]
-    assert len(report["kept"]) > 20
-    for answer in report["answers"]:
-        texts = "\n".join(memory["content"] for _, memories in answer["found"] for memory in memories)
-        assert [text for text in answer["question"]["expects"] if text not in texts] == []
 
 
 def test_installed_packages_are_those_of_the_wheel(installed: Path, tmp_path: Path) -> None:

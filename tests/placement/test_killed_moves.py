@@ -86,11 +86,11 @@ async def list_ids(memory: GraphMemory) -> set[str]:
 @pytest.mark.parametrize(
     ("query", "times", "lives_in"),
     [
-        pytest.param("placements.begin", 1, HOME_GRAPH, id="begun"),
+        pytest.param("placements.begin", 1, HOME_GRAPH, id="begun", marks=pytest.mark.long),
         pytest.param("moves.create_nodes", 1, HOME_GRAPH, id="copying"),
-        pytest.param("placements.set_barrier", 3, HOME_GRAPH, id="closed"),
+        pytest.param("placements.set_barrier", 3, HOME_GRAPH, id="closed", marks=pytest.mark.long),
         pytest.param("placements.switch", 1, SECOND, id="switched"),
-        pytest.param("moves.delete_nodes", 1, SECOND, id="erasing"),
+        pytest.param("moves.delete_nodes", 1, SECOND, id="erasing", marks=pytest.mark.long),
     ],
 )
 async def test_a_move_whose_worker_dies_ends_in_another_attempt(

@@ -210,7 +210,7 @@ async def test_a_graph_that_is_away_fails_its_own_tenants_only(
         await services.keys.create(of, ApiKeyIn(name="admin", role=KeyRole.ADMIN)) for of in (tenant, f"{tenant}-home")
     ]
     placed, at_home = [
-        httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {key.key}"}, timeout=30) for key in keys
+        httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {key.key}"}, timeout=60) for key in keys
     ]
     async with placed, at_home:
         failed = await placed.get("/v1/users/mara/memories")

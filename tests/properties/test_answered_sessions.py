@@ -35,6 +35,7 @@ async def services(database: Settings, graph: Graph, model: PromptedModel) -> As
         yield services
 
 
+@pytest.mark.long
 async def test_every_session_is_applied_or_refused_with_reasons_whatever_is_answered(
     services: Services, model: PromptedModel, tenant: str, graph: Graph
 ) -> None:

@@ -16,9 +16,9 @@ from graphmem.memories.memory import MemoryIn, MemoryPatch
 from graphmem.memories.vectors import StoredVectors
 from graphmem.runtime.errors import Conflict, InvalidInput, NotFound
 from graphmem.runtime.times import utc_now
-from graphmem.search.database_source import DatabaseSource
 from graphmem.search.models import SearchQuery
 from graphmem.search.resident.copies import ResidentCopies
+from graphmem.search.source import CandidateSource
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import STATED_KINDS
 from tests.conftest import examples
@@ -138,7 +138,7 @@ async def compare_answers(services: Services, copies: ResidentCopies, owner: Own
     search = RetrievalComponents.build(services.components).search
     resident = await open_resident(copies, owner)
     graph = services.components.graph
-    database = DatabaseSource(graph, StoredVectors(graph), resident.state)
+    database = CandidateSource(graph, StoredVectors(graph), resident.state)
     query = SearchQuery(query=question, limit=100, include_messages=True, reinforce=False)
     ours, theirs = [await search.search(owner, query, source=source) for source in (resident, database)]
     for found, expected in (

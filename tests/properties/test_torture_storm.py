@@ -28,6 +28,7 @@ REQUIRED_SECRETS = {
 }
 
 
+@pytest.mark.long
 async def test_every_story_holds_where_nothing_is_killed(database: Settings, graph: Graph, tenant: str) -> None:
     findings = Findings()
     with serving_honest_model() as model:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta
 from random import Random
-from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -22,16 +21,12 @@ from graphmem.neo4j.driver import Graph
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import utc_now
 from graphmem.search.candidates import Candidates, FactRow
-from graphmem.search.database_source import DatabaseSource
 from graphmem.search.resident.copies import ResidentCopies
 from graphmem.search.resident.source import ResidentSource
-from graphmem.search.source import Question
+from graphmem.search.source import CandidateSource, Question
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.rights import Rights
 from graphmem.tenants.trust import DEFAULT_ORDER, STATED_KINDS
-from graphmem.text.time_expressions import TimeRange
-
-T = TypeVar("T")
 
 ALL = 1_000
 CHOSEN_APART = {"include_contested", "include_superseded", "valid_as_of", "known_as_of", "entity"}
@@ -59,7 +54,7 @@ async def compare_sources(
 ) -> None:
     """Assert that a copy in memory answers everything as the database does, with some random filters."""
     memory = await open_resident(copies, owner)
-    database = DatabaseSource(graph, StoredVectors(graph), memory.state)
+    database = CandidateSource(graph, StoredVectors(graph), memory.state)
     names = await database.list_entity_names(ALL)
     assert _by_id(await memory.list_entity_names(ALL)) == _by_id(names)
     everything = FactFilters(valid_at=utc_now(), any_validity=True, includes_contested=True)
@@ -67,12 +62,12 @@ async def compare_sources(
     known = [stored for entity in everyone for stored in entity.memories]
     for filters in [everything, *_random_filters(random, known, [entity.id for entity in names])]:
         await _compare_channels(memory, database, embedder, random.choice(questions), filters, names, random)
-        await _compare_lookups(memory, database, filters, names)
+        await _compare_shown(memory, database, filters, names)
 
 
 async def _compare_channels(
     memory: ResidentSource,
-    database: DatabaseSource,
+    database: CandidateSource,
     embedder: Embedder,
     question: str,
     filters: FactFilters,
@@ -106,19 +101,12 @@ async def _compare_channels(
     assert await memory.load_memories(uuids, now) == await database.load_memories(uuids, now)
 
 
-async def _compare_lookups(
-    memory: ResidentSource, database: DatabaseSource, filters: FactFilters, names: Sequence[NamedEntity]
+async def _compare_shown(
+    memory: ResidentSource, database: CandidateSource, filters: FactFilters, names: Sequence[NamedEntity]
 ) -> None:
-    ids, until, now = [entity.id for entity in names], filters.valid_at + timedelta(minutes=5), utc_now()
-    looked_up = [await source.load_entities_with_facts(ids, filters, until, ALL) for source in (memory, database)]
-    assert looked_up[0] == looked_up[1]
+    ids, now = [entity.id for entity in names], utc_now()
     assert await memory.load_profiles(ids, filters) == await database.load_profiles(ids, filters)
-    for domain in (None, filters.attributes.domain):
-        profiles = [
-            await source.list_profile_facts(domain, now, now + timedelta(hours=1), ALL) for source in (memory, database)
-        ]
-        assert profiles[0] == profiles[1]
-    shown = profiles[1]
+    shown = await database.list_profile_facts(filters.attributes.domain, now, now + timedelta(hours=1), ALL)
     said = sorted({message_id for stored in shown for message_id in stored.source.message_ids})
     assert await memory.load_shown(shown, said, now) == await database.load_shown(shown, said, now)
 
@@ -132,11 +120,10 @@ def ask(
 ) -> Question:
     """Return what a search asks of a source, with a vector, words and entities of which each may be absent."""
 
-    async def find(found: T) -> T:
-        return found
+    async def embed(vector: Vector) -> list[Vector]:
+        return [vector, vector]
 
     mentions = [EntityMention(entity_id, MentionKind.FULL_NAME, 0, 1, False) for entity_id in entity_ids]
-    times: list[TimeRange] = []
     return Question(
         asked="",
         text="",
@@ -146,9 +133,9 @@ def ask(
         limit=limit,
         words=words,
         searches_graph=bool(entity_ids),
-        mentions=asyncio.create_task(find(mentions)),
-        vectors=asyncio.create_task(find([vector, vector])) if vector is not None else None,
-        time_ranges=asyncio.create_task(find(times)),
+        named=mentions,
+        time_ranges=(),
+        vectors=asyncio.create_task(embed(vector)) if vector is not None else None,
         reads_past=False,
     )
 

@@ -79,10 +79,14 @@ async def test_the_database_answers_for_a_larger_user_until_the_copy_is_loaded(
     await copies.close()
 
 
+SECONDS = 3.0
+"""How long a copy of a small group is waited for, here long enough for a machine that is busy."""
+
+
 async def test_groups_are_waited_for_at_once_and_no_longer_than_until_one_has_no_copy(
     memory: Services, graph: Graph, owner: Owner, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resident_copies, "SMALL_LOAD_SECONDS", 2.0)
+    monkeypatch.setattr(resident_copies, "SMALL_LOAD_SECONDS", SECONDS)
     states = []
     for number in range(4):
         space = Owner(tenant, f"group-{number}")
@@ -102,9 +106,9 @@ async def test_groups_are_waited_for_at_once_and_no_longer_than_until_one_has_no
         await copies.close()
         return taken
 
-    assert await time_read(states) < 4.0, "each alone is waited for two seconds"
+    assert await time_read(states) < 3 * SECONDS, "each alone is waited for so long"
     is_read_first = states[-1]._replace(last_write_at=None)
-    assert await time_read([*states[:-1], is_read_first]) < 1.5
+    assert await time_read([*states[:-1], is_read_first]) < SECONDS
 
 
 async def test_users_who_do_not_fit_together_are_not_loaded_in_turns(

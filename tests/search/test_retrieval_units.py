@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from graphmem.memories.entity import NamedEntity
 from graphmem.memories.fact import INITIAL_STRENGTH
 from graphmem.memories.names import NameIndex, question_focus
-from graphmem.search.bm25 import bm25_scores
+from graphmem.search.bm25 import Scores, TextIndex, bm25_scores
 from graphmem.search.candidates import FactNumbers, FactRow, Times
-from graphmem.search.columns import Scores
 from graphmem.search.evidence import NO_SUPPORT, FactSupport, MessageText, MessageTexts, overview_topic, rank_messages
 from graphmem.search.fit import CHANNEL_WEIGHTS, FIT_WEIGHTS, FitFeatures, FitWeights, fit
 from graphmem.search.ranking import (
@@ -26,7 +25,6 @@ from graphmem.search.ranking import (
     score_factors,
     time_factors,
 )
-from graphmem.search.resident.text_index import TextIndex
 from graphmem.tenants.trust import DEFAULT_ORDER
 from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import split_words, tokenize

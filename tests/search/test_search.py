@@ -17,8 +17,8 @@ from graphmem.memories.memory import MemoryIn
 from graphmem.memories.new_memory import NewMemory
 from graphmem.memories.vectors import StoredVectors
 from graphmem.runtime.errors import InvalidInput
-from graphmem.search.database_source import ANN_CANDIDATES, DatabaseSource
 from graphmem.search.models import LookupQuery, MessageSearchQuery, SearchQuery
+from graphmem.search.source import ANN_CANDIDATES, CandidateSource
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.rights import Rights
 from graphmem.tenants.trust import DEFAULT_ORDER
@@ -65,7 +65,7 @@ async def test_a_vector_of_integers_is_accepted(memory: Services, owner: Owner) 
     """Servers of embeddings write 1.0 as 1."""
     await save(memory, owner, *GARDEN)
     graph = memory.components.graph
-    source = DatabaseSource(graph, StoredVectors(graph), await Rights(graph).get_state(owner))
+    source = CandidateSource(graph, StoredVectors(graph), await Rights(graph).get_state(owner))
     vector: list[float] = [1, *[0] * (memory.components.embedder.dimension - 1)]
     for filters in (
         FactFilters(valid_at=datetime.now(UTC)),

@@ -9,7 +9,7 @@ CALL () {
 }
 CALL () {
   MATCH (e:Entity {group_id: $group_id}) WITH e LIMIT $limit
-  RETURN collect({{resident_entity}}) AS entities
+  RETURN collect({{named_entity}}) AS entities
 }
 CALL () {
   MATCH (m:Episodic {group_id: $group_id}) WITH m LIMIT $limit
@@ -34,7 +34,7 @@ CALL () {
 CALL () {
   UNWIND $entities AS uuid
   MATCH (e:Entity {uuid: uuid}) WHERE e.group_id = $group_id
-  RETURN collect({{resident_entity}}) AS entities
+  RETURN collect({{named_entity}}) AS entities
 }
 CALL () {
   UNWIND $messages AS uuid
@@ -55,7 +55,7 @@ CALL (group_id, revision) {
 CALL (group_id, revision) {
   MATCH (e:Entity) WHERE e.group_id = group_id AND e.revision > revision
   WITH e LIMIT $limit
-  RETURN collect({{resident_entity}}) AS entities
+  RETURN collect({{named_entity}}) AS entities
 }
 CALL (group_id, revision) {
   MATCH (m:Episodic) WHERE m.group_id = group_id AND m.revision > revision

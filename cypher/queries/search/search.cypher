@@ -47,79 +47,32 @@ WHERE score > 0 AND {{readable_filter}} AND {{matches_filters}}
 WITH r, score, null AS similarity ORDER BY score DESC, r.uuid LIMIT $limit
 RETURN collect({{fact_candidate}}) AS found
 
-// name: find_facts_around_entities(named_entity_ids, vector, max_degree, max_start, max_outgoing, max_incoming, max_followed, max_computed, limit, group_ids, {{as_of_params}}, {{readable_filter}}, {{matches_filters}})
-// Find facts up to four steps around entities, the nearest to the question and its way first. The ways that are most similar to the question are followed: at the second step along outgoing facts and, from
-// an entity that few facts lead to, along these; from the third on along outgoing facts only. Many facts lead to none of them
-// in particular, so that more than `max_start` facts and the user's own entity are not followed.
+// name: find_edges(ways, max_degree, max_outgoing, max_incoming, seen, vector, limit, group_ids, {{as_of_params}}, {{readable_filter}}, {{matches_filters}})
+// Find the facts by which entities are left, one step of a walk. `ways` has the id of each entity with the similarity of the way to
+// it, `seen` the facts that the walk has. An entity with too many facts is not left.
 {{as_of_params}}
-OPTIONAL MATCH (e:Entity) WHERE e.uuid IN $named_entity_ids AND e.group_id IN $group_ids
-  AND COUNT { (e)-[:RELATES_TO]-() } <= $max_degree
-WITH valid_at, valid_after, known_at, collect(e) AS named
-CALL (valid_at, valid_after, known_at, named) {
-  UNWIND named AS e
-  MATCH (e)-[r:RELATES_TO]-() WHERE {{readable_filter}}
-  WITH DISTINCT named, r, {{matches_filters}} AS matches
-  ORDER BY matches DESC, r.importance DESC, r.known_from DESC, r.uuid LIMIT $limit
-  WITH named, r, {{question_similarity}} AS similarity
-  RETURN collect([r, similarity, coalesce(similarity, 0.0),
-                  head([n IN [startNode(r), endNode(r)] WHERE NOT n IN named AND NOT coalesce(n.is_user, false)])])
-         AS first_steps
+UNWIND $ways AS way
+MATCH (e:Entity {uuid: way[0]}) WHERE e.group_id IN $group_ids AND COUNT { (e)-[:RELATES_TO]-() } <= $max_degree
+CALL (e) {
+  WITH e WHERE COUNT { (e)-[:RELATES_TO]->() } <= $max_outgoing
+  MATCH (e)-[r:RELATES_TO]->() RETURN r
+  UNION
+  WITH e WHERE COUNT { (e)<-[:RELATES_TO]-() } <= $max_incoming
+  MATCH (e)<-[r:RELATES_TO]-() RETURN r
 }
-CALL (valid_at, valid_after, known_at, named, first_steps) {
-  UNWIND CASE WHEN size(first_steps) <= $max_start THEN first_steps ELSE [] END AS step
-  WITH valid_at, valid_after, known_at, named, step[3] AS n, max(step[2]) AS way WHERE n IS NOT NULL
-  ORDER BY way DESC LIMIT $max_followed
-  CALL (n) {
-    WITH n WHERE COUNT { (n)-[:RELATES_TO]->() } <= $max_outgoing
-    MATCH (n)-[r:RELATES_TO]->() RETURN r
-    UNION
-    WITH n WHERE COUNT { (n)<-[:RELATES_TO]-() } <= $max_incoming
-    MATCH (n)<-[r:RELATES_TO]-() RETURN r
-  }
-  WITH valid_at, valid_after, known_at, named, n, r, way
-  WHERE {{readable_filter}} AND NOT startNode(r) IN named AND NOT endNode(r) IN named
-  WITH r, max(way) AS way, collect(DISTINCT n) AS from ORDER BY way DESC LIMIT $max_computed
-  WITH r, way, from, {{question_similarity}} AS similarity
-  RETURN collect([r, similarity, coalesce(similarity, -0.1) + 0.3 * way,
-                  head([n IN [endNode(r), startNode(r)] WHERE NOT n IN from AND NOT coalesce(n.is_user, false)]), way])
-         AS second_steps
-}
-CALL (valid_at, valid_after, known_at, first_steps, second_steps) {
-  WITH valid_at, valid_after, known_at, second_steps,
-       [step IN first_steps + second_steps | step[0]] AS seen, [step IN first_steps WHERE step[3] IS NOT NULL | step[3]] AS before
-  UNWIND second_steps AS step
-  WITH valid_at, valid_after, known_at, seen, before, step[3] AS n, max((step[2] + 0.7 * step[4]) / 2) AS way
-  WHERE n IS NOT NULL AND NOT n IN before AND COUNT { (n)-[:RELATES_TO]->() } <= $max_outgoing
-  WITH * ORDER BY way DESC LIMIT $max_followed
-  MATCH (n)-[r:RELATES_TO]->() WHERE {{readable_filter}} AND NOT r IN seen
-  WITH r, max(way) AS way ORDER BY way DESC LIMIT $max_computed
-  WITH r, way, {{question_similarity}} AS similarity
-  RETURN collect([r, similarity, coalesce(similarity, -0.2) + 0.6 * way,
-                  head([n IN [endNode(r)] WHERE n <> startNode(r) AND NOT coalesce(n.is_user, false)]), way])
-         AS third_steps
-}
-CALL (valid_at, valid_after, known_at, first_steps, second_steps, third_steps) {
-  WITH valid_at, valid_after, known_at, third_steps,
-       [step IN first_steps + second_steps + third_steps | step[0]] AS seen, [step IN first_steps + second_steps WHERE step[3] IS NOT NULL | step[3]] AS before
-  UNWIND third_steps AS step
-  WITH valid_at, valid_after, known_at, seen, before, step[3] AS n, max((step[2] + 0.7 * step[4]) / 2) AS way
-  WHERE n IS NOT NULL AND NOT n IN before AND COUNT { (n)-[:RELATES_TO]->() } <= $max_outgoing
-  WITH * ORDER BY way DESC LIMIT $max_followed
-  MATCH (n)-[r:RELATES_TO]->() WHERE {{readable_filter}} AND NOT r IN seen
-  WITH r, max(way) AS way ORDER BY way DESC LIMIT $max_computed
-  WITH r, way, {{question_similarity}} AS similarity
-  RETURN collect([r, similarity, coalesce(similarity, -0.2) + 0.6 * way,
-                  head([n IN [endNode(r)] WHERE n <> startNode(r) AND NOT coalesce(n.is_user, false)]), way])
-         AS fourth_steps
-}
-CALL (first_steps, second_steps, third_steps, fourth_steps) {
-  UNWIND first_steps + second_steps + third_steps + fourth_steps AS step
-  WITH step[0] AS r, step[1] AS similarity, step[2] AS score
-  WHERE {{matches_filters}}
-  WITH r, similarity, score ORDER BY score DESC, r.importance DESC, r.known_from DESC, r.uuid LIMIT $limit
-  RETURN collect({{fact_candidate}}) AS found
-}
-RETURN found
+WITH valid_at, valid_after, known_at, e, r, way WHERE {{readable_filter}} AND NOT r.uuid IN $seen
+WITH r, max(way[1]) AS way, collect(e.uuid) AS origins
+WITH r, way, origins, {{matches_filters}} AS matches
+ORDER BY way DESC, matches DESC, r.importance DESC, r.known_from DESC, r.uuid LIMIT $limit
+RETURN collect([r.uuid, startNode(r).uuid, endNode(r).uuid, [n IN [startNode(r), endNode(r)] WHERE n.is_user | n.uuid], origins,
+                matches, {{question_similarity}}, r.importance, r.known_from.epochSeconds * 1000000 + r.known_from.microsecond]) AS found
+
+// name: load_candidates(group_ids, uuids)
+// Fetch facts that were found around entities.
+UNWIND $uuids AS uuid
+MATCH ()-[r:RELATES_TO {uuid: uuid}]->() WHERE r.group_id IN $group_ids
+WITH r, null AS score, null AS similarity
+RETURN collect({{fact_candidate}}) AS found
 
 // name: load_memories(group_ids, uuids)
 // Fetch facts in full, with the entities they refer to.
@@ -170,7 +123,7 @@ RETURN collect([{{message_key}}, {{message_columns}}]) AS found
 // List the names and aliases of a user's entities.
 MATCH (e:Entity) WHERE e.group_id IN $group_ids
 WITH e LIMIT $limit
-RETURN collect([e.uuid, e.name, e.type, coalesce(e.aliases, []), coalesce(e.is_user, false)]) AS found
+RETURN collect({{named_entity}}) AS found
 
 // name: find_entity_names(group_ids, words, limit)
 // Find entities by full text over names and aliases.
@@ -178,7 +131,7 @@ RETURN collect([e.uuid, e.name, e.type, coalesce(e.aliases, []), coalesce(e.is_u
 CALL db.index.fulltext.queryNodes('node_name_and_summary', $words) YIELD node AS e, score
 WHERE e.group_id IN $group_ids
 WITH e, score ORDER BY score DESC, e.uuid LIMIT $limit
-RETURN collect([e.uuid, e.name, e.type, coalesce(e.aliases, []), coalesce(e.is_user, false)]) AS found
+RETURN collect({{named_entity}}) AS found
 
 // name: load_entities_with_facts(group_ids, named_entity_ids, limit, {{as_of_params}}, {{readable_filter}}, {{matches_filters}})
 // Fetch entities with the facts about each that pass the filters, the most important first.

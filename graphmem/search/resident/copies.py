@@ -25,7 +25,6 @@ from graphmem.neo4j.placed_graph import set_tenant
 from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.metrics import RESIDENT_BYTES, RESIDENT_GROUPS, HitRate
 from graphmem.runtime.times import Clock, to_micros
-from graphmem.search.database_source import DatabaseSource
 from graphmem.search.resident.group_copy import GroupCopy
 from graphmem.search.resident.source import ResidentSource
 from graphmem.search.source import CandidateSource
@@ -99,11 +98,11 @@ class ResidentCopies:
         """Return a source that has everything written to the groups of a reader before they were read."""
         state = await self._rights.get_state(reader)
         if not state.groups:  # nobody has written anything, or all of it is being erased
-            return ResidentSource(state, ())
+            return ResidentSource(self._graph, self._vectors, state, ())
         copies = await self._find_copies(state.groups) if self._max_bytes else None
         if copies is None:
-            return DatabaseSource(self._graph, self._vectors, state)
-        return ResidentSource(state, copies)
+            return CandidateSource(self._graph, self._vectors, state)
+        return ResidentSource(self._graph, self._vectors, state, copies)
 
     async def discard_user(self, owner: Owner) -> None:
         """Remove everything that is held of a user."""

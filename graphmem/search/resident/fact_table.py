@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate, chain
@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.memories.entity import EntityProfile, EntityRef, profile_from_columns
+from graphmem.memories.entity import EntityRef
 from graphmem.memories.fact import TIME_FIELDS, Fact, fact_from_row, memory_at, memory_from_fact, with_lists
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory, MemoryStatus, MemoryType
 from graphmem.runtime.times import MAX_TIME, to_micros
-from graphmem.search.candidates import FactNumbers, FactRow
-from graphmem.search.columns import Column, Mask, Members, Rows, Scores, Words, cosines, unit_vector
-from graphmem.search.resident.text_index import POSTING_BYTES, TextIndex
+from graphmem.search.bm25 import POSTING_BYTES, Scores, TextIndex
+from graphmem.search.candidates import FactNumbers, FactRow, Mask, Rows, unit_vector
 from graphmem.tenants.owners import message_key
 from graphmem.text.folding import join_folded_words
 
@@ -40,6 +39,92 @@ FOREVER = to_micros(MAX_TIME)
 
 _ACCESSED, _CREATED = TIME_FIELDS.index("last_accessed_at"), TIME_FIELDS.index("first_created_at")
 _INVALID, _EXPIRED, _EXPIRES = (TIME_FIELDS.index(name) for name in ("invalid_at", "expired_at", "expires_at"))
+
+
+_FIRST_CAPACITY = 64
+
+
+class Column:
+    """Values of one numeric type by row, or vectors of one length."""
+
+    def __init__(self, dtype: Any, width: int | None = None) -> None:
+        self._shape: tuple[int, ...] = () if width is None else (width,)
+        self._values: NDArray[Any] = np.zeros((_FIRST_CAPACITY, *self._shape), dtype=dtype)
+        self._size = 0
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The values of all rows; valid until a row is added."""
+        return self._values[: self._size]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the column takes."""
+        return int(self._values.nbytes)
+
+    def append(self, value: Any) -> None:
+        """Add a row."""
+        if self._size == len(self._values):
+            self.reserve(self._size + self._size // 4)
+        self._values[self._size] = value
+        self._size += 1
+
+    def reserve(self, rows: int) -> None:
+        """Make room for so many rows in all."""
+        if rows > len(self._values):
+            grown = np.zeros((rows, *self._shape), dtype=self._values.dtype)
+            grown[: self._size] = self._values[: self._size]
+            self._values = grown
+
+    def set(self, row: int, value: Any) -> None:
+        """Replace the value of a row."""
+        self._values[row] = value
+
+
+class Words:
+    """Words by row, each stored as a number."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str | None, int] = {}
+        self.column = Column(np.int32)
+
+    def code(self, word: str | None) -> int:
+        """Return the number of a word, a new one if it is new."""
+        return self._codes.setdefault(word, len(self._codes))
+
+    def matches(self, words: Iterable[str]) -> Mask:
+        """Return which rows have one of the words."""
+        codes = [self._codes[word] for word in words if word in self._codes]
+        return np.isin(self.column.values, codes)
+
+
+class Members:
+    """The members of a set by row, such as tags, and the rows of each member."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, set[int]] = defaultdict(set)
+
+    def replace(self, row: int, old: Sequence[str], new: Sequence[str]) -> None:
+        """Replace the members of a row."""
+        for member in old:
+            self._rows[member].discard(row)
+        for member in new:
+            self._rows[member].add(row)
+
+    def matches(self, member: str, size: int) -> Mask:
+        """Return which of `size` rows have a member."""
+        mask = np.zeros(size, dtype=bool)
+        mask[list(self._rows.get(member, ()))] = True
+        return mask
+
+
+def cosines(vectors: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the cosines of all vectors and one, each of length 1; an absent one gives 0.
+
+    A product of matrices would keep a second core busy for half a millisecond's work.
+    """
+    result: NDArray[np.float32] = np.vecdot(vectors, vector)
+    return result
 
 
 _WORD_COLUMNS = (
@@ -68,7 +153,6 @@ class ResidentFact(FactRow):
     times: Sequence[int | None]
     ends: tuple[str, str]
     search_text: str
-    known_from: int
     rank: tuple[float, int, str]
     shown: ShownFact | None = None
 
@@ -82,11 +166,6 @@ class ResidentFact(FactRow):
     def text_bytes(self) -> int:
         """The memory of its texts."""
         return sum(len(text.encode()) for text in self.texts)
-
-    @property
-    def mentioned_ids(self) -> list[str]:
-        """The ids of the entities that it mentions besides subject and object."""
-        return [entity_id for entity_id in self.entity_ids if entity_id not in self.ends]
 
     def to_memory(self, refs: Mapping[str, EntityRef], now: datetime) -> Memory:
         """Return what callers see at `now`; `refs` holds the entities by id."""
@@ -118,7 +197,6 @@ class FactTable:
         self._by_memory: dict[str, dict[int, None]] = defaultdict(dict)
         self._outgoing: dict[str, dict[int, None]] = defaultdict(dict)
         self._incoming: dict[str, dict[int, None]] = defaultdict(dict)
-        self._mentioning: dict[str, set[str]] = defaultdict(set)
         self._profiles: dict[str, dict[int, None]] = defaultdict(dict)
         self._texts = TextIndex(fields=3)
         self._text_bytes = 0
@@ -170,7 +248,6 @@ class FactTable:
             times=times,
             ends=(subject_id, object_id),
             search_text=search_text,
-            known_from=bounds[2],
             rank=(-properties["importance"], -bounds[2], uuid),
         )
         row = self._rows.setdefault(uuid, len(self.facts))
@@ -235,8 +312,6 @@ class FactTable:
         self._incoming[object_id][row] = None
         if fact.type == MemoryType.PROFILE:
             self._profiles[subject_id][row] = None
-        for entity_id in fact.mentioned_ids:
-            self._mentioning[entity_id].add(fact.memory_id)
         self._tags.replace(row, (), fact.tags)
         self._entities.replace(row, (), fact.entity_ids)
 
@@ -266,7 +341,7 @@ class FactTable:
     def mask_of_attributes(self, filters: FactFilters) -> Mask:
         """Return which rows pass every filter but the times, as the fragment `matches_filters` says."""
         given = filters.attribute_params
-        mask = self._matches_types(given["types"]) if given["types"] else self.is_statement.copy()
+        mask = self._matches_types(given["types"]) if given["types"] else self._states.values.copy()
         for name, value in given.items():
             if name == "entity_ids":
                 if value is not None:
@@ -314,33 +389,9 @@ class FactTable:
             mask |= column.matches(value, len(self))
         return mask
 
-    @property
-    def is_statement(self) -> Mask:
-        """Which rows state something, as the fragment `is_statement` says: a profile says what others state."""
-        return self._states.values
-
-    def find_profile(self, entity_id: str, filters: FactFilters) -> EntityProfile | None:
-        """Return the profile of an entity as of the times of filters, as the query `profiles.load` finds it."""
-        rows = self._profiles.get(entity_id)
-        if not rows:
-            return None
-        mask, valid_to = self.mask_of_times(filters), self._times["valid_to"].values
-        for row in rows:
-            if not mask[row]:
-                continue
-            profile = self.facts[row]
-            derived_from = profile.properties["derived_from"]
-            of_facts = [
-                source
-                for memory_id in derived_from
-                for source in self._by_memory.get(memory_id, ())
-                if mask[source] and self.facts[source].known_from <= profile.known_from
-            ]
-            if len(of_facts) == len(derived_from):
-                until = min(int(valid_to[source]) for source in (row, *of_facts))
-                stored = {**profile.properties, "entity_id": entity_id}
-                return profile_from_columns(stored, [profile.known_from, until])
-        return None
+    def has_profile(self, entity_id: str) -> bool:
+        """Return whether a profile was ever written of an entity."""
+        return bool(self._profiles.get(entity_id))
 
     def get(self, uuid: str) -> ResidentFact | None:
         """Return a version by its uuid."""
@@ -360,27 +411,6 @@ class FactTable:
         """Return the rows of every version whose object an entity is; without an object it is that of the subject."""
         return self._incoming.get(entity_id, ())
 
-    def about(self, entity_id: str) -> list[int]:
-        """Return the rows of every version at an entity and of every version of the memories that mention it."""
-        rows = dict.fromkeys((*self.outgoing(entity_id), *self.incoming(entity_id)))
-        for memory_id in self._mentioning.get(entity_id, ()):
-            versions = self._by_memory[memory_id]
-            if any(entity_id in self.facts[row].mentioned_ids for row in versions):
-                rows |= versions
-        return list(rows)
-
-    def count_current(self, entity_id: str, now: int) -> int:
-        """Return how many versions about an entity are believed and valid `now`, in microseconds since 1970."""
-        rows = np.asarray(self.about(entity_id), dtype=np.int64)
-        times = self._times
-        current = (
-            self.is_statement[rows]
-            & (times["known_to"].values[rows] == FOREVER)
-            & (times["valid_from"].values[rows] <= now)
-            & (times["valid_to"].values[rows] > now)
-        )
-        return int(current.sum())
-
     def cosines(self, vector: NDArray[np.float32], rows: Rows | slice = slice(None)) -> Scores:
         """Return the cosine of each row, or of some rows, and a vector of length 1; a row without a vector has NaN."""
         return np.where(self._has_vector.values[rows], cosines(self._vectors.values[rows], vector), np.nan)
@@ -392,11 +422,6 @@ class FactTable:
     def number(self, name: str) -> NDArray[Any]:
         """Return a column of numbers, or of times in microseconds since 1970."""
         return (self._numbers.get(name) or self._times[name]).values
-
-    def in_scope_or_domain(self, scopes: Sequence[str], domain: str | None) -> Mask:
-        """Return which rows are of one of the scopes or of a domain."""
-        mask = self._words["scope"].matches(scopes)
-        return mask if domain is None else mask | self._words["domain"].matches([domain])
 
 
 def _ends_of_contested(properties: Mapping[str, Any], times: Sequence[int | None]) -> tuple[int, int]:
@@ -442,10 +467,6 @@ class FactTables:
     def incoming(self, entity_id: str) -> Collection[int]:
         """Return the rows of every version whose object an entity is."""
         return self._find(FactTable.incoming, entity_id)
-
-    def about(self, entity_id: str) -> Collection[int]:
-        """Return the rows of every version about an entity."""
-        return self._find(FactTable.about, entity_id)
 
     def _find(self, find: Callable[[FactTable, str], Collection[int]], entity_id: str) -> Collection[int]:
         if len(self._tables) == 1:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import datetime
 from heapq import nlargest
 from itertools import chain
-from operator import attrgetter, itemgetter, methodcaller
+from operator import itemgetter, methodcaller
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,31 +17,37 @@ from graphmem.memories.entity import EntityProfile, EntityRef, NamedEntity
 from graphmem.memories.fact_store import with_retrieval_states
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import Memory
+from graphmem.memories.vectors import StoredVectors
+from graphmem.neo4j.driver import Graph
 from graphmem.runtime.field_types import Vector
-from graphmem.runtime.times import MICROSECOND, to_micros, utc_now
-from graphmem.search.candidates import Candidates, Channel, Ranking, number_rows
-from graphmem.search.columns import Mask, Scores, best_rows, unit_vector
+from graphmem.search.bm25 import Scores
+from graphmem.search.candidates import (
+    Candidates,
+    Channel,
+    Mask,
+    Ranking,
+    best_rows,
+    merge_channels,
+    number_rows,
+    unit_vector,
+)
 from graphmem.search.evidence import MessageTexts
-from graphmem.search.models import EntityMemories, SourceName
+from graphmem.search.models import SourceName
 from graphmem.search.resident.fact_table import FactTable, FactTables, ResidentFact
 from graphmem.search.resident.group_copy import GroupCopy
-from graphmem.search.source import Question
-from graphmem.search.walk import Walk
+from graphmem.search.source import CandidateSource, Question
+from graphmem.search.walk import Edge, Step, walk
 from graphmem.tenants.owners import MessageName, Owner, message_key
 from graphmem.tenants.spaces import ReadScope
-from graphmem.text.names import name_words
-
-PROFILE_SCOPES = ("profile", "global")
-"""The scopes whose memories are part of a profile."""
 
 
-class ResidentSource:
-    """The memory of one user in copies of the groups that the user reads."""
+class ResidentSource(CandidateSource):
+    """The memory of one reader in copies of the groups that are read; lookups and profiles come from the database."""
 
     name: SourceName = "memory"
 
-    def __init__(self, state: ReadScope, copies: Sequence[GroupCopy]) -> None:
-        self.state = state
+    def __init__(self, graph: Graph, vectors: StoredVectors, state: ReadScope, copies: Sequence[GroupCopy]) -> None:
+        super().__init__(graph, vectors, state)
         self._copies = copies
 
     # Candidates
@@ -49,12 +55,11 @@ class ResidentSource:
     async def find_facts(self, question: Question) -> Candidates:
         """Return the facts that each channel finds, with those of a past time that the question names."""
         vector, focus = await question.vector(), await question.focus()
-        entity_ids, past = await question.graph_entities(), await question.filters_of_past()
         facts = FactTables([copy.facts for copy in self._copies])
         similarities = np.full(len(facts.facts), np.nan) if vector is None else facts.join(_cosines_with(_unit(vector)))
         word_scores = facts.join(methodcaller("word_scores", question.words)) if question.words else None
         channels: dict[Channel, Ranking] = {}
-        for filters in (question.filters, past):
+        for filters in (question.filters, question.filters_of_past):
             if filters is None:
                 continue
             held = facts.join(methodcaller("mask_of_times", filters))
@@ -66,9 +71,9 @@ class ResidentSource:
             if word_scores is not None:
                 found["keyword"] = _best(mask & (word_scores > 0), word_scores, question.limit)
             if question.searches_graph:
-                walk = Walk(facts, similarities, held, matching, self._user_ids)
-                found["graph"] = walk.find(entity_ids, question.limit)
-            channels = {name: channels[name].merged(found[name]) if channels else found[name] for name in found}
+                edges = _ResidentEdges(facts, similarities, held, matching, self._user_ids)
+                found["graph"] = Ranking.of(await walk(edges, question.graph_entities, question.limit))
+            channels = merge_channels(channels, found) if channels else found
         rows, channels = number_rows(channels)
         return Candidates(
             facts=[facts.facts[row] for row in rows.tolist()],
@@ -109,70 +114,17 @@ class ResidentSource:
         found = ((key, copy.messages.get(key)) for copy in self._copies for key in keys)
         return {key: message for key, message in found if message is not None}
 
-    # Entities and profiles
+    # Entities, profiles, and what changes without a write
 
     async def list_entity_names(self, limit: int) -> list[NamedEntity]:
         """Return up to `limit` entities that the user can read, with their names."""
-        return [entity for copy in self._copies for entity in copy.named_entities()][:limit]
-
-    async def find_entity_names(self, words: Sequence[str], limit: int) -> list[NamedEntity]:
-        """Return entities whose names or aliases contain any of the words."""
-        wanted = frozenset(part for word in words for part in name_words(word))
-        named = (
-            entity
-            for copy in self._copies
-            for entity in copy.named_entities()
-            if any(not wanted.isdisjoint(name_words(name)) for name in (entity.name, *entity.aliases))
-        )
-        return [entity for entity, _ in zip(named, range(limit), strict=False)]
-
-    async def load_entities_with_facts(
-        self, entity_ids: Sequence[str], filters: FactFilters, until: datetime, limit: int
-    ) -> list[EntityMemories]:
-        """Return entities in the order given, each with up to `limit` facts that pass the filters.
-
-        A fact is valid at the time of the filters or at one from there to `until`.
-        """
-        if not entity_ids:
-            return []
-        if not filters.any_validity:
-            widened = replace(filters, valid_since=filters.valid_since or filters.valid_at, valid_at=until)
-        else:
-            widened = filters
-        facts, now = FactTables([copy.facts for copy in self._copies]), to_micros(utc_now())
-        mask = facts.join(methodcaller("mask_of_times", widened)) & facts.join(
-            methodcaller("mask_of_attributes", widened)
-        )
-        entities = (
-            next((found for copy in self._copies if (found := copy.entity(entity_id, now))), None)
-            for entity_id in entity_ids
-        )
-        return [
-            EntityMemories(entity=entity, memories=self._most_important(passing, filters.valid_at, limit))
-            for entity in entities
-            if entity is not None
-            for passing in [[facts.facts[row] for row in facts.about(entity.id) if mask[row]]]
-        ]
+        return [entity for copy in self._copies for entity in copy.named_entities][:limit]
 
     async def load_profiles(self, entity_ids: Sequence[str], filters: FactFilters) -> dict[str, EntityProfile]:
-        """Return the profiles of entities, by their ids, as of the times of filters."""
-        times = FactFilters(valid_at=filters.valid_at, known_at=filters.known_at)
-        found = (copy.facts.find_profile(entity_id, times) for copy in self._copies for entity_id in entity_ids)
-        return {profile.entity_id: profile for profile in found if profile is not None}
-
-    async def list_profile_facts(self, domain: str | None, start: datetime, end: datetime, limit: int) -> list[Memory]:
-        """Return the facts of the profile, and of a domain, that are valid at a time in `[start, end)`."""
-        filters = FactFilters(valid_at=end - MICROSECOND, valid_since=start)
-        facts = [
-            copy.facts.facts[row]
-            for copy in self._copies
-            for row in np.flatnonzero(
-                copy.facts.mask_of_times(filters)
-                & copy.facts.is_statement
-                & copy.facts.in_scope_or_domain(PROFILE_SCOPES, domain)
-            )
-        ]
-        return self._most_important(facts, start, limit)
+        """Return the profiles of entities that hold as of the times of filters; the database has them, if any."""
+        tables = [copy.facts for copy in self._copies]
+        profiled = [entity_id for entity_id in entity_ids if any(table.has_profile(entity_id) for table in tables)]
+        return await super().load_profiles(profiled, filters)
 
     async def load_shown(
         self, memories: Sequence[Memory], message_ids: Sequence[str], now: datetime
@@ -199,9 +151,41 @@ class ResidentSource:
         wanted = (*fact.ends, *fact.entity_ids)
         return {key: copy.refs[key] for key in wanted for copy in self._copies if key in copy.refs}
 
-    def _most_important(self, facts: Sequence[ResidentFact], now: datetime, limit: int) -> list[Memory]:
-        ordered = sorted(facts, key=attrgetter("rank"))
-        return [fact.to_memory(self._refs_of(fact), now) for fact in ordered[:limit]]
+
+class _ResidentEdges:
+    """Facts of tables as edges; those that `held` are found, `similarities` are those to the question."""
+
+    def __init__(self, facts: FactTables, similarities: Scores, held: Mask, matching: Mask, user_ids: Set[str]) -> None:
+        self._facts = facts
+        self._similarities = similarities
+        self._held = held
+        self._matching = matching
+        self.user_ids = user_ids
+
+    async def find(self, ways: Mapping[str, float], step: Step, seen: Sequence[int], limit: int) -> list[Edge]:
+        """Return the edges of a step from entities, without the rows `seen`, in no order."""
+        origins: dict[int, list[str]] = {}
+        for entity_id in ways:
+            for row in self._followed(entity_id, step):
+                origins.setdefault(row, []).append(entity_id)
+        for row in seen:
+            origins.pop(row, None)
+        found = np.fromiter(origins, np.int64, len(origins))
+        rows = found[self._held[found]]
+        columns = (rows.tolist(), self._matching[rows].tolist(), self._similarities[rows].tolist())
+        return [
+            Edge(row, fact.ends, origins[row], matches, fact.rank, None if math.isnan(similarity) else similarity)
+            for row, matches, similarity in zip(*columns, strict=True)
+            for fact in [self._facts.facts[row]]
+        ]
+
+    def _followed(self, entity_id: str, step: Step) -> Set[int]:
+        """Return the rows of the facts by which an entity is left."""
+        outgoing, incoming = self._facts.outgoing(entity_id), self._facts.incoming(entity_id)
+        if max(len(outgoing), len(incoming)) > step.max_degree or len({*outgoing, *incoming}) > step.max_degree:
+            return set()
+        followed = set(outgoing) if len(outgoing) <= step.max_outgoing else set()
+        return followed.union(incoming) if len(incoming) <= step.max_incoming else followed
 
 
 def _best(mask: Mask, scores: Scores, limit: int) -> Ranking:

@@ -1,8 +1,11 @@
-"""The quickstart with the recorded completions of the sample."""
+"""The quickstart of the wheel, outside the repository, with the recorded completions of the sample."""
 
 from __future__ import annotations
 
+import json
 import signal
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,22 +22,25 @@ def _texts(answer: dict[str, Any]) -> str:
 @pytest.mark.timeout(300)
 @pytest.mark.req("GO-07", "UMB-18", "QUINN-24", "QUINN-27", "CASH-11")
 async def test_quickstart_answers_from_the_sample_beside_a_server_without_a_model_and_is_idempotent(
-    cli: Cli, tenant: str
+    cli: Cli, installed: Path, tenant: str
 ) -> None:
     server = await cli.start("serve", "--port", "0")
     assert server.stderr
     while b"serves http" not in await server.stderr.readline():
         assert not server.stderr.at_eof()
-    first = await cli("quickstart", "--tenant", tenant, "--json")
+    from_wheel = replace(cli, program=installed.parent / "graphmem")
+    first = await from_wheel.start("quickstart", "--tenant", tenant, "--json")
+    printed, told = await first.communicate()
     server.send_signal(signal.SIGTERM)
     await server.communicate()
-    assert first.code == 0, first.err
+    assert first.returncode == 0, told.decode()
     async with await JobRunner.open(Settings(data_dir=cli.folder / "data")) as jobs:
         queued = await jobs.list(f"{tenant}:demo", limit=200)
     assert [job.kind for job in queued if not job.status.is_final] == [], "nothing is left for the server to do"
-    assert "recorded completions of a large language model" in first.err
-    assert "42424242" not in first.out.replace(" ", "")
-    report = first.json["report"]
+    assert "recorded completions of a large language model" in told.decode()
+    assert "42424242" not in printed.decode().replace(" ", "")
+    report = json.loads(printed)["report"]
+    assert len(report["kept"]) > 20
     assert {entry["reason"].partition(":")[0] for entry in report["rejected"]} >= {
         "a secret (card)",
         "nothing worth keeping",
