@@ -128,13 +128,13 @@ def test_admin_changes_what_a_space_is_called_and_what_it_is_about(page: Page, t
 def test_contested_statement_is_resolved_after_a_confirmation(page: Page, team: ExplorerUser) -> None:
     team.open(page, "spaces/atlas", tenant_view=True)
     page.wait_for("#contested-list li", "source: web, said by bob")
-    page.wait_for("#contested-list li", "contests: Atlas starts on 4 December")
-    page.click("#contested-list button", "It holds")
-    page.wait_for("#confirm", "takes the place of “Atlas starts on 4 December”")
+    page.wait_for("#contested-list li", "contradicts: Atlas starts on 4 December")
+    page.click("#contested-list button", "Accept")
+    page.wait_for("#confirm", "replaces “Atlas starts on 4 December”")
     page.click("#confirm-no")
     page.wait_until_gone("#confirm")
     assert CLAIM not in contents_for(team, "cy")
-    page.click("#contested-list button", "It holds")
+    page.click("#contested-list button", "Accept")
     page.click("#confirm-yes")
     page.wait_for("#contested-list", "Nothing is contested.")
     assert CLAIM in contents_for(team, "cy")
@@ -143,8 +143,8 @@ def test_contested_statement_is_resolved_after_a_confirmation(page: Page, team: 
 
 def test_contested_statement_that_does_not_hold_is_retired(page: Page, team: ExplorerUser) -> None:
     team.open(page, "spaces/atlas", tenant_view=True)
-    page.click("#contested-list button", "It does not")
-    page.click("#confirm-yes", "It does not hold")
+    page.click("#contested-list button", "Reject")
+    page.click("#confirm-yes", "Reject")
     page.wait_for("#contested-list", "Nothing is contested.")
     assert contents_for(team, "cy") == {"Atlas starts on 4 December", "Bob books the hall"}
 
@@ -186,7 +186,7 @@ def test_keys_see_and_change_only_what_they_have_a_right_to(page: Page, team: Ex
     page.wait_for("#member-list li", "owner")
     for admins_alone in ("#member-form", "#space-form", "#quarantine"):
         assert not page.find_all(admins_alone)
-    page.click("#contested-list button", "It holds")
+    page.click("#contested-list button", "Accept")
     page.click("#confirm-yes")
     page.wait_for("#problem", "needs the role writer")
     page.click("#memories a", "Bob books the hall")  # cy has no memory of their own

@@ -38,10 +38,10 @@ function contestedItem(context, memories, pair) {
     element("div", {},
       statement(context, memory, "name"),
       element("p", { class: "hint" }, `${sourceText(memory)} · ${formatTime(pair.reported_at)}`),
-      ...others.map((other) => element("p", {}, "contests: ", statement(context, other), " ", element("span", { class: "hint" }, sourceText(other))))),
+      ...others.map((other) => element("p", {}, "contradicts: ", statement(context, other), " ", element("span", { class: "hint" }, sourceText(other))))),
     element("div", { class: "buttons" },
-      element("button", { type: "button", "aria-label": `It holds: ${memory.content}`, onClick: () => resolve(context, memory, others, true) }, "It holds…"),
-      element("button", { type: "button", "aria-label": `It does not hold: ${memory.content}`, onClick: () => resolve(context, memory, others, false) }, "It does not hold…")));
+      element("button", { type: "button", "aria-label": `Accept: ${memory.content}`, onClick: () => resolve(context, memory, others, true) }, "Accept…"),
+      element("button", { type: "button", "aria-label": `Reject: ${memory.content}`, onClick: () => resolve(context, memory, others, false) }, "Reject…")));
 }
 
 const statement = (context, memory, kind = null) => element("a", { class: kind, href: context.link("memories", memory.id) }, memory.content);
@@ -50,12 +50,12 @@ const sourceText = ({ source }) => `source: ${toWords(source.kind)}${source.spea
 async function resolve(context, memory, others, holds) {
   const replaced = others.map((other) => `“${other.content}”`).join(" and ");
   const sentence = holds
-    ? `“${memory.content}” is believed from now on${replaced && `, and takes the place of ${replaced}`}.`
+    ? `“${memory.content}” becomes current${replaced && `, and replaces ${replaced}`}.`
     : `“${memory.content}” is retired${replaced && `; ${replaced} stays`}.`;
-  const body = [element("p", {}, `${sentence} What was known stays in history, and a revert undoes it.`)];
-  const title = holds ? "Does it hold?" : "Does it not hold?";
-  if (!(await confirmInDialog({ title, body, confirmText: holds ? "It holds" : "It does not hold", isDangerous: false }))) return;
+  const body = [element("p", {}, `${sentence} The history keeps what was known, and a revert undoes this.`)];
+  const title = holds ? "Accept this statement?" : "Reject this statement?";
+  if (!(await confirmInDialog({ title, body, confirmText: holds ? "Accept" : "Reject", isDangerous: false }))) return;
   if (!(await reportErrors(() => context.api.post(context.userPath("memories", memory.id, "resolve"), { holds })))) return;
   await context.refresh();
-  announce(holds ? "Resolved: it holds." : "Resolved: it does not hold.");
+  announce(holds ? "Accepted." : "Rejected.");
 }
