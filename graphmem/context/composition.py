@@ -365,7 +365,7 @@ def _select_contradicted(
         for message in material.snapshot.messages
         if message.role is MessageRole.USER and message.extracted_at is None
     ][-MAX_UNREAD_MESSAGES:]
-    said = JustSaid(request.question_text, unread)
+    said = JustSaid(material.snapshot.user_entity_name, request.question_text, unread)
     scores = {hit.memory.id: semantic_score(hit) for hit in material.hits if is_changeable(hit.memory)}
     nearest = max(scores, key=scores.__getitem__, default=None)  # a wish replaces one memory, not all that are near
     return [
