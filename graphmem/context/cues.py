@@ -33,7 +33,6 @@ class CueWords(BaseModel):
     abandoned_end: list[str]
     change: list[str]
     present: list[str]
-    slot_verbs: list[str]
     negation: list[str]
     name: list[str]
     name_subjects: list[str]
@@ -80,12 +79,13 @@ def _compile_abandoned(words: CueWords) -> list[re.Pattern[str]]:
     return [re.compile(rf"\b{template.replace('{thing}', thing)}{end}", re.IGNORECASE) for template in words.abandoned]
 
 
-def _compile_slot(relations: Iterable[str], words: CueWords) -> re.Pattern[str]:
+def _compile_slot(relation: str, words: CueWords) -> re.Pattern[str]:
     present = f"(?:{'|'.join(words.present)})"
-    relation = "|".join(relations).replace("{present}", present)
-    value = r"(?P<value>(?-i:[^\W\da-z_])[\w&'’.-]*(?:,? (?-i:[^\W\da-z_])[\w&'’.-]*)*?)"
-    end = rf"(?: (?:{'|'.join(words.slot_verbs)}))?(?: {present})*\s*(?:[.!;…]|$|,(?=.*\?))"
-    return re.compile(rf"^(?:{present},? )*(?:{relation}) {value}{end}", re.IGNORECASE)
+    name = r"(?-i:[^\W\da-z_])[\w&'’.-]*"
+    value = rf"(?P<value>{name}(?:,? {name})*?)"
+    filled = relation if "{value}" in relation else f"(?:{relation}) {{value}}"
+    filled = filled.replace("{present}", present).replace("{value}", value)
+    return re.compile(rf"^(?:{present},? )*{filled}(?: {present})*\s*(?:[.!;…]|$|,(?=.*\?))", re.IGNORECASE)
 
 
 def compile_literal_cues(cues: Iterable[str]) -> list[re.Pattern[str]]:
@@ -121,8 +121,11 @@ ABANDONED = _compile_abandoned(_WORDS)
 CHANGE = compile_words(_WORDS.change)
 """Finds a wish for something other than usual."""
 
-SLOTS = {predicate: _compile_slot(relations, _WORDS) for predicate, relations in _WORDS.slots.items()}
-"""By predicate, finds a sentence in which the user says nothing but the value that the user's slot has now."""
+SLOTS = {
+    predicate: [_compile_slot(relation, _WORDS) for relation in relations]
+    for predicate, relations in _WORDS.slots.items()
+}
+"""By predicate, each finds a sentence in which the user says nothing but the value that the user's slot has now."""
 
 SAME_SLOTS = {"RESIDES_IN": "LIVES_IN", "WORKS_FOR": "WORKS_AT", "EMPLOYED_BY": "WORKS_AT"}
 """Predicates that name the slot of another."""

@@ -167,10 +167,10 @@ def is_changeable(memory: Memory) -> bool:
 class JustSaid:
     """What the user says in a question and in recent statements, as far as it shows that it contradicts memories.
 
-    `user_name` is the name of the subject of memories about the user.
+    `user_name` is the name of the subject of memories about the user, None if there is none yet.
     """
 
-    def __init__(self, user_name: str, question: str, recent_statements: Sequence[str] = ()) -> None:
+    def __init__(self, user_name: str | None, question: str, recent_statements: Sequence[str] = ()) -> None:
         texts = (question, *recent_statements)
         self._user_name = user_name
         self._slot_values = [pair for text in texts for pair in _find_slot_values(text)]
@@ -199,19 +199,18 @@ class JustSaid:
 
     def _gives_other_value(self, memory: Memory) -> bool:
         is_about_user = memory.subject.name == self._user_name
-        if is_about_user and self._slot_values:
-            slot = cues.SAME_SLOTS.get(memory.predicate, memory.predicate)
+        slot = cues.SAME_SLOTS.get(memory.predicate, memory.predicate)
+        if is_about_user and slot in cues.SLOTS:
             known = content_words(memory.object.name if memory.object else memory.content)
-            if any(predicate == slot and not value <= known for predicate, value in self._slot_values):
-                return True
+            return any(predicate == slot and value.isdisjoint(known) for predicate, value in self._slot_values)
         return any(clause.gives_other_value(memory, is_about_user=is_about_user) for clause in self._clauses)
 
 
 def _find_slot_values(text: str) -> Iterator[tuple[str, frozenset[str]]]:
     """Yield the slots of the user to which a text gives a value, by their predicates, with the words of the value."""
     for sentence in _SENTENCE.findall(text):
-        for predicate, pattern in cues.SLOTS.items():
-            if match := pattern.match(sentence.strip()):
+        for predicate, patterns in cues.SLOTS.items():
+            for match in filter(None, (pattern.match(sentence.strip()) for pattern in patterns)):
                 yield predicate, content_words(match["value"])
 
 
