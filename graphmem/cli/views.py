@@ -376,7 +376,8 @@ def context(response: ContextResponse) -> list[Renderable]:
     for kind, text in rows:
         if text:
             add_row(table, kind, text)
-    return [response.preamble, f"({response.token_count} tokens)", *([table] if table.row_count else [])]
+    shown = response.preamble or "Nothing is remembered that belongs into this context."
+    return [shown, f"({response.token_count} tokens)", *([table] if table.row_count else [])]
 
 
 def profile(found: UserProfile) -> list[Renderable]:

@@ -115,15 +115,14 @@ def order_answers(
     facts: Sequence[SearchHit],
     messages: Sequence[MessageHit],
     words: ExcerptWords,
-    unsure: Sequence[SearchHit] = (),
     chain: Sequence[SearchHit] = (),
     *,
     is_overview: bool = False,
 ) -> Iterator[SearchHit | SlotMembers | MessageHit]:
     """Yield facts and the messages between them, those that may answer a question before all others.
 
-    Both are given best first; `words` are those of the question, `unsure` facts that come last. The facts of a `chain`
-    come first, in its order. Facts that fill the slot of several of the best follow these together: the items of a
+    Both are given best first; `words` are those of the question. The facts of a `chain` come first,
+    in its order. Facts that fill the slot of several of the best follow these together: the items of a
     list. For an overview, and where the question names a topic and nothing else, the best of each session come before
     the second best of any.
     """
@@ -147,7 +146,7 @@ def order_answers(
     yield from fitting
     yield from lists
     yield from _interleave(others, telling)
-    yield from _interleave([*_without(facts, [*near, *listed, *chain]), *unsure], untold)
+    yield from _interleave(_without(facts, [*near, *listed, *chain]), untold)
 
 
 def _rank(facts: Sequence[SearchHit], topics: Set[str], least: float) -> list[SearchHit]:

@@ -184,7 +184,7 @@ def select_quotes(
     said = [
         hit
         for hit in hits
-        if (hit.message.space, hit.message.id) not in present and not profile.temporary_states.are_met_by(hit.content)
+        if (hit.message.space, hit.message.id) not in present and profile.may_outlast_session(hit.content)
     ]
     stating = [hit for hit in said if may_be_quoted(hit.message) and not repeats_question(hit, asked)]
     if stating or present or has_memories:
@@ -241,8 +241,9 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
         ],
         answers=answers,
         profile=[bullets[memory.id] for memory in profile_memories],
-        relevant=[bullets[hit.memory.id] for hit in (fitting if request.question else [*fitting, *unsure])],
-        top=max(0, request.top - count_chosen(answers, [*fitting, *unsure])),
+        relevant=[bullets[hit.memory.id] for hit in fitting],
+        unsure=[bullets[hit.memory.id] for hit in sorted(unsure, key=semantic_score, reverse=True)],
+        top=max(0, request.top - count_chosen(answers, fitting)),
         style_instructions=_style_lines(request, snapshot, profile),
         data_note=PreambleLine("data", DATA_INSTRUCTION),
         citation=PreambleLine("citation", CITATION_INSTRUCTION) if request.sources else None,
@@ -366,7 +367,7 @@ def _select_contradicted(
         for message in material.snapshot.messages
         if message.role is MessageRole.USER and message.extracted_at is None
     ][-MAX_UNREAD_MESSAGES:]
-    said = JustSaid(request.question_text, unread)
+    said = JustSaid(material.snapshot.user_entity_name, request.question_text, unread)
     scores = {hit.memory.id: semantic_score(hit) for hit in material.hits if is_changeable(hit.memory)}
     nearest = max(scores, key=scores.__getitem__, default=None)  # a wish replaces one memory, not all that are near
     return [
@@ -428,7 +429,6 @@ def _answer_lines(
         fitting,
         messages,
         words,
-        unsure,
         find_chain_of_hits(fitting, words, _user_entity_id(material)),
         is_overview=overview_topic(request.question, WESTERN_LANGUAGES) is not None,
     )

@@ -32,6 +32,7 @@ class CueWords(BaseModel):
     abandoned_break: list[str]
     abandoned_end: list[str]
     change: list[str]
+    present: list[str]
     negation: list[str]
     name: list[str]
     name_subjects: list[str]
@@ -43,6 +44,7 @@ class CueWords(BaseModel):
     format: dict[str, list[str]]
     level: dict[str, list[str]]
     issues: dict[str, list[str]]
+    slots: dict[str, list[str]]
     contractions: dict[str, list[str]]
     slang: dict[str, str]
 
@@ -77,6 +79,15 @@ def _compile_abandoned(words: CueWords) -> list[re.Pattern[str]]:
     return [re.compile(rf"\b{template.replace('{thing}', thing)}{end}", re.IGNORECASE) for template in words.abandoned]
 
 
+def _compile_slot(relation: str, words: CueWords) -> re.Pattern[str]:
+    present = f"(?:{'|'.join(words.present)})"
+    name = r"(?-i:[^\W\da-z_])[\w&'’.-]*"
+    value = rf"(?P<value>{name}(?:,? {name})*?)"
+    filled = relation if "{value}" in relation else f"(?:{relation}) {{value}}"
+    filled = filled.replace("{present}", present).replace("{value}", value)
+    return re.compile(rf"^(?:{present},? )*{filled}(?: {present})*\s*(?:[.!;…]|$|,(?=.*\?))", re.IGNORECASE)
+
+
 def compile_literal_cues(cues: Iterable[str]) -> list[re.Pattern[str]]:
     """Return a pattern for each literal cue, which also finds its plural in "s"."""
     return [re.compile(rf"\b{re.escape(cue)}s?\b", re.IGNORECASE) for cue in cues]
@@ -109,6 +120,15 @@ ABANDONED = _compile_abandoned(_WORDS)
 
 CHANGE = compile_words(_WORDS.change)
 """Finds a wish for something other than usual."""
+
+SLOTS = {
+    predicate: [_compile_slot(relation, _WORDS) for relation in relations]
+    for predicate, relations in _WORDS.slots.items()
+}
+"""By predicate, each finds a sentence in which the user says nothing but the value that the user's slot has now."""
+
+SAME_SLOTS = {"RESIDES_IN": "LIVES_IN", "WORKS_FOR": "WORKS_AT", "EMPLOYED_BY": "WORKS_AT"}
+"""Predicates that name the slot of another."""
 
 STYLE = {style: compile_literal_cues(cues) for style, cues in _WORDS.style.items()}
 """Cues of a style of asking, the style that wins a draw first; the technical ones are those of the profile."""

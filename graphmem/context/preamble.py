@@ -108,8 +108,9 @@ class ProfileLine:
 class PreambleContent:
     """The candidate lines: profiles of named entities, answers best first, profile by importance, relevant memories.
 
-    A memory may be in several lists; `top` limits those of `relevant` that the others have not contributed. Messages
-    are oldest first. `data_note` says that what is remembered is no instruction, `citation` asks to mention it.
+    A memory may be in several lists; `top` limits those of `relevant` and `unsure` that the others have not
+    contributed. `unsure` are of domains that the question may belong to, the nearest first. Messages are oldest first.
+    `data_note` says that what is remembered is no instruction, `citation` asks to mention it.
     `summarize_omitted` returns a digest of the messages that are not among so many of the newest, empty for none.
     """
 
@@ -117,6 +118,7 @@ class PreambleContent:
     answers: Sequence[AnswerLine] = ()
     profile: Sequence[PreambleLine] = ()
     relevant: Sequence[PreambleLine] = ()
+    unsure: Sequence[PreambleLine] = ()
     top: int = 10
     style_instructions: Sequence[PreambleLine] = ()
     past_sessions: Iterable[PreambleLine] = ()
@@ -241,8 +243,8 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
     Lines are added in this order: profiles of named entities, the most important memory of the profile, style
     instructions, answers, the profile, relevant memories, the notes on how to use them, earlier sessions, the newest
     messages up to the first that does not fit, a digest of the omitted messages (below 80 % use), the remaining answers
-    and memories. Where not all memories fit, those that the profiles tell are left out. Raises InvalidInput when the
-    question alone exceeds the budget.
+    and memories, those of domains that the question may belong to. Where not all memories fit, those that the profiles
+    tell are left out. Raises InvalidInput when the question alone exceeds the budget.
     """
     asked = ensure_question_fits(question, budget)
     packer = _PreamblePacker(budget - asked)
@@ -253,6 +255,7 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
     profile: list[PlacedLine] = list(enumerate(content.profile, len(answers)))
     relevant: list[PlacedLine] = list(enumerate(content.relevant, len(answers) + len(profile)))
     own = {line.key for line in content.profile}
+    unsure: list[PlacedLine] = list(enumerate(content.unsure, len(answers) + len(profile) + len(relevant)))
     if not any(answer.line.key in own for answer in answers):
         _add_lines(packer, PreambleSection.MEMORIES, profile[:1])
     _add_lines(packer, PreambleSection.STYLE_INSTRUCTIONS, list(enumerate(content.style_instructions)), STYLE_SHARE)
@@ -260,7 +263,7 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
     _add_lines(packer, PreambleSection.MEMORIES, profile, _profile_share(packer, own))
     _add_answers(packer, answers, MEMORY_SHARE)
     left = content.top - _add_lines(packer, PreambleSection.MEMORIES, relevant, MEMORY_SHARE, content.top)
-    if any(map(packer.lines_in, ANSWER_SECTIONS)):
+    if unsure or any(map(packer.lines_in, ANSWER_SECTIONS)):
         _add_note(packer, content.data_note, len(content.style_instructions), DATA_NOTE_SHARE)
     if packer.lines_in(PreambleSection.MEMORIES):
         _add_note(packer, content.citation, len(content.style_instructions) + 1, CITATION_SHARE)
@@ -271,10 +274,11 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
     if digest and asked + packer.used < SUMMARY_USAGE_LIMIT * budget:
         packer.add_truncated(PreambleSection.OMITTED_MESSAGES, 0, PreambleLine("omitted", digest))
     _add_answers(packer, answers)
-    _add_lines(packer, PreambleSection.MEMORIES, relevant, 1.0, left)
+    left -= _add_lines(packer, PreambleSection.MEMORIES, relevant, 1.0, left)
     _add_lines(packer, PreambleSection.MEMORIES, profile)
+    _add_lines(packer, PreambleSection.MEMORIES, unsure, 1.0, left)
     if not packer.chosen:
-        _add_part_of_best(packer, answers, [*profile, *relevant[:left]])
+        _add_part_of_best(packer, answers, [*profile, *[*relevant, *unsure][:left]])
     preamble = packer.render()
     while packer.chosen and asked + packer.count(preamble) > budget:
         packer.chosen.pop()

@@ -165,10 +165,15 @@ def is_changeable(memory: Memory) -> bool:
 
 
 class JustSaid:
-    """What the user says in a question and in recent statements, as far as it shows that it contradicts memories."""
+    """What the user says in a question and in recent statements, as far as it shows that it contradicts memories.
 
-    def __init__(self, question: str, recent_statements: Sequence[str] = ()) -> None:
+    `user_name` is the name of the subject of memories about the user, None if there is none yet.
+    """
+
+    def __init__(self, user_name: str | None, question: str, recent_statements: Sequence[str] = ()) -> None:
         texts = (question, *recent_statements)
+        self._user_name = user_name
+        self._slot_values = [pair for text in texts for pair in _find_slot_values(text)]
         self._question_words = content_words(question)
         self._wants_change = cues.CHANGE.search(question) is not None
         self._abandoned = [words for text in texts for words in _extract_abandoned(text)]
@@ -182,24 +187,39 @@ class JustSaid:
         about the same topic, and names something that the question does not.
         """
         may_change = self._wants_change and is_changeable(memory) and semantic_score >= SAME_TOPIC_SCORE
-        if not (self._abandoned or may_change or (self._clauses and memory.single_valued)):
-            return False
+        has_other_value = memory.single_valued and self._gives_other_value(memory)
+        if has_other_value or not (self._abandoned or may_change):
+            return has_other_value
         content = content_words(memory.content)
         if memory.object:
             content |= content_words(memory.object.name)
         if any(abandoned <= content for abandoned in self._abandoned):
             return True
-        if memory.single_valued and any(clause.gives_other_value(memory) for clause in self._clauses):
-            return True
         return may_change and not content - content_words(memory.subject.name) <= self._question_words
+
+    def _gives_other_value(self, memory: Memory) -> bool:
+        is_about_user = memory.subject.name == self._user_name
+        slot = cues.SAME_SLOTS.get(memory.predicate, memory.predicate)
+        if is_about_user and slot in cues.SLOTS:
+            known = content_words(memory.object.name if memory.object else memory.content)
+            return any(predicate == slot and value.isdisjoint(known) for predicate, value in self._slot_values)
+        return any(clause.gives_other_value(memory, is_about_user=is_about_user) for clause in self._clauses)
+
+
+def _find_slot_values(text: str) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the slots of the user to which a text gives a value, by their predicates, with the words of the value."""
+    for sentence in _SENTENCE.findall(text):
+        for predicate, patterns in cues.SLOTS.items():
+            for match in filter(None, (pattern.match(sentence.strip()) for pattern in patterns)):
+                yield predicate, content_words(match["value"])
 
 
 class _Clause(NamedTuple):
-    """What a clause of a statement says: its content words, and of these the names and numbers, and the first word."""
+    """What a clause of a statement says: its words in order, its content words, and of these the names and numbers."""
 
+    tokens: Sequence[str]
     words: frozenset[str]
     values: frozenset[str]
-    opening: frozenset[str]
 
     @classmethod
     def of_text(cls, text: str) -> Iterator[_Clause]:
@@ -208,24 +228,39 @@ class _Clause(NamedTuple):
             if sentence.strip().endswith(_QUESTION_MARKS):
                 continue
             for part in _CLAUSE_END.split(sentence):
-                first, *others = _TOKEN.findall(part) or [""]
-                named = " ".join(token for token in others if token[0].isupper() or token[0].isdigit())
+                tokens = _TOKEN.findall(part)
+                named = " ".join(token for token in tokens[1:] if token[0].isupper() or token[0].isdigit())
                 if named:
-                    yield cls(content_words(part), content_words(named), content_words(first))
+                    yield cls(tokens, content_words(part), content_words(named))
 
-    def gives_other_value(self, memory: Memory) -> bool:
+    def gives_other_value(self, memory: Memory, *, is_about_user: bool) -> bool:
         """Return whether the clause fills the slot of a memory with another value, and says nothing else.
 
-        It shares words of the relation, names the subject unless it speaks of the user, and all that is new in it are
-        names and numbers.
+        It shares words of the relation, names the subject unless that is the user, and all that is new in it is one
+        name or number, which stands after the same function word as the value of the memory: who works at a company
+        may work in a city.
         """
         subject, content = content_words(memory.subject.name), content_words(memory.content)
         value = content_words(memory.object.name) if memory.object else content - self.words - subject
         relation = (content | content_words(memory.predicate.replace("_", " "))) - subject - value
         new = self.words - content - relation
-        keeps_value = not value or value <= self.words
-        is_about_other = bool(self.opening & new) or bool(subject & self.words and not subject <= self.words)
-        return bool(new and new <= self.values and relation & self.words) and not keeps_value and not is_about_other
+        if not (new and new <= self.values and relation & self.words) or not value or value <= self.words:
+            return False
+        names_subject = subject <= self.words
+        if content_words(self.tokens[0]) & new or not (names_subject or (is_about_user and not subject & self.words)):
+            return False
+        (place, is_one), (known, _) = _find_run(self.tokens, new), _find_run(_TOKEN.findall(memory.content), value)
+        return is_one and place == known
+
+
+def _find_run(tokens: Sequence[str], words: frozenset[str]) -> tuple[str, bool]:
+    """Return the function word before the first token with one of some words, and whether the others follow at once."""
+    places = [place for place, token in enumerate(tokens) if content_words(token) & words]
+    if not places:
+        return "", False
+    before = [token.casefold() for token in tokens[: places[0]] if token.casefold() not in _WORDS.articles]
+    joint = before[-1] if before and not content_words(before[-1]) else ""
+    return joint, places[-1] - places[0] < len(places)
 
 
 def _find_content_words(text: str) -> dict[str, str]:

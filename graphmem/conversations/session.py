@@ -23,6 +23,7 @@ from graphmem.runtime.field_types import (
     Id,
     Metadata,
     NonBlankText,
+    PrintableId,
     SessionId,
     StorableText,
     UnitInterval,
@@ -265,7 +266,7 @@ class MessageIn(RequestBody):
     Other fields of those APIs are ignored.
     """
 
-    id: Id | None = None
+    id: PrintableId | None = None
     role: Annotated[MessageRole, BeforeValidator(_parse_role)] = Field(
         description="user, assistant (or model), system (or developer), tool (or function)."
     )

@@ -59,7 +59,7 @@ SETTLED_REASON = "stated by a source that is trusted as much or more"
 FIXED_ASSOCIATIONS_REASON = "it is immutable, or one of the two is of a more trusted source, so that its relations stay"
 """Why a memory is not associated with another one."""
 
-_CLAIMS = frozenset({"content", "type", "valid_at", "invalid_at", "expires_at"})
+_CLAIMS = frozenset({"content", "valid_at", "invalid_at", "expires_at"})
 """The fields of a correction that change what a memory says of the world, or for how long."""
 
 

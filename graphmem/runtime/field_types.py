@@ -207,6 +207,17 @@ def check_filled_in(identity: str) -> str:
 Id = Annotated[StorableText, Field(min_length=1, max_length=255)]
 """An id that a caller gives."""
 
+
+def check_printable(text: str) -> str:
+    """Return a text unchanged; raise ValueError if it has control characters, such as the ends of lines."""
+    if not text.isprintable():
+        raise ValueError("must not contain control characters")
+    return text
+
+
+PrintableId = Annotated[Id, AfterValidator(check_printable)]
+"""The id of a message, which its callers choose."""
+
 SessionId = Annotated[Id, AfterValidator(check_filled_in)]
 """The id of a session that a caller gives."""
 

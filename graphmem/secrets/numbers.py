@@ -119,7 +119,7 @@ def _is_card(groups: _Groups, first: int, last: int, digits: str, has_card_word:
     is_alone = has_card_word or not (groups.continues(first) or groups.continues(last + 1))
     if set(sizes) == {1} and len(sizes) > 1:
         fits = is_even and is_issued and is_alone
-    elif not all(map(_CLOSE_GAP.fullmatch, gaps)):
+    elif not all(_is_close(gap, has_card_word) for gap in gaps):
         fits = is_even and sizes in _LISTED_SIZES and is_issued and is_alone
     elif sizes == [4, 4, 4, 4]:
         fits = is_issued or is_alone
@@ -130,6 +130,11 @@ def _is_card(groups: _Groups, first: int, last: int, digits: str, has_card_word:
     if not fits or len(set(digits)) == 1 or all(map(_YEAR.fullmatch, taken)):
         return False
     return bool(luhn.is_valid(digits))
+
+
+def _is_close(gap: str, has_card_word: bool) -> bool:
+    """Return whether a gap may be inside a number; a line may end in one that is called a card."""
+    return _CLOSE_GAP.fullmatch(gap.replace("\n", "", 1) if has_card_word else gap) is not None
 
 
 _IBAN_LENGTHS = {
@@ -170,7 +175,7 @@ def _find_iban_end(text: str, start: re.Match[str]) -> int | None:
     return at if iban.is_valid(compact, check_country=False) and not text[at : at + 1].isdigit() else None
 
 
-_SSN = re.compile(r"(?<![A-Za-z0-9_.\-+])\d{3}(\s|-)\s?\d{2}\1\s?\d{4}(?![A-Za-z0-9_\-]|[.,]\d)")
+_SSN = re.compile(r"(?<![A-Za-z0-9_.\-+])\d{3}(\s|-)\s?\d{2}(?:\1\s?|\n)\d{4}(?![A-Za-z0-9_\-]|[.,]\d)")
 _SSN_IN_WORDS = re.compile(r"(?<!\d)\d{3}(?P<gap>[^\d.!?\n]{1,20})\d{2}(?P=gap)\d{4}(?!\d)")
 """The three groups of a US number with the same words between them."""
 _SSN_LABEL = re.compile(rf"\b{_WORDS.any_of('ssn_labels')}", re.IGNORECASE)

@@ -30,7 +30,7 @@ class PatternType(StrEnum):
 GENERAL_PROFILE = "general"
 """The profile of a tenant that the setting does not name; every other profile starts from its fields."""
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_])|\n+")
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+(?=[^\W\d_])|\n+")
 _MAX_SENTENCE = 400
 """Characters of a sentence that are read at once, so that the patterns take a time linear in the length of a text."""
 
@@ -149,6 +149,14 @@ class ProductProfile(_ProfilePart):
     momentary_states: TemporaryStateRules = Field(
         description="Conditions of the moment that nobody saves, but that a feeling may be."
     )
+
+    session_requests: TemporaryStateRules = Field(
+        description="Requests about a thing in the conversation, such as a chart above, which matter in it alone."
+    )
+
+    def may_outlast_session(self, text: str) -> bool:
+        """Return whether a text may matter in another session: no temporary state and no request about this one."""
+        return not self.temporary_states.are_met_by(text) and not self.session_requests.are_met_by(text)
 
     @cached_property
     def goal_pattern(self) -> re.Pattern[str]:

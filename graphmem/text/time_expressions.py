@@ -60,7 +60,7 @@ class TimePhrases:
     deadline: re.Pattern[str] | None = None
     """Finds, at the end of a text, a word after which a time is ahead, such as "by"."""
     between: re.Pattern[str] | None = None
-    """Finds a range of dates by its groups `first` and `last`, as in "from March to May 2026"."""
+    """Finds a range of dates by its groups `first` and `last`, as in "from March to May 2026", or `day` and `end`."""
 
     def find(self, text: str) -> Iterator[RelativeTime]:
         """Yield the relative times in a text, those that begin first and of these the longest."""
@@ -112,13 +112,15 @@ def load_time_phrases(language: str) -> TimePhrases:
 
 
 def _compile_between(words: WordLists, joints: Mapping[str, str]) -> re.Pattern[str]:
-    month_or_day = (
-        rf"(?:\d{{1,2}}\S{{0,2}}\s+(?:\w{{2}}\s+)?)?(?:{_any_of(words.months)})\b\.?(?:\s+(?:\w{{2}}\s+)?\d{{4}})?"
-    )
-    date = rf"(?:{month_or_day}|\d{{4}}-\d\d-\d\d|\d{{1,2}}\.\d{{1,2}}\.(?:\d{{4}})?)"
-    first = rf"(?P<first>{date}|\d{{1,2}}\.?)"
+    article, ordinal = r"(?:[^\W\d]{2,3}\s+)?", r"\d{1,2}(?:\.|[^\W\d]{1,2}|[ºª])?"
+    month = rf"(?:{_any_of(words.months)})\b\.?(?:\s+(?:\w{{2}}\s+)?\d{{4}})?"
+    day_of_month = rf"{article}{ordinal}\s+(?:\w{{2}}\s+)?{month}"
+    date = rf"(?:{day_of_month}|{month}|\d{{4}}-\d\d-\d\d|\d{{1,2}}\.\d{{1,2}}\.(?:\d{{4}})?)"
+    connector = rf"\s*(?:\b(?:{joints['connectors']})\b|[-–—])\s*"
+    # Two days of one month need no opener: "3 to 17 June".
     return re.compile(
-        rf"\b(?:{joints['openers']})\s+{first}\s*(?:\b(?:{joints['connectors']})\b|[-–—])\s*(?P<last>{date})",
+        rf"\b(?:(?:{joints['openers']})\s+(?P<first>{date}|{article}{ordinal}){connector}(?P<last>{date})"
+        rf"|(?P<day>{article}{ordinal}){connector}(?P<end>{day_of_month}))",
         re.IGNORECASE,
     )
 
@@ -168,6 +170,8 @@ script without spaces may have any length.
 
 _BARE_NUMBER = re.compile(r"^[\d\s.,:%+'-]+$")
 _DATE_SHAPE = re.compile(r"\d{1,4}[./-]\d{1,2}(?:[./-]\d{1,4})?|\d{1,2}:\d{2}|^(?:1[89]|20)\d\d$")
+_ARTICLE = re.compile(r"^[^\W\d]{2,3}\s+(?=\d{1,2}(?!\d))")
+_DAY = re.compile(r"\d{1,2}(?:\.|[^\W\d]{1,2}|[ºª])?")
 _DECADE = re.compile(r"^['’]?\d{2,4}s$", re.IGNORECASE)
 _YEAR_ALONE = re.compile(r"^(?P<words>(?:[^\W\d]{1,2}\s+)*)(?P<sign>\W?)\d{4}(?:\s+[^\W\d]{1,2})*$")
 """A year without a month or another word of a time; words of two letters are prepositions of some language."""
@@ -243,7 +247,7 @@ def _is_year(text: str, match: re.Match[str]) -> bool:
         return True
     last = _LAST_PART.search(before)
     follows_month = last is not None and last[1].casefold() in load_words(*LANGUAGES).months
-    return follows_month or _may_precede_year(before)
+    return follows_month or (_may_precede_year(before) and not _is_count(before, after))
 
 
 def _read(text: str, base: datetime, language: str, *, prefer_past: bool, min_length: int) -> list[TimeExpression]:
@@ -333,9 +337,9 @@ def _blank(text: str, start: int, end: int) -> str:
 def _read_between(match: re.Match[str], base: datetime, language: str) -> TimeExpression | None:
     """Return the range of a match; the first date takes the month and year that only the last one has."""
     parser = DateDataParser(languages=[language], settings={"RELATIVE_BASE": base, "PREFER_DAY_OF_MONTH": "first"})
-    first, last = match["first"], match["last"]
-    if _BARE_NUMBER.match(first) and not _DATE_SHAPE.search(first):
-        first = re.sub(r"^\d+\.?", first, last)
+    first, last = (_ARTICLE.sub("", part) for part in (match["first"] or match["day"], match["last"] or match["end"]))
+    if _DAY.fullmatch(first):
+        first = _DAY.sub(first, last, count=1)
     year = _YEAR.search(last)
     if year and not _YEAR.search(first):
         first = f"{first} {year[0]}"
@@ -361,6 +365,9 @@ def _to_named_range(found: RelativeTime, base: datetime, *, prefer_past: bool) -
             quarter = _quarter(found.text, int(year[0]) if year else base.year, int(number) - 1)
             is_ahead = prefer_past and not year and quarter.at > base
             return _quarter(found.text, base.year - 1, int(number) - 1) if is_ahead else quarter
+        case ["half", number, *year]:
+            first = _shift(datetime(int(year[0]) if year else base.year, 1, 1), 6 * (int(number) - 1), "month")
+            return TimeExpression(found.text, first, "range", _shift(first, 6, "month"))
         case ["end", "of", ("month" | "year") as unit]:
             until = _bounds(TimeExpression(found.text, base, unit))[1]
             return TimeExpression(found.text, until - timedelta(days=1), "day")
@@ -417,7 +424,8 @@ def _means_time(core: str, before: str, after: str, words: WordLists, min_length
     "3 March" and "in May" do; "may", "March on", "12" and "a second" do not.
     """
     if year := _YEAR_ALONE.match(core):
-        return not year["sign"] and not _GLUED.match(after) and _may_precede_year(before + year["words"])
+        before += year["words"]
+        return not (year["sign"] or _GLUED.match(after) or _is_count(before, after)) and _may_precede_year(before)
     if _BARE_NUMBER.match(core):
         return _DATE_SHAPE.search(core) is not None
     if _AMOUNT_SIGN.search(core) or _DECADE.match(core):
@@ -448,6 +456,24 @@ def _may_precede_year(before: str) -> bool:
     words = load_words(*LANGUAGES)
     function_words = (words.stop_words, words.time_fillers, words.time_prepositions, words.year_introducers)
     return part in _CLAUSE_MARKS or any(part in listed for listed in function_words)
+
+
+def _is_count(before: str, after: str) -> bool:
+    """Return whether a four-digit number between two texts is a sum of money or counts things.
+
+    It is a sum where it says what a sum of money is ("the rent is 1950"), and counts where a thing follows it and no
+    word of a time or of whose the year is stands before it: "are there 2017 files?", but not "my 2017 budget".
+    """
+    words = load_words(*LANGUAGES)
+    said = [word.casefold() for word in _WORD.findall(re.split(r"[.!?;]", before)[-1])]
+    if not said:
+        return False
+    if said[-1] in words.copulas and not words.money_words.isdisjoint(said):
+        return True
+    thing = re.match(r"\s+([^\W\d_]+)", after)
+    of_year = (words.time_fillers, words.time_prepositions, words.year_introducers, words.articles, words.first_person)
+    is_thing = thing is not None and thing[1].casefold() not in words.stop_words | words.copulas
+    return is_thing and not any(said[-1] in listed for listed in of_year)
 
 
 def _to_range(expression: TimeExpression) -> TimeRange:

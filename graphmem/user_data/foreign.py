@@ -24,6 +24,7 @@ from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import (
     MAX_JSON_DEPTH,
     MAX_REQUEST_TEXT,
+    PrintableId,
     UnstorableValue,
     check_json_value,
     text_length,
@@ -37,7 +38,6 @@ from graphmem.user_data.models import (
     ImportFormat,
     ParsedEntries,
     ParsedStatements,
-    PrintableId,
     PrintableSessionId,
     UnreadableLine,
     is_empty,

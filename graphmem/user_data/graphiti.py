@@ -15,13 +15,13 @@ from graphmem.memories.entity import parse_entity_type
 from graphmem.memories.fact import ImportProvenance
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import NotFound
+from graphmem.runtime.field_types import PrintableId
 from graphmem.user_data.foreign import NO_PLACE, ImportedTime, to_invalid_input
 from graphmem.user_data.models import (
     DocumentPath,
     ElementId,
     ImportFormat,
     ParsedStatements,
-    PrintableId,
     is_empty,
 )
 

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.field_types import Id, SessionId, UnstorableValue, check_json_value
+from graphmem.runtime.field_types import SessionId, UnstorableValue, check_json_value, check_printable
 from graphmem.runtime.validation import describe_field_errors, field_errors
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import PlaceQuery
@@ -41,17 +41,7 @@ ElementId = Annotated[
 ]
 """The id of a memory, a version or a node: printable ASCII, as webhooks send it in a header."""
 
-
-def _check_printable(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("must not contain control characters")
-    return text
-
-
-PrintableId = Annotated[Id, AfterValidator(_check_printable)]
-"""The id of a message, which its callers choose."""
-
-PrintableSessionId = Annotated[SessionId, AfterValidator(_check_printable)]
+PrintableSessionId = Annotated[SessionId, AfterValidator(check_printable)]
 """The id of a session, which its callers choose."""
 
 

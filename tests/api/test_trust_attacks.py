@@ -482,3 +482,12 @@ async def test_a_request_of_a_tool_is_no_replay_for_the_user(user: httpx.AsyncCl
     assert (await user.post(MEMORIES, json=body, headers={"Idempotency-Key": "k2"})).status_code == 200
     (memory,) = (await user.get(MEMORIES)).json()["items"]
     assert memory["source"]["kind"] == "user"
+
+
+async def test_a_tool_does_not_change_the_type_of_what_the_user_says(
+    user: httpx.AsyncClient, tool: httpx.AsyncClient
+) -> None:
+    memory_id = (await save_one(user, home("Turin")))["memory"]["id"]
+    assert (await tool.patch(f"{MEMORIES}/{memory_id}", json={"type": "plan"})).status_code == 403
+    assert (await user.get(f"{MEMORIES}/{memory_id}")).json()["type"] == "fact"
+    assert (await user.patch(f"{MEMORIES}/{memory_id}", json={"type": "plan"})).json()["type"] == "plan"

@@ -130,6 +130,24 @@ async def test_a_domain_is_left_out_of_questions_that_clearly_belong_to_another(
     assert [memory.domain for memory in found.memories] == (["coding", "coding"] if shown else [])
 
 
+@pytest.mark.req("QUINN-03")
+async def test_domains_of_a_question_of_unknown_domain_come_after_the_profile_while_there_is_room(
+    harness: ContextHarness,
+) -> None:
+    await harness.save_memories(
+        CODING, COOKING, *(MemoryIn(content=f"Mara has walked to lighthouse {number}") for number in range(8))
+    )
+    question = "What is the capital of Peru?"
+    full = await harness.build_context(question)
+    lines = [line for line in full.preamble.splitlines() if line.startswith("- ")]
+    assert {lines[-2], lines[-1]} == {f"- {CODING.content}", f"- {COOKING.content}"}
+    profile = memory_contents(full) - {CODING.content, COOKING.content}
+    assert len(profile) == 8
+    for budget in range(full.token_count - 1, full.token_count // 2, -5):
+        shown = memory_contents(await harness.build_context(question, token_budget=budget))
+        assert shown <= profile or shown >= profile, "a memory of a domain takes the room of the profile"
+
+
 @pytest.mark.req("QUINN-05")
 @pytest.mark.parametrize("question", [None, "What shall I cook?"])
 async def test_what_the_tenant_tells_all_users_is_in_every_context(

@@ -128,27 +128,27 @@ def test_a_memory_is_in_scope_by_profile_domain_or_session() -> None:
     ],
 )
 def test_a_memory_the_user_explicitly_abandons_is_contradicted(question: str, content: str, stale: bool) -> None:
-    assert JustSaid(question).contradicts(memory(content), 0.0) is stale
-    assert JustSaid("And now?", [question]).contradicts(memory(content), 0.0) is stale
+    assert JustSaid("mara", question).contradicts(memory(content), 0.0) is stale
+    assert JustSaid("mara", "And now?", [question]).contradicts(memory(content), 0.0) is stale
 
 
 @pytest.mark.req("QUINN-40")
 def test_a_preference_is_contradicted_by_a_wish_for_an_alternative() -> None:
     python = memory("User's preferred programming language is Python", type="preference")
     question = "I want to try Java this time."
-    assert JustSaid(question).contradicts(python, 0.6)
-    assert not JustSaid(question).contradicts(python, 0.59), "of another kind"
-    assert not JustSaid("How do I write a loop?").contradicts(python, 0.66), "nothing new is wanted"
+    assert JustSaid("mara", question).contradicts(python, 0.6)
+    assert not JustSaid("mara", question).contradicts(python, 0.59), "of another kind"
+    assert not JustSaid("mara", "How do I write a loop?").contradicts(python, 0.66), "nothing new is wanted"
     fact = memory("User works with Python", type="fact")
-    assert not JustSaid(question).contradicts(fact, 0.66), "a fact does not end by a wish"
-    assert JustSaid(question).contradicts(memory("User works with Python", single_valued=True), 0.66)
+    assert not JustSaid("mara", question).contradicts(fact, 0.66), "a fact does not end by a wish"
+    assert JustSaid("mara", question).contradicts(memory("User works with Python", single_valued=True), 0.66)
 
 
 @pytest.mark.req("QUINN-40")
 def test_a_preference_the_question_names_is_not_contradicted() -> None:
     seat = memory("User prefers window seats", type="preference")
-    assert not JustSaid("Book a flight, with a window seat this time").contradicts(seat, 0.8)
-    assert JustSaid("Book a flight, with an aisle seat this time").contradicts(seat, 0.7)
+    assert not JustSaid("mara", "Book a flight, with a window seat this time").contradicts(seat, 0.8)
+    assert JustSaid("mara", "Book a flight, with an aisle seat this time").contradicts(seat, 0.7)
 
 
 def test_content_words_skip_stop_words_and_plurals() -> None:
@@ -196,5 +196,5 @@ def test_another_value_of_a_slot_contradicts_the_memory_of_that_slot_only(said: 
         "deadline": memory("Project Alpha is due on 1 July", subject=alpha, predicate="DUE_ON", single_valued=True),
         "taste": memory("Mara likes Python", predicate="LIKES", type="preference"),
     }
-    assert [name for name, known in stored.items() if JustSaid(said).contradicts(known, 0.0)] == contradicted
-    assert [name for name, known in stored.items() if JustSaid("Ok", [said]).contradicts(known, 0.0)] == contradicted
+    for just_said in (JustSaid("mara", said), JustSaid("mara", "Ok", [said])):
+        assert [name for name, known in stored.items() if just_said.contradicts(known, 0.0)] == contradicted

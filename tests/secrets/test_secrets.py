@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import Field
 from stdnum import luhn
 
+from graphmem.conversations.session import text_of
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.memory import MemoryIn, MemorySourceIn
 from graphmem.runtime.errors import ConfigurationError
@@ -297,3 +298,18 @@ def test_policy_with_unknown_class_lists_the_known_ones() -> None:
 
 def test_sample_sentences_cover_every_class() -> None:
     assert set(SENTENCES["refused"]) == set(SECRET_CLASSES)
+
+
+@pytest.mark.parametrize(
+    ("parts", "cls"),
+    [
+        (["My card is 4111 1111", "1111 1111"], "card"),
+        (["card: 4111-1111-", "1111-1111"], "card"),
+        (["SSN 512-44", "1987"], "ssn"),
+        (["Rooms 4111 and 1111", "2222 and 1111"], None),
+        (["4111 1111", "1111 1111"], None),
+    ],
+)
+def test_a_number_is_found_that_goes_on_in_the_next_part_of_a_message(parts: list[str], cls: str | None) -> None:
+    content = text_of([{"type": "text", "text": part} for part in parts])
+    assert [finding.cls for finding in find_secrets(content)] == ([cls] if cls else [])

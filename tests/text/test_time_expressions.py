@@ -149,11 +149,15 @@ def test_ambiguous_words_and_plain_numbers_are_no_times(text: str, languages: tu
 NAMES_WITH_NUMBERS = (
     *("Who develops Windows Server 2012?", "What about issue #1234?", "Who sleeps in room 1803?"),
     *("Does the Peugeot 2008 need tyres?", "order no. 2023", "What does RFC 2024 say?", "is version 2020.1 out"),
+    *("Do 2017 people work here?", "Are there 2017 files?", "The rent is 1950", "Die Miete ist 1950", "rent is 1150"),
     *("Wer wartet Windows Server 2012?", "in Raum 1803", "¿Quién usa Office 2019?", "Qui conduit la Peugeot 2008 ?"),
 )
 
 YEARS = {
     "where was she in 2021": [2021],
+    "in 2017 people moved": [2017],
+    "my 2017 budget": [2017],
+    "How high was the rent in 1950?": [1950],
     "What changed between 2019 and 2021?": [2019, 2021],
     "the 2012 edition of Windows Server 2016": [2012],
     "Did my 2021 trip cost more than the one (2019)?": [2021, 2019],
