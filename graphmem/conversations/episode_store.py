@@ -263,7 +263,7 @@ class EpisodeStore:
             "episodes.set_timezone",
             group_id=owner.group_id,
             timezone=timezone,
-            timezone_as=kind,
+            timezone_source_kind=kind,
             permitted=order.permitted_on(Effect.END, kind),
         )
 

@@ -173,10 +173,10 @@ MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 SET s.ended_at = coalesce(s.ended_at, $now), s.is_active = false, s.updated_at = coalesce(s.ended_at, $now)
 RETURN s {.*} AS session
 
-// name: set_timezone(group_id, timezone, timezone_as, permitted)
+// name: set_timezone(group_id, timezone, timezone_source_kind, permitted)
 // Store a user's time zone as a source gives it; one of a source that is not among the `permitted` ones stays.
-MATCH (u:User {group_id: $group_id}) WHERE u.timezone IS NULL OR coalesce(u.timezone_as, 'user') IN $permitted
-SET u.timezone = $timezone, u.timezone_as = $timezone_as
+MATCH (u:User {group_id: $group_id}) WHERE u.timezone IS NULL OR coalesce(u.timezone_source_kind, 'user') IN $permitted
+SET u.timezone = $timezone, u.timezone_source_kind = $timezone_source_kind
 
 // name: get_timezone(group_id)
 // Fetch a user's time zone.
