@@ -343,7 +343,7 @@ WHERE n.group_id = $group_id
 
 // fragment: space_columns
 // A space `s` and its members; one that is removed meanwhile has no role.
-s {.group_id, .title, .about, .stated_as, .created_at, .updated_at} AS space,
+s {.group_id, .title, .about, .source_kind, .created_at, .updated_at} AS space,
 COLLECT {
   MATCH (m:SpaceMember {group_id: s.group_id})
   WITH m {.user, .key, .role} AS member WHERE member.role IS NOT NULL

@@ -193,7 +193,7 @@ class ContextLearner:
         async def learn(transaction: ContextTransaction) -> FeedbackResult:
             interaction, order = await transaction.load_interaction(message_id), await transaction.find_order()
             if interaction.message.feedback_score is not None:
-                order.require(Effect.END, kind, interaction.rated_as, "The rating of this message")
+                order.require(Effect.END, kind, interaction.rating_source_kind, "The rating of this message")
             by = kind or "user"
             result = evaluate_feedback(interaction, score, said, technical_cues, now, by, order)
             await transaction.save_feedback(interaction, result, text, Lesson(result.verdict, said), by)

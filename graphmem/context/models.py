@@ -254,7 +254,7 @@ class RatedInteraction:
     intent_confidence: float | None
     preferences: Sequence[LearnedPreference]
     lessons: Sequence[Lesson]
-    rated_as: StatedKind = "user"
+    rating_source_kind: StatedKind = "user"
     """Source of the present rating."""
 
     @property

@@ -101,7 +101,7 @@ class ContextTransaction:
             intent_confidence=None,
             preferences=await self.list_preferences(),
             lessons=lessons_from_text(rows[0]["learned_from"]),
-            rated_as=rows[0]["rated"].get("rated_as") or "user",
+            rating_source_kind=rows[0]["rated"].get("rating_source_kind") or "user",
         )
         return replace(interaction, intent_confidence=await self._get_intent_confidence(interaction.intent))
 
@@ -111,7 +111,7 @@ class ContextTransaction:
         result: FeedbackResult,
         text: str | None,
         lesson: Lesson,
-        rated_as: StatedKind,
+        rating_source_kind: StatedKind,
     ) -> None:
         """Write the feedback of a source on a message and everything that was learned from it.
 
@@ -126,7 +126,7 @@ class ContextTransaction:
             issues=result.issues,
             confidence=result.confidence,
             learned_from=lessons_to_text([*interaction.lessons, lesson]),
-            rated_as=rated_as,
+            rating_source_kind=rating_source_kind,
         )
         is_positive = result.verdict is FeedbackVerdict.POSITIVE
         changes = {

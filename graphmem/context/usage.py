@@ -79,11 +79,11 @@ class ContextUseStore:
             if not rows:
                 raise NotFound("There is no such context: it is unknown or has expired.")
             if rows[0]["score"] is not None:
-                order = await find_trust_order(transaction, owner.tenant, {kind, rows[0]["rated_as"]})
-                order.require(Effect.END, kind, rows[0]["rated_as"], "The rating of this context")
+                order = await find_trust_order(transaction, owner.tenant, {kind, rows[0]["rating_source_kind"]})
+                order.require(Effect.END, kind, rows[0]["rating_source_kind"], "The rating of this context")
             was_credited = bool(rows[0]["credited"])
             credited = was_credited or credits_memories
-            rated = {"score": score, "credited": credited, "rated_as": kind or "user"}
+            rated = {"score": score, "credited": credited, "rating_source_kind": kind or "user"}
             await transaction.run("context_uses.rate", now=now, **rated, **context)
             return RatedContext(rows[0]["memory_ids"] if credits_memories and not was_credited else [], now)
 

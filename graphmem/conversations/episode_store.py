@@ -147,8 +147,8 @@ async def recognise_batch(
     Within `window` a batch without ids repeats the latest turns of its session, or opened a session and comes again
     without one. In a batch with some ids, the other messages are known by these. `new_ids` are for what is new.
     """
-    (row,) = await transaction.run("users.get_life", group_id=owner.group_id)
-    fingerprint = BatchFingerprint(row["life"], session_id, messages, sent_as)
+    life, _ = transaction.revisions[owner.group_id]
+    fingerprint = BatchFingerprint(life, session_id, messages, sent_as)
     given = [message.id for message in messages]
     if any(given):
         return session_id, fingerprint.complete_ids(given)
@@ -263,7 +263,7 @@ class EpisodeStore:
             "episodes.set_timezone",
             group_id=owner.group_id,
             timezone=timezone,
-            timezone_as=kind,
+            timezone_source_kind=kind,
             permitted=order.permitted_on(Effect.END, kind),
         )
 
@@ -287,17 +287,12 @@ class EpisodeStore:
                 new_messages.setdefault(message_id, prepared)  # of several with one id, the first is stored
         target_session_id = session_id or (stored[ids[0]]["session_id"] if not new_messages else str(uuid.uuid4()))
         if new_messages:
-            await self._create_episodes(transaction, owner, target_session_id, new_messages, domain, now)
-        unextracted = [
-            message_id
-            for message_id in deduplicate(ids)
-            if message_id in new_messages
-            or (stored[message_id]["pending_job"] is None and stored[message_id]["extracted_at"] is None)
-        ]
-        if job and unextracted:
-            await transaction.run("episodes.assign_to_job", **_assignment(owner, unextracted, job))
+            await self._create_episodes(transaction, owner, target_session_id, new_messages, job, domain, now)
+        unread = [key for key, row in stored.items() if row["pending_job"] is None and row["extracted_at"] is None]
+        if job and unread:
+            await transaction.run("episodes.assign_to_job", **_assignment(owner, unread, job))
         pending_jobs = deduplicate(row["pending_job"] for row in rows if row["pending_job"])
-        assigned = job.id if job and unextracted else None
+        assigned = job.id if job and (new_messages or unread) else None
         return AppendResult(target_session_id, ids, list(new_messages), assigned, pending_jobs)
 
     async def refuse_names_of_members(self, space: Owner, author: str, names: Sequence[str]) -> None:
@@ -320,6 +315,7 @@ class EpisodeStore:
         owner: Owner,
         session_id: str,
         new_messages: Mapping[str, PreparedMessage],
+        job: PendingJob | None,
         domain: str | None,
         now: datetime,
     ) -> None:
@@ -340,6 +336,8 @@ class EpisodeStore:
             links=[list(pair) for pair in pairwise(chain) if pair[0]],
             last_episode=chain[-1],
             intents=[prepared.message.intent for prepared in new_messages.values() if prepared.message.intent],
+            job_id=job.id if job else None,
+            job_store=job.store if job else None,
             now=now,
         )
 

@@ -61,7 +61,7 @@ class SpaceStore:
                 user_id=owner.user_id,
                 title=space.title,
                 about=space.about,
-                stated_as=kind,
+                source_kind=kind,
                 now=now,
             )
             if not rows:
@@ -104,7 +104,7 @@ def _space_from_row(row: Row) -> Space:
         members=sorted(members, key=lambda member: (member.user is None, member.id)),
         created_at=stored["created_at"],
         updated_at=stored["updated_at"],
-        source_kind=stored["stated_as"] or "user",
+        source_kind=stored["source_kind"] or "user",
     )
 
 

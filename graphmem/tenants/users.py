@@ -168,11 +168,13 @@ class PersonaStore:
             await lock_or_create_user(transaction, owner, self._clock())
             (known,) = await transaction.run("users.get_persona", group_id=owner.group_id)
             if known["persona"]:
-                order = await find_trust_order(transaction, owner.tenant, {kind, known["persona_as"]})
-                order.require(Effect.OUTRANK, kind, known["persona_as"], "The persona")
+                order = await find_trust_order(transaction, owner.tenant, {kind, known["persona_source_kind"]})
+                order.require(Effect.OUTRANK, kind, known["persona_source_kind"], "The persona")
             persona = to_json(weights) if weights else None
-            persona_as = (kind or "user") if persona else None
-            await transaction.run("users.set_persona", group_id=owner.group_id, persona=persona, persona_as=persona_as)
+            persona_source_kind = (kind or "user") if persona else None
+            await transaction.run(
+                "users.set_persona", group_id=owner.group_id, persona=persona, persona_source_kind=persona_source_kind
+            )
 
         await self._graph.write(work)
 

@@ -249,11 +249,11 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
     "User": {
         "created_at": MarkedTime | None,
         "timezone": TimeZoneName | None,
-        "timezone_as": _described(StatedKind | None, "The source that gave the time zone."),
+        "timezone_source_kind": _described(StatedKind | None, "The source that gave the time zone."),
         "persona": _described(
             _json_text(dict[str, float]) | None, "Weights by memory type or tag, which searches use."
         ),
-        "persona_as": _described(StatedKind | None, "The source that set the weights."),
+        "persona_source_kind": _described(StatedKind | None, "The source that set the weights."),
     },
     "Entity": {
         **_fields(Entity, "created_at updated_at"),
@@ -305,7 +305,7 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
             _json_text(MemoryDefaults) | None, "Metadata and expiry of the memories that are extracted from it."
         ),
         "learned_from": _described(StorableText | None, "The feedback that preferences were learned from."),
-        "rated_as": _described(StatedKind | None, "The source that rated it."),
+        "rating_source_kind": _described(StatedKind | None, "The source that rated it."),
     },
     RecordLabel.ARCHIVED_EPISODE: {
         **_fields(Message, "position role created_at extracted_at"),
@@ -357,7 +357,7 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
         "created_at": MarkedTime,
         "expires_at": MarkedTime,
         "rated_at": MarkedTime | None,
-        "rated_as": _described(StatedKind | None, "The source that rated the answer."),
+        "rating_source_kind": _described(StatedKind | None, "The source that rated the answer."),
     },
     RecordLabel.LEARNED_PREFERENCE: {
         **_fields(

@@ -150,7 +150,7 @@ async def _save_memories(stored: StoredCase, clock: CaseClock) -> None:
             "episodes.set_timezone",
             group_id=owner.group_id,
             timezone=case.timezone,
-            timezone_as="user",
+            timezone_source_kind="user",
             permitted=["user"],
         )
 

@@ -89,7 +89,12 @@ async def test_the_model_sees_statements_with_subject_and_scope_and_no_ids(harne
 async def test_the_model_reads_days_of_the_users_calendar(harness: ConsolidationHarness) -> None:
     started = datetime(2026, 2, 28, 15, tzinfo=UTC)
     memories = await harness.save("User works in a library", "User works in Kobe", valid_at=started)
-    zone = {"group_id": harness.owner.group_id, "timezone": "Asia/Tokyo", "timezone_as": "user", "permitted": ["user"]}
+    zone = {
+        "group_id": harness.owner.group_id,
+        "timezone": "Asia/Tokyo",
+        "timezone_source_kind": "user",
+        "permitted": ["user"],
+    }
     await harness.graph.execute("episodes.set_timezone", **zone)
     with answering() as server:
         await analyse(harness, server, memories)

@@ -352,8 +352,8 @@ WITH i
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
 MERGE (i)-[:LEARNED_FROM]->(m)
 
-// name: save_feedback(group_id, message_id, score, text, issues, confidence, learned_from, rated_as)
+// name: save_feedback(group_id, message_id, score, text, issues, confidence, learned_from, rating_source_kind)
 // Store the feedback of a source on a message, what it complains about, its new confidence, and the feedback that was learned from.
 MATCH (u:User {group_id: $group_id})
 MATCH (m:Episodic {group_id: $group_id, message_id: $message_id})
-SET m.revision = u.revision, m.feedback_score = $score, m.feedback_text = $text, m.feedback_issues = nullIf($issues, []), m.confidence = $confidence, m.learned_from = $learned_from, m.rated_as = $rated_as
+SET m.revision = u.revision, m.feedback_score = $score, m.feedback_text = $text, m.feedback_issues = nullIf($issues, []), m.confidence = $confidence, m.learned_from = $learned_from, m.rating_source_kind = $rating_source_kind

@@ -23,12 +23,12 @@ CALL () {
 // Find a context that has not expired.
 MATCH (c:ContextUse {group_id: $group_id, uuid: $context_id}) WHERE c.expires_at > $now
 RETURN c.memory_ids AS memory_ids, c.score AS score, coalesce(c.credited, false) AS credited,
-       coalesce(c.rated_as, 'user') AS rated_as
+       coalesce(c.rating_source_kind, 'user') AS rating_source_kind
 
-// name: rate(group_id, context_id, score, credited, rated_as, now)
+// name: rate(group_id, context_id, score, credited, rating_source_kind, now)
 // Store the rating of a context by a source, and whether its memories were credited with it.
 MATCH (c:ContextUse {group_id: $group_id, uuid: $context_id})
-SET c.score = $score, c.credited = $credited, c.rated_as = $rated_as, c.rated_at = $now
+SET c.score = $score, c.credited = $credited, c.rating_source_kind = $rating_source_kind, c.rated_at = $now
 
 // name: list_of_memory(group_id, memory_id, now, limit)
 // List the contexts that held a memory, the latest first.

@@ -32,8 +32,9 @@ MERGE (s:Session {group_id: $group_id, session_id: $session_id})
 ON CREATE SET s += $properties, s.created_at = $now, s.updated_at = $now
 RETURN s {.*} AS session
 
-// name: append_messages(group_id, session_id, rows, links, last_episode, intents, now)
-// Append messages to a session, each linked to the one before it; the session lists its latest 200 intents.
+// name: append_messages(group_id, session_id, rows, links, last_episode, intents, job_id, job_store, now)
+// Append messages to a session, each linked to the one before it, for a job to read if one is given; the session lists
+// its latest 200 intents.
 MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 SET s.message_count = s.message_count + size($rows), s.last_episode = $last_episode, s.updated_at = $now,
     s.intent_sequence = nullIf((coalesce(s.intent_sequence, []) + $intents)[-200..], []), s.is_active = true, s.ended_at = null,
@@ -42,7 +43,8 @@ WITH s
 CALL (s) {
   MATCH (u:User {group_id: $group_id})
   UNWIND $rows AS row
-  CREATE (m:Episodic) SET m = row, m.revision = u.revision
+  CREATE (m:Episodic) SET m = row, m.revision = u.revision, m.pending_job = $job_id, m.pending_store = $job_store,
+    m.pending_since = CASE WHEN $job_id IS NOT NULL THEN datetime() END
   CREATE (s)-[:HAS_EPISODE {uuid: randomUUID(), group_id: $group_id, created_at: $now}]->(m)
   WITH m
   {{pack_message_vector}}
@@ -171,10 +173,10 @@ MATCH (s:Session {group_id: $group_id, session_id: $session_id})
 SET s.ended_at = coalesce(s.ended_at, $now), s.is_active = false, s.updated_at = coalesce(s.ended_at, $now)
 RETURN s {.*} AS session
 
-// name: set_timezone(group_id, timezone, timezone_as, permitted)
+// name: set_timezone(group_id, timezone, timezone_source_kind, permitted)
 // Store a user's time zone as a source gives it; one of a source that is not among the `permitted` ones stays.
-MATCH (u:User {group_id: $group_id}) WHERE u.timezone IS NULL OR coalesce(u.timezone_as, 'user') IN $permitted
-SET u.timezone = $timezone, u.timezone_as = $timezone_as
+MATCH (u:User {group_id: $group_id}) WHERE u.timezone IS NULL OR coalesce(u.timezone_source_kind, 'user') IN $permitted
+SET u.timezone = $timezone, u.timezone_source_kind = $timezone_source_kind
 
 // name: get_timezone(group_id)
 // Fetch a user's time zone.

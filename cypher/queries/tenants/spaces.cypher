@@ -1,12 +1,12 @@
 // Spaces: the node of a group that several users and keys share, and a `SpaceMember` node for each of these. `member` is the
 // group id of a user, or the tenant and the id of a key.
 
-// name: put(group_id, tenant, user_id, title, about, stated_as, now)
+// name: put(group_id, tenant, user_id, title, about, source_kind, now)
 // Create a space or change its title and what belongs there; no row is returned while it is being deleted.
 UNWIND CASE WHEN EXISTS { MATCH (:Erasure {group_id: $group_id}) } THEN [] ELSE [1] END AS permitted
 MERGE (s:User {group_id: $group_id})
 ON CREATE SET s:SharedSpace, s.tenant = $tenant, s.user_id = $user_id, s.created_at = $now, s.life = randomUUID(), s.write_version = 0
-SET s.title = $title, s.about = $about, s.stated_as = $stated_as, s.updated_at = $now
+SET s.title = $title, s.about = $about, s.source_kind = $source_kind, s.updated_at = $now
 RETURN s.group_id AS group_id
 
 // name: set_members(group_id, rows, now)

@@ -46,12 +46,12 @@ RETURN coalesce(u.life, u.group_id) AS life
 // name: get_persona(group_id)
 // Return the persona of a user as JSON, and who set it.
 MATCH (u:User {group_id: $group_id})
-RETURN u.persona AS persona, coalesce(u.persona_as, 'user') AS persona_as
+RETURN u.persona AS persona, coalesce(u.persona_source_kind, 'user') AS persona_source_kind
 
-// name: set_persona(group_id, persona, persona_as)
+// name: set_persona(group_id, persona, persona_source_kind)
 // Set the persona of a user, as JSON; null removes it.
 MATCH (u:User {group_id: $group_id})
-SET u.persona = $persona, u.persona_as = $persona_as
+SET u.persona = $persona, u.persona_source_kind = $persona_source_kind
 
 // name: get_states(group_ids, members, allowed)
 // Return what reads need to know first of groups, and of the spaces in which members have a role: of those that are allowed,

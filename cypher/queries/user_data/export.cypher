@@ -7,7 +7,7 @@ SET u.write_version = coalesce(u.write_version, 0)
 
 // name: get_user(group_id)
 // Return the own node of a user, or of a space without what its owners say of it.
-MATCH (u:User {group_id: $group_id}) RETURN u {.*, title: null, about: null, stated_as: null, updated_at: null} AS user
+MATCH (u:User {group_id: $group_id}) RETURN u {.*, title: null, about: null, source_kind: null, updated_at: null} AS user
 
 // name: count_entries(group_id)
 // Count the entities, versions and records of a user.
