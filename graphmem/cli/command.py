@@ -156,10 +156,7 @@ NoServerFlag = Annotated[bool, typer.Option("--no-server", help="Do not use the 
 DebugFlag = Annotated[bool, typer.Option("--debug", help="Show stack traces and the log.")]
 User = Annotated[str, typer.Option("--user", "-u", help="The user's id.", show_default=False)]
 AnyUser = Annotated[str | None, typer.Option("--user", "-u", help="One user; defaults to all users of the tenant.")]
-ValidAsOf = Annotated[
-    str | None,
-    typer.Option("--valid-as-of", "--as-of", help="What was true at this time, such as 2025-06-01T12:00:00Z."),
-]
+ValidAsOf = Annotated[str | None, typer.Option(help="What was true at this time, such as 2025-06-01T12:00:00Z.")]
 KnownAsOf = Annotated[str | None, typer.Option(help="What graphmem knew at this time.")]
 MinTrust = Annotated[str | None, typer.Option(help="Only sources that are trusted at least as much as this one.")]
 Tenant = Annotated[str, typer.Option("--tenant", help="The tenant to work in.")]

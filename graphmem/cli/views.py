@@ -376,7 +376,7 @@ def context(response: ContextResponse) -> list[Renderable]:
     for kind, text in rows:
         if text:
             add_row(table, kind, text)
-    shown = response.preamble or "Nothing is remembered that belongs into this context."
+    shown = response.preamble or "Nothing is remembered that belongs in this context."
     return [shown, f"({response.token_count} tokens)", *([table] if table.row_count else [])]
 
 

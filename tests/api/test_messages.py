@@ -182,3 +182,10 @@ async def test_maintenance_jobs_are_not_readable_by_a_tenant_named_maintenance(
     [job] = await services.jobs.list(f"{SYSTEM_PARTITION}maintenance:{tenant}")
     stranger = await caller("admin", of="maintenance")
     assert (await stranger.get(f"/v1/jobs/{job.id}")).status_code == 404
+
+
+@pytest.mark.parametrize("message_id", ["a\r\nb", "x\ny", "tab\there"])
+async def test_a_message_id_has_no_control_characters(agent: httpx.AsyncClient, message_id: str) -> None:
+    refused = await agent.post(MESSAGES, json={"session_id": "s", "messages": [TURNS[0] | {"id": message_id}]})
+    assert refused.status_code == 422
+    assert "control characters" in refused.text

@@ -13,7 +13,15 @@ from graphmem.changes.models import ChangeKind, MemoryChange, Webhook, WebhookSt
 from graphmem.cli import views
 from graphmem.cli.tables import add_row, make_table
 from graphmem.consolidation.models import ConsolidationRun, RunStatus, RunTrigger, UserContradiction
-from graphmem.context.models import BehaviorPattern, ContextItem, LearnedPreference, PreferenceSource, PreferenceType
+from graphmem.context.models import (
+    BehaviorPattern,
+    ContextItem,
+    ContextResponse,
+    LearnedPreference,
+    PersonalizationHints,
+    PreferenceSource,
+    PreferenceType,
+)
 from graphmem.conversations.session import Session, SessionArchive, SessionKind
 from graphmem.ingestion.quarantined_statement import QuarantinedMemory, QuarantinedStatement
 from graphmem.memories.entity import Entity, EntityProfile, EntityRef, ProfileSentence
@@ -259,3 +267,8 @@ def test_what_was_learned_is_shown_as_tables() -> None:
     )
     for shown in ('{"format": "chart"}', "Asks about food", "m1, m2", "two birthdays", "They spoke of maps.", "12"):
         assert shown in text
+
+
+def test_a_context_of_a_user_of_whom_nothing_is_known_says_so() -> None:
+    nothing = ContextResponse.model_construct(preamble="", token_count=0, personalization_hints=PersonalizationHints())
+    assert views.context(nothing)[0] == "Nothing is remembered that belongs in this context."
