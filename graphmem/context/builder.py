@@ -407,7 +407,7 @@ def _relate_sessions(
         weights=weights,
         words=words[:MAX_QUESTION_WORDS],
         limit=MAX_RELATED_SESSIONS,
-        may_quote=product.may_outlast_session,
+        may_quote=lambda text: not product.temporary_states.are_met_by(text),
     )
 
 

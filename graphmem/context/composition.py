@@ -184,7 +184,7 @@ def select_quotes(
     said = [
         hit
         for hit in hits
-        if (hit.message.space, hit.message.id) not in present and profile.may_outlast_session(hit.content)
+        if (hit.message.space, hit.message.id) not in present and not profile.temporary_states.are_met_by(hit.content)
     ]
     stating = [hit for hit in said if may_be_quoted(hit.message) and not repeats_question(hit, asked)]
     if stating or present or has_memories:

@@ -158,7 +158,7 @@ class MemoryWriter:
     def _is_temporary(self, owner: Owner, text: str, type: MemoryType | None) -> bool:
         """Return whether a text states a condition of the moment; a feeling may be one, since it expires."""
         profile = self._profiles.for_tenant(owner.tenant)
-        if not profile.may_outlast_session(text):
+        if profile.temporary_states.are_met_by(text):
             return True
         return type is not MemoryType.FEELING and profile.momentary_states.are_met_by(text)
 

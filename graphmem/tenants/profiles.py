@@ -150,14 +150,6 @@ class ProductProfile(_ProfilePart):
         description="Conditions of the moment that nobody saves, but that a feeling may be."
     )
 
-    session_requests: TemporaryStateRules = Field(
-        description="Requests about a thing in the conversation, such as a chart above, which matter in it alone."
-    )
-
-    def may_outlast_session(self, text: str) -> bool:
-        """Return whether a text may matter in another session: no temporary state and no request about this one."""
-        return not self.temporary_states.are_met_by(text) and not self.session_requests.are_met_by(text)
-
     @cached_property
     def goal_pattern(self) -> re.Pattern[str]:
         """The pattern that finds a goal word."""

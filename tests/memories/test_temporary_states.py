@@ -15,7 +15,6 @@ SENTENCE_FILE = Path(__file__).parents[1] / "secrets" / "secret_sentences.yaml"
 SENTENCES = yaml.safe_load(SENTENCE_FILE.read_text(encoding="utf-8"))
 MONEY = yaml.safe_load(Path(__file__).with_name("money_statements.yaml").read_text(encoding="utf-8"))
 MOMENTARY = yaml.safe_load(Path(__file__).with_name("momentary_statements.yaml").read_text(encoding="utf-8"))
-REQUESTS = yaml.safe_load(Path(__file__).with_name("session_requests.yaml").read_text(encoding="utf-8"))
 RULES = load_profile("general").temporary_states
 MOMENTARY_RULES = load_profile("general").momentary_states
 
@@ -52,13 +51,6 @@ def test_what_recurs_is_owed_owned_earned_or_aimed_at_is_lasting() -> None:
 def test_a_condition_of_the_moment_is_told_from_what_lasts() -> None:
     assert [text for text in MOMENTARY["momentary"] if not MOMENTARY_RULES.are_met_by(text)] == []
     assert [text for text in MOMENTARY["lasting"] if MOMENTARY_RULES.are_met_by(text)] == []
-
-
-@pytest.mark.req("CASH-22")
-def test_a_request_about_a_thing_in_the_conversation_is_told_from_what_lasts() -> None:
-    may_outlast_session = load_profile("general").may_outlast_session
-    assert [text for text in REQUESTS["session_only"] if may_outlast_session(text)] == []
-    assert [text for text in REQUESTS["lasting"] if not may_outlast_session(text)] == []
 
 
 @given(st.text(st.characters(codec="ascii", exclude_characters=".!?", exclude_categories=["Cc"]), max_size=300))

@@ -7,7 +7,6 @@ import uuid
 from typing import Any
 
 import httpx
-import pytest
 
 from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.placed_graph import PlacedGraph
@@ -115,7 +114,6 @@ async def test_a_moved_tenant_is_complete_in_the_other_graph_and_gone_from_the_f
     assert len((await admin.get("/v1/users/mara/memories")).json()["items"]) == 6
 
 
-@pytest.mark.long
 async def test_a_move_under_a_storm_of_writes_loses_nothing_and_no_read_misses_a_write(
     admin: httpx.AsyncClient,
 ) -> None:
