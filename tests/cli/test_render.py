@@ -17,6 +17,7 @@ from graphmem.context.models import (
     BehaviorPattern,
     ContextItem,
     ContextResponse,
+    ConversationSummary,
     LearnedPreference,
     PersonalizationHints,
     PreferenceSource,
@@ -270,5 +271,17 @@ def test_what_was_learned_is_shown_as_tables() -> None:
 
 
 def test_a_context_of_a_user_of_whom_nothing_is_known_says_so() -> None:
-    nothing = ContextResponse.model_construct(preamble="", token_count=0, personalization_hints=PersonalizationHints())
+    nothing = ContextResponse(
+        context_id="c",
+        preamble="",
+        token_count=0,
+        conversation_summary=ConversationSummary(),
+        recent_messages=[],
+        active_contexts=[],
+        user_preferences=[],
+        behavioral_patterns=[],
+        related_sessions=[],
+        personalization_hints=PersonalizationHints(),
+        memories=[],
+    )
     assert views.context(nothing)[0] == "Nothing is remembered that belongs in this context."

@@ -8110,7 +8110,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "model": "claude-sonnet-4-5",
+                 *       "model": "claude-sonnet-5-5",
                  *       "max_tokens": 500,
                  *       "messages": [
                  *         {
@@ -8137,7 +8137,7 @@ export interface operations {
                      *       "id": "msg_9f2",
                      *       "type": "message",
                      *       "role": "assistant",
-                     *       "model": "claude-sonnet-4-5",
+                     *       "model": "claude-sonnet-5-5",
                      *       "content": [
                      *         {
                      *           "type": "text",
@@ -8174,7 +8174,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "model": "claude-sonnet-4-5",
+                 *       "model": "claude-sonnet-5-5",
                  *       "messages": [
                  *         {
                  *           "role": "user",
@@ -8230,14 +8230,14 @@ export interface operations {
                      *       "data": [
                      *         {
                      *           "type": "model",
-                     *           "id": "claude-sonnet-4-5",
+                     *           "id": "claude-sonnet-5-5",
                      *           "display_name": "Claude Sonnet 4.5",
                      *           "created_at": "2026-06-01T00:00:00Z"
                      *         }
                      *       ],
                      *       "has_more": false,
-                     *       "first_id": "claude-sonnet-4-5",
-                     *       "last_id": "claude-sonnet-4-5"
+                     *       "first_id": "claude-sonnet-5-5",
+                     *       "last_id": "claude-sonnet-5-5"
                      *     }
                      */
                     "application/json": {
