@@ -174,4 +174,8 @@ def _run(run: Callable[..., None], arguments: list[str], environment: dict[str, 
     os.chdir(folder)
     sys.argv = arguments
     gc.freeze()  # what was imported is not garbage: looking through it would copy its pages
+    # Signals do what they do to a program in a terminal, whatever the process of the tests ignores.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     run(*more)
