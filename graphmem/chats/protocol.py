@@ -169,7 +169,7 @@ _TOOL_ROLES = ("tool", "function")
 
 
 class ChatCompletionsProtocol(ChatProtocol):
-    """`POST …/chat/completions`: the whole history as messages, of which the first are the system prompt."""
+    """`POST …/chat/completions`: the whole history as messages, with the system prompt first."""
 
     name = "chat completions"
     path = "/chat/completions"

@@ -302,9 +302,9 @@ class AsyncTransport:
 
 
 def _http_options(api_key: str, base_url: str, timeout: float, trust_env: bool) -> dict[str, Any]:
-    """Return the options of an HTTP client; raise InvalidInput for an address that is none, or in the key's place."""
+    """Return the options of an HTTP client; raise InvalidInput for an invalid address, or one given as the key."""
     if api_key.strip().lower().startswith(_SCHEMES):
-        raise InvalidInput("The server's address is in the place of the key: the key comes first, then the address.")
+        raise InvalidInput("The server's address was given as the key: pass the key first, then the address.")
     if not base_url.strip().lower().startswith(_SCHEMES):
         raise InvalidInput("base_url is the server's address and begins with http:// or https://.")
     return {

@@ -387,7 +387,7 @@ class EntityMerger:
         return ended, now + MICROSECOND
 
     async def _archive_profiles(self, keep: Entity, merge: Entity, now: datetime) -> datetime:
-        """End the profiles of two entities, neither of which tells of both; return the time reached."""
+        """End the profiles of two entities, since neither covers both; return the time reached."""
         rows = await self.transaction.run(
             "profiles.fetch_latest", group_id=self.owner.group_id, entity_ids=[keep.id, merge.id]
         )

@@ -228,14 +228,14 @@ def without_repetitions(texts: Iterable[tuple[str, AnswerLine]]) -> list[AnswerL
     """Return lines without those whose text repeats most of an earlier one."""
     kept: list[AnswerLine] = []
     bits: dict[str, int] = {}
-    told: list[int] = []
+    kept_bits: list[int] = []
     for text, answer in texts:
         words = content_words(text)
         stated = sum(1 << bits.setdefault(word, len(bits)) for word in words)
         repeated = MAX_REPEATED_WORDS * len(words)
-        if words and any((stated & earlier).bit_count() >= repeated for earlier in told):
+        if words and any((stated & earlier).bit_count() >= repeated for earlier in kept_bits):
             continue
-        told.append(stated)
+        kept_bits.append(stated)
         kept.append(answer)
     return kept
 

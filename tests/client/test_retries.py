@@ -177,7 +177,7 @@ def test_every_error_is_restored_from_its_response(kind: type[GraphmemError]) ->
 @pytest.mark.parametrize("client", [Client, AsyncClient])
 def test_a_key_and_an_address_in_each_others_place_are_named(client: type[Client] | type[AsyncClient]) -> None:
     for arguments in [("http://127.0.0.1:8321", "gm_key"), ("HTTPS://memory.example",)]:
-        with pytest.raises(InvalidInput, match="the key comes first, then the address") as raised:
+        with pytest.raises(InvalidInput, match="pass the key first, then the address") as raised:
             client(*arguments)
         assert "gm_key" not in str(raised.value)
     for address in ("127.0.0.1:8321", "ftp://localhost", ""):

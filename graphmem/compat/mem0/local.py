@@ -39,7 +39,7 @@ def settings_of(config: object, settings: Settings | None) -> Settings | None:
     given = _as_mapping(config)
     ignored = sorted(name for name, value in given.items() if name not in ("llm", "version") and value is not None)
     if ignored:
-        _log.warning("graphmem's settings apply in the place of mem0's %s", ", ".join(ignored))
+        _log.warning("graphmem uses its own settings instead of mem0's %s", ", ".join(ignored))
     changes = read_model(_as_mapping(given.get("llm")))
     if not changes:
         return settings

@@ -57,12 +57,12 @@ class OwnerIds:
 
     @property
     def is_owner_alone(self) -> bool:
-        """Whether there is no id beside the one that names the user."""
+        """Whether the only id is the one that names the user."""
         return sum(map(bool, asdict(self).values())) == 1
 
     @property
     def labels(self) -> dict[str, str]:
-        """The ids beside the user, which are kept as metadata."""
+        """The ids other than the user's, which are kept as metadata."""
         return {name: id for name, id in asdict(self).items() if id and name != "user_id"}
 
 
@@ -125,7 +125,7 @@ def _listed_ids(key: str, value: Any) -> list[Any]:
 
 
 def plain_metadata(filters: Filters) -> dict[str, str | float | bool]:
-    """Return the conditions that the server can check: the equality of metadata and of ids beside the user."""
+    """Return the conditions that the server can check: the equality of metadata and of ids other than the user's."""
     checked = {key: value for key, value in filters.items() if key not in _ITEM_FIELDS or key in ID_FIELDS[1:]}
     return {key: value for key, value in checked.items() if isinstance(value, str | int | float) and value != "*"}
 

@@ -8231,7 +8231,7 @@ export interface operations {
                      *         {
                      *           "type": "model",
                      *           "id": "claude-sonnet-5-5",
-                     *           "display_name": "Claude Sonnet 4.5",
+                     *           "display_name": "Claude Sonnet 5.5",
                      *           "created_at": "2026-06-01T00:00:00Z"
                      *         }
                      *       ],
