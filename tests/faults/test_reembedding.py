@@ -18,8 +18,9 @@ from graphmem.conversations.session import MessagesIn
 from graphmem.jobs.job import JobStatus
 from graphmem.memories.memory import MemoryIn
 from graphmem.models.embedding_models import ReembeddingPhase
+from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded.server import EmbeddedNeo4j
-from graphmem.neo4j.placed_graph import PlacedGraph, use_graph, use_tenant
+from graphmem.neo4j.placed_graph import PlacedDatabase, PlacedGraph, use_graph, use_tenant
 from graphmem.placement.move import Move, MovePayload
 from graphmem.runtime.errors import Conflict
 from graphmem.runtime.settings import HOME_GRAPH, GraphAddress, Settings
@@ -80,6 +81,20 @@ async def own_database(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
         yield Settings(
             data_dir=data_dir, neo4j_uri=server.info.uri, neo4j_password=server.info.password, _env_file=None
         )
+
+
+@pytest.fixture
+async def other_graph(database: Settings, graph: Graph) -> AsyncIterator[Graph]:
+    """The database of the run, with vectors of the default model."""
+    assert database.neo4j_uri
+    assert database.neo4j_password
+    other = Graph(database.neo4j_uri, database.neo4j_user, database.neo4j_password.get_secret_value())
+    yield other
+    await other.close()
+
+
+async def migrated(graph: Graph) -> None:
+    """Prepare a graph that needs nothing."""
 
 
 @pytest.fixture
@@ -167,7 +182,9 @@ async def check_vectors(services: Services, *added: str) -> None:
         assert vector == pytest.approx(new, abs=1e-6)
 
 
-async def test_re_embedding_that_is_killed_is_continued_and_searches_go_on(own_database: Settings) -> None:
+async def test_re_embedding_that_is_killed_is_continued_and_searches_go_on(
+    own_database: Settings, other_graph: Graph
+) -> None:
     async with Services.open(own_database, worker=False) as services:
         await fill(services)
         job = await services.reembedding.start("default", NEXT_MODEL)
@@ -178,6 +195,10 @@ async def test_re_embedding_that_is_killed_is_continued_and_searches_go_on(own_d
             assert (status.phase, status.job_id) == (ReembeddingPhase.FILLING, job.id)
             with pytest.raises(Conflict, match=f"wait for job {job.id}"):
                 await services.reembedding.start("default", "all-MiniLM-L6-v2")
+            placed = PlacedGraph(services.components.graph, {"other": PlacedDatabase("other", other_graph, migrated)})
+            with pytest.raises(Conflict, match="no re-embedding under way"):
+                await move(placed, HOME_GRAPH, "other")
+            assert (await placed.locations.find(FAR_MARA.tenant)).graph == HOME_GRAPH
             with worker(own_database):
                 ended = await services.jobs.wait(job.id, WAIT_SECONDS)
         assert ended.status is JobStatus.SUCCEEDED, ended.error
@@ -185,6 +206,8 @@ async def test_re_embedding_that_is_killed_is_continued_and_searches_go_on(own_d
         after = await services.reembedding.status()
         assert (after.model, after.phase) == (f"{NEXT_MODEL}-int8", None)
         await check_vectors(services)
+        with pytest.raises(Conflict, match="vectors of one model"):
+            await move(placed, HOME_GRAPH, "other")
 
 
 @pytest.mark.long

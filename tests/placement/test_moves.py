@@ -164,26 +164,6 @@ async def test_users_who_are_forgotten_during_a_move_stay_forgotten(
     assert await count_nodes(placed.home, tenant) == {}
 
 
-async def test_a_move_to_a_graph_with_other_vectors_fails_and_leaves_the_tenant_where_it_is(
-    admin: httpx.AsyncClient, placed: PlacedGraph, tenant: str
-) -> None:
-    await save(admin, "mara", "Mara keeps bees")
-    second = await placed.open_named(SECOND)
-    rename = "MATCH (s:EmbeddingSchema) SET s.model = $model"
-    home_model = (await placed.home.fetch("schema.get_embedding_model"))[0]["model"]
-    await second.write(lambda transaction: transaction.run_text(rename, {"model": "another"}))
-    try:
-        job = await move(admin, SECOND)
-    finally:
-        await second.write(lambda transaction: transaction.run_text(rename, {"model": home_model}))
-    assert job["status"] == "failed"
-    assert "vectors of one model" in job["error"]
-    assert await place(admin) == "home"
-    await save(admin, "mara", "Mara sells honey")
-    assert len(await list_ids(admin, "mara")) == 2
-    assert await count_nodes(second, tenant) == {}
-
-
 async def test_a_move_that_is_asked_for_twice_is_made_once(admin: httpx.AsyncClient, tenant: str) -> None:
     await save(admin, "mara", "Mara keeps bees")
     first = (await admin.post("/v1/admin/placements", json={"graph": SECOND})).json()
