@@ -8,7 +8,7 @@
 
 // Users. Every write locks the node of its user, so that the writes of one user happen one after the other.
 CREATE CONSTRAINT graphmem_user IF NOT EXISTS FOR (u:User) REQUIRE u.group_id IS UNIQUE;
-CREATE INDEX graphmem_user_tenant IF NOT EXISTS FOR (u:User) ON (u.tenant);
+CREATE INDEX graphmem_user_tenant IF NOT EXISTS FOR (u:User) ON (u.tenant, u.user_id);
 // Users by when their memories were last written, for what a webhook has yet to deliver.
 CREATE INDEX graphmem_user_written IF NOT EXISTS FOR (u:User) ON (u.tenant, u.last_write_at);
 // The mark that a user is being forgotten. From its transaction on, nothing of the user is written or read.

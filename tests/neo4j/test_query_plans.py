@@ -205,3 +205,11 @@ async def test_every_query_starts_at_an_index_and_none_fails_on_what_is_absent(f
 async def test_a_query_that_grows_with_the_database_is_found(filled_graph: Graph, text: str) -> None:
     async with filled_graph._driver.session() as session:
         assert growing_steps(await profile(session, text, {"group_id": "x"}))
+
+
+async def test_a_page_of_users_reads_no_more_users_than_it_shows(filled_graph: Graph) -> None:
+    """The index gives the users of a tenant in order, so that no query sorts all of them for each page."""
+    query = load_queries()["users.list_page"]
+    async with filled_graph._driver.session() as session:
+        plan = await profile(session, query.text, {**absent_parameters(query, "x", "x"), "text": "", "after": ""})
+    assert not [operator for operator, details in operators(plan) if operator == "Top" and "user_id" in details]

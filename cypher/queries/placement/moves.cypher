@@ -3,7 +3,7 @@
 
 // name: list_groups(tenant)
 // List the groups of a tenant with their lives and revisions. A user who is erased while this is read has no group any more.
-MATCH (u:User {tenant: $tenant})
+MATCH (u:User) WHERE u.tenant = $tenant AND u.user_id IS NOT NULL
 WITH u.group_id AS group_id, coalesce(u.life, u.group_id) AS life, coalesce(u.revision, 0) AS revision WHERE group_id IS NOT NULL
 RETURN group_id, life, revision ORDER BY group_id
 

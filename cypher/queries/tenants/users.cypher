@@ -80,10 +80,13 @@ RETURN u.tenant AS tenant, u.user_id AS user_id, u.group_id AS group_id ORDER BY
 
 // name: list_page(tenant, text, user_ids, after, now, limit)
 // List the users of a tenant by id, no spaces, whose id contains a text, with the numbers of their current memories and sessions.
-MATCH (u:User {tenant: $tenant})
-WHERE u.user_id > $after AND NOT u.user_id STARTS WITH ' ' AND toLower(u.user_id) CONTAINS $text AND ($user_ids IS NULL OR u.user_id IN $user_ids)
-  AND NOT EXISTS { MATCH (:Erasure {group_id: u.group_id}) }
-WITH u ORDER BY u.user_id LIMIT $limit
+// The index has the users in this order, so that a page reads its own users and not those of the whole tenant.
+MATCH (u:User)
+WHERE u.tenant = $tenant AND u.user_id > $after AND NOT u.user_id STARTS WITH ' ' AND toLower(u.user_id) CONTAINS $text
+  AND ($user_ids IS NULL OR u.user_id IN $user_ids)
+WITH u ORDER BY u.tenant, u.user_id
+WHERE NOT EXISTS { MATCH (:Erasure {group_id: u.group_id}) }
+WITH u LIMIT $limit
 RETURN {
   user_id: u.user_id, created_at: u.created_at, last_write_at: u.last_write_at,
   memory_count: COUNT {
