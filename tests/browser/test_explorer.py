@@ -68,6 +68,8 @@ def test_users_are_listed_searched_and_unknown_ones_are_named(
     assert "Runs" not in page.wait_for("#views").text
     page.wait_for("#find-user").send_keys("u-")
     page.wait_until_gone("#user-list a", "ada")
+    page.wait_for("#find-user").send_keys("nobody")
+    page.wait_for("#user-list", "No user id contains “u-nobody”.")
     page.driver.get(f"{explorer_user.ui}#/u/u-77/overview")
     page.wait_for("#view", "Nothing is stored for the user “u-77”")
     page.click("#similar-users a", "u-7")
@@ -202,13 +204,15 @@ def test_back_shows_as_many_rows_as_there_were(page: Page, explorer_user: Explor
     page.click("#views a", "Sessions")
     page.click("#views a", "Overview")
     page.click("#views a", "Sessions")
-    page.wait_for("#status", "2 sessions and more")
+    page.wait_for("#status", "The first 2 sessions")
     page.click(".more")
-    page.wait_for("#status", "4 sessions and more")
+    page.wait_for("#status", "The first 4 sessions")
+    third = page.find_all("#sessions a")[2]
+    page.wait_until(lambda: page.driver.switch_to.active_element == third, "waited for the focus on the first new row")
     page.click("#sessions li:nth-child(4) a")
     page.wait_for("#messages .message", "Hello")
     page.driver.back()
-    page.wait_for("#status", "4 sessions and more")
+    page.wait_for("#status", "The first 4 sessions")
 
 
 def test_session_shows_what_was_drawn_from_each_message(page: Page, explorer_user: ExplorerUser) -> None:

@@ -40,7 +40,7 @@ def test_space_shows_what_it_is_about_and_only_its_own_memories(page: Page, team
     page.click("#space-list a", "Team Atlas")
     page.wait_for("h1", "Team Atlas")
     page.wait_for("#view", "What the team decides and finds out about the Atlas project.")
-    page.wait_for("#list-title", "1 memory and more")
+    page.wait_for("#list-title", "The first 1 memory")
     page.wait_for("#memories a", "Bob books the hall")
     page.click(".more")
     page.wait_for("#memories a", "Atlas starts on 4 December")

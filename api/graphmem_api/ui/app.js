@@ -154,7 +154,7 @@ function signOut() {
   running?.abort();
   byId("view").replaceChildren();
   byId("views").replaceChildren();
-  byId("who").replaceChildren();
+  byId("who").textContent = byId("who").title = "";
   byId("sign-out").hidden = true;
   history.replaceState(null, "", location.pathname);
   document.title = "graphmem explorer";
@@ -226,7 +226,7 @@ function showNavigation({ user, view }) {
   ];
   byId("views").replaceChildren(...links);
   byId("views").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
-  byId("who").textContent = user ?? "";
+  byId("who").textContent = byId("who").title = user ?? "";
 }
 
 function navigationLink(href, title, isCurrent) {

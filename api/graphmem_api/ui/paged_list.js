@@ -5,8 +5,12 @@ import { announce, element, list, pluralize, reportErrors } from "./dom.js";
 export class PagedList {
   #cursor = null;
   #wanted;
+  #isAppending = false;
 
-  /** `load(cursor)` returns a page, or null when a later call has replaced it; `nouns` are singular and plural. */
+  /**
+   * `load(cursor)` returns a page, or null when a later call has replaced it; `nouns` are singular and plural; `emptyText()`
+   * is shown when there are no rows.
+   */
   constructor(context, { id, load, toItem, emptyText, nouns, onCount = () => {}, attributes = {} }) {
     Object.assign(this, { context, load, toItem, emptyText, nouns, onCount });
     this.#wanted = context.shownRows;
@@ -27,22 +31,32 @@ export class PagedList {
       items.push(...page.items.map(this.toItem));
       cursor = page.next_cursor;
     } while (cursor && items.length < wanted);
-    this.rows.replaceChildren(...(items.length ? items : [element("li", { class: "hint" }, this.emptyText)]));
+    this.rows.replaceChildren(...(items.length ? items : [element("li", { class: "hint" }, this.emptyText())]));
     this.#finish(cursor, items.length);
   }
 
+  /** Show the next page. Whoever pressed the button goes on from the first new row, also by keyboard. */
   async #append() {
-    const page = await this.load(this.#cursor);
-    if (!page || this.context.signal.aborted) return;
-    this.rows.append(...page.items.map(this.toItem));
-    this.#finish(page.next_cursor, this.rows.children.length);
+    if (this.#isAppending) return;
+    this.#isAppending = true;
+    const isFocused = document.activeElement === this.more;
+    try {
+      const page = await this.load(this.#cursor);
+      if (!page || this.context.signal.aborted) return;
+      const added = page.items.map(this.toItem);
+      this.rows.append(...added);
+      this.#finish(page.next_cursor, this.rows.children.length);
+      if (isFocused) added[0]?.querySelector("a, button")?.focus({ preventScroll: true });
+    } finally {
+      this.#isAppending = false;
+    }
   }
 
   #finish(cursor, count) {
     this.#cursor = cursor;
     this.more.hidden = !cursor;
     this.context.rememberRows(count);
-    const text = `${pluralize(count, ...this.nouns)}${cursor ? " and more" : ""}`;
+    const text = `${cursor ? "The first " : ""}${pluralize(count, ...this.nouns)}`;
     this.onCount(text);
     announce(`${text}.`);
   }

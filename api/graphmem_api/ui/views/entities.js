@@ -12,7 +12,7 @@ export async function entitiesView(context) {
   const input = element("input", { type: "search", id: "find", autocomplete: "off", spellcheck: "false", value: context.query.get("q") ?? "" });
   const load = latestOnly((signal, query, cursor) => loadEntities(context, context.api.withSignal(signal), query, cursor));
   const found = new PagedList(context, {
-    id: "found", attributes: { "aria-label": "Entities found" }, nouns: ["entity", "entities"], emptyText: "No matching entity.",
+    id: "found", attributes: { "aria-label": "Entities found" }, nouns: ["entity", "entities"], emptyText: () => (input.value.trim() ? "No matching entity." : "There are no entities yet."),
     load: (cursor) => load(input.value.trim(), cursor), toItem: (entity) => entityItem(context, entity),
     onCount: () => found.rows.setAttribute("aria-busy", "false"),
   });

@@ -17,7 +17,7 @@ export async function memoriesView(context) {
   const query = toApiQuery(given);
   const title = element("h2", { id: "list-title" }, "Memories");
   const memories = new PagedList(context, {
-    id: "memories", nouns: ["memory", "memories"], emptyText: "No memory matches the filters.",
+    id: "memories", nouns: ["memory", "memories"], emptyText: () => (Object.values(given).some(Boolean) ? "No memory matches the filters." : "There are no memories yet."),
     load: (cursor) => context.api.get(context.userPath("memories"), { ...query, limit: PAGE_SIZE, cursor }),
     toItem: (memory) => memoryItem(context, memory), onCount: (text) => { title.textContent = text; },
   });

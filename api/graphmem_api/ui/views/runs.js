@@ -11,7 +11,7 @@ const PAGE_SIZE = 20;
 export async function runsView(context) {
   const user = context.query.get("user") ?? "";
   const runs = new PagedList(context, {
-    id: "run-list", nouns: ["run", "runs"], emptyText: "There are no runs yet.",
+    id: "run-list", nouns: ["run", "runs"], emptyText: () => (user ? `There are no runs of “${user}”.` : "There are no runs yet."),
     load: (cursor) => context.api.get("admin/consolidations", { user_id: user, limit: PAGE_SIZE, cursor }), toItem: (run) => runItem(context, run),
   });
   context.root.append(

@@ -9,7 +9,7 @@ const PAGE_SIZE = 50;
 
 export async function sessionsView(context) {
   const sessions = new PagedList(context, {
-    id: "sessions", nouns: ["session", "sessions"], emptyText: "There are no sessions.",
+    id: "sessions", nouns: ["session", "sessions"], emptyText: () => "There are no sessions yet.",
     load: (cursor) => context.api.get(context.userPath("sessions"), { limit: PAGE_SIZE, cursor }), toItem: (session) => sessionItem(context, session),
   });
   context.root.append(card("sessions", "Sessions", { level: 1 }, sessions.node));

@@ -39,7 +39,7 @@ export async function spaceView(context) {
 async function showMemories(context, space) {
   const title = element("h2", { id: "list-title" }, "Memories");
   const memories = new PagedList(context, {
-    id: "memories", nouns: ["memory", "memories"], emptyText: "Nothing is stored in this space yet.",
+    id: "memories", nouns: ["memory", "memories"], emptyText: () => "Nothing is stored in this space yet.",
     load: (cursor) => context.api.get(context.userPath("memories"), { space: space.id, limit: PAGE_SIZE, cursor }),
     toItem: (memory) => memoryItem(context, memory), onCount: (text) => { title.textContent = text; },
   });

@@ -13,7 +13,7 @@ export async function quarantineCard(context, space) {
   // The place in the address is that of the list of memories.
   const own = Object.assign(Object.create(context), { shownRows: 0, rememberRows() {} });
   const statements = new PagedList(own, {
-    id: "quarantine-list", nouns: ["statement", "statements"], emptyText: "Nothing is in quarantine.",
+    id: "quarantine-list", nouns: ["statement", "statements"], emptyText: () => "Nothing is in quarantine.",
     load: (cursor) => context.api.get("admin/quarantine", { space: space.id, limit: PAGE_SIZE, cursor }),
     toItem: (statement) => statementItem(context, statement),
   });

@@ -14,7 +14,7 @@ export async function usersView(context) {
   const input = element("input", { type: "search", id: "find-user", autocomplete: "off", spellcheck: "false", value: context.query.get("q") ?? "" });
   const load = latestOnly((signal, query, cursor) => context.api.withSignal(signal).get("users", { query, limit: PAGE_SIZE, cursor }));
   const users = new PagedList(context, {
-    id: "user-list", attributes: { "aria-label": "Users" }, nouns: ["user", "users"], emptyText: "No users found.",
+    id: "user-list", attributes: { "aria-label": "Users" }, nouns: ["user", "users"], emptyText: () => (input.value.trim() ? `No user id contains “${input.value.trim()}”.` : "There are no users yet."),
     load: (cursor) => load(input.value.trim(), cursor), toItem: userItem,
   });
   let timer = null;
@@ -31,9 +31,9 @@ export async function usersView(context) {
 
 function userItem(user) {
   const counts = [pluralize(user.memory_count, "memory", "memories"), pluralize(user.session_count, "session")];
-  const times = user.last_write_at ? `last change ${formatTime(user.last_write_at)}` : "";
+  const times = user.last_write_at && element("span", { class: "together-text" }, `last change ${formatTime(user.last_write_at)}`);
   return element("li", {}, element("a", { class: "row", href: address({ user: user.user_id, view: "overview" }) },
-    element("span", { class: "name" }, user.user_id), element("span", { class: "hint" }, [...counts, times].filter(Boolean).join(" · "))));
+    element("span", { class: "name" }, user.user_id), element("span", { class: "hint" }, counts.join(" · "), times && " · ", times)));
 }
 
 /** Say that nothing is stored for the user of the address, and name similar ones. */
