@@ -54,7 +54,7 @@ async def require_rights_to_replay(request: Request, caller: ApiKey, owner: Owne
         await services.spaces.get(caller, managed)
     spaces = {*_spaces_of_request(request, body), *_spaces_of_answer(answer)}
     if owner.user_id:
-        await services.rights.find_places(owner, caller, spaces, SpaceRole.WRITER)
+        await services.rights.find_groups(owner, caller, spaces, SpaceRole.WRITER)
         return
     for space in sorted(spaces):
         role = await services.spaces.find_role(caller, space)

@@ -22,7 +22,7 @@ from graphmem.runtime.paging import PageQuery
 from graphmem.runtime.times import Instant
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.spaces import PlaceQuery
+from graphmem.tenants.spaces import SpaceQuery
 
 
 class ChangeKind(StrEnum):
@@ -51,7 +51,7 @@ class MemoryChange(BaseModel):
     actor: str | None = Field(description="The id of the key, or the part of graphmem, that made the change.")
 
 
-class ChangesQuery(PageQuery, PlaceQuery):
+class ChangesQuery(PageQuery, SpaceQuery):
     """The known times between which to list changes, the first one included."""
 
     model_config = ConfigDict(extra="forbid")

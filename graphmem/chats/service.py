@@ -174,10 +174,10 @@ class ChatService:
         if storing := [task for (group_id, *_), task in self._storing.items() if group_id == user]:
             await asyncio.wait(storing, timeout=PREVIOUS_SECONDS)
         scope, space = await self._rights.read_scope(call.owner, call.caller), call.options.space
-        place = call.owner if space is None else scope.require_space(space, call.options.needed_role)
+        group = call.owner if space is None else scope.require_space(space, call.options.needed_role)
         question = question_of(call.request)
         if call.request.asked is None:
-            question = await self._load_question(call, place)
+            question = await self._load_question(call, group)
         tokens = await read_text(len(question or ""), lambda: count_tokens(question or ""))
         request = ContextRequest(
             question=question,
@@ -190,15 +190,15 @@ class ChatService:
         # The requests that follow results of tools ask the same again, which is no further retrieval.
         reinforce = not call.options.read_only and not call.request.is_continued
         call.life, context = await asyncio.gather(
-            self._users.get_life(place), self._contexts.build(scope, request, reinforce=reinforce)
+            self._users.get_life(group), self._contexts.build(scope, request, reinforce=reinforce)
         )
         return ChatContext.make(context.context_id, context.preamble)
 
-    async def _load_question(self, call: ServedCall, place: Owner) -> str | None:
+    async def _load_question(self, call: ServedCall, group: Owner) -> str | None:
         """Return the stored question of a call whose turns the provider keeps; None where it is not known."""
         if call.asked_id is None:
             return None
-        messages = await self._episodes.load_messages(place, [call.asked_id])
+        messages = await self._episodes.load_messages(group, [call.asked_id])
         return question_of(ChatRequest.of_text(messages[0].content)) if messages else None
 
     def store(self, call: ServedCall, answer: ChatAnswer | None) -> None:
@@ -236,9 +236,9 @@ class ChatService:
 
         Raises NotFound or Forbidden for a space to which the caller has no right, or none any more.
         """
-        place = await self._rights.find_place(call.owner, call.caller, call.options.space, SpaceRole.WRITER)
-        if call.life is None or await self._users.get_life(place) == call.life:
-            await self._messages.add(place, batch, author=call.owner.author_in(place), sent_as=call.caller.source_kind)
+        group = await self._rights.find_group(call.owner, call.caller, call.options.space, SpaceRole.WRITER)
+        if call.life is None or await self._users.get_life(group) == call.life:
+            await self._messages.add(group, batch, author=call.owner.author_in(group), sent_as=call.caller.source_kind)
 
     async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - an end, not an error
         """Wait until the turns of all calls are stored, or for `timeout` seconds."""

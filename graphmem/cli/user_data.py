@@ -83,7 +83,7 @@ async def export(
             await _write_export(output, file, _once(await client.export(user, format=format, view=view, space=space)))
         return
     async with open_services(output) as services:
-        owner = await services.rights.find_place(owner, None, space)
+        owner = await services.rights.find_group(owner, None, space)
         with progress_bar(output, "Exporting") as on_progress:
             chunks = services.exports.stream_view(owner, format, view, progress=on_progress)
             await _write_export(output, file, chunks)
@@ -220,8 +220,8 @@ async def _import_export(output: Output, owner: Owner, space: str | None, path: 
             progress_bar(output, "Checking", unit="bytes") as on_read,
             progress_bar(output, "Importing") as on_progress,
         ):
-            place = await services.rights.find_place(owner, None, space, SpaceRole.WRITER)
-            result = await services.export_imports.import_file(place, path, on_read=on_read, progress=on_progress)
+            group = await services.rights.find_group(owner, None, space, SpaceRole.WRITER)
+            result = await services.export_imports.import_file(group, path, on_read=on_read, progress=on_progress)
     _note_refused(output, result.refused)
     output.show(result, *views.import_result(result))
 
@@ -235,10 +235,10 @@ async def _import_document(
     from graphmem.user_data.models import ImportFormat
 
     async with open_services(output, worker=source_format is ImportFormat.CHAT) as services:
-        place = await services.rights.find_place(owner, None, space, SpaceRole.WRITER)
+        group = await services.rights.find_group(owner, None, space, SpaceRole.WRITER)
         with progress_bar(output, "Importing") as on_progress:
             result = await services.imports.import_parsed(
-                place, source_format, document, actor="cli", progress=on_progress
+                group, source_format, document, actor="cli", progress=on_progress
             )
         await _report_import(output, GraphMemory(services, owner.tenant), result)
 

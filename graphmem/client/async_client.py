@@ -139,10 +139,10 @@ from graphmem.tenants.owners import Instructions, InstructionsIn, UserListQuery,
 from graphmem.tenants.spaces import (
     MemberKind,
     MemberQuery,
-    PlaceQuery,
     Space,
     SpaceIn,
     SpaceMember,
+    SpaceQuery,
     SpaceRole,
     SpaceRoleIn,
 )
@@ -539,7 +539,7 @@ class AsyncClient:
                 items_of(UserContradiction),
                 "/v1/users/{}/contradictions",
                 user_id,
-                query=given(PlaceQuery, space=space),
+                query=given(SpaceQuery, space=space),
             )
         )
 
@@ -614,7 +614,7 @@ class AsyncClient:
     async def session(self, user_id: str, session_id: str, *, space: str | None = None) -> Session:
         """Read a session."""
         return await self._send(
-            get(Session, "/v1/users/{}/sessions/{}", user_id, session_id, query=given(PlaceQuery, space=space))
+            get(Session, "/v1/users/{}/sessions/{}", user_id, session_id, query=given(SpaceQuery, space=space))
         )
 
     @about_user
@@ -644,7 +644,7 @@ class AsyncClient:
                 "/v1/users/{}/sessions/{}/archives",
                 user_id,
                 session_id,
-                query=given(PlaceQuery, space=space),
+                query=given(SpaceQuery, space=space),
             )
         )
 
@@ -656,7 +656,7 @@ class AsyncClient:
         written.
         """
         return await self._send(
-            post(Session, "/v1/users/{}/sessions/{}/close", user_id, session_id, query=given(PlaceQuery, space=space))
+            post(Session, "/v1/users/{}/sessions/{}/close", user_id, session_id, query=given(SpaceQuery, space=space))
         )
 
     @about_user
@@ -664,7 +664,7 @@ class AsyncClient:
         self, user_id: str, session_id: str, *, wait: bool = False, space: str | None = None
     ) -> Job:
         """Summarise a session in the background and save the summary; with `wait`, return the finished job."""
-        body, query = SummarizeIn(wait=wait), given(PlaceQuery, space=space)
+        body, query = SummarizeIn(wait=wait), given(SpaceQuery, space=space)
         return await self._send(
             post(Job, "/v1/users/{}/sessions/{}/summarize", user_id, session_id, body=body, query=query)
         )

@@ -139,10 +139,10 @@ from graphmem.tenants.owners import Instructions, InstructionsIn, UserListQuery,
 from graphmem.tenants.spaces import (
     MemberKind,
     MemberQuery,
-    PlaceQuery,
     Space,
     SpaceIn,
     SpaceMember,
+    SpaceQuery,
     SpaceRole,
     SpaceRoleIn,
 )
@@ -529,7 +529,7 @@ class Client:
                 items_of(UserContradiction),
                 "/v1/users/{}/contradictions",
                 user_id,
-                query=given(PlaceQuery, space=space),
+                query=given(SpaceQuery, space=space),
             )
         )
 
@@ -604,7 +604,7 @@ class Client:
     def session(self, user_id: str, session_id: str, *, space: str | None = None) -> Session:
         """Read a session."""
         return self._send(
-            get(Session, "/v1/users/{}/sessions/{}", user_id, session_id, query=given(PlaceQuery, space=space))
+            get(Session, "/v1/users/{}/sessions/{}", user_id, session_id, query=given(SpaceQuery, space=space))
         )
 
     @about_user
@@ -630,7 +630,7 @@ class Client:
                 "/v1/users/{}/sessions/{}/archives",
                 user_id,
                 session_id,
-                query=given(PlaceQuery, space=space),
+                query=given(SpaceQuery, space=space),
             )
         )
 
@@ -642,13 +642,13 @@ class Client:
         written.
         """
         return self._send(
-            post(Session, "/v1/users/{}/sessions/{}/close", user_id, session_id, query=given(PlaceQuery, space=space))
+            post(Session, "/v1/users/{}/sessions/{}/close", user_id, session_id, query=given(SpaceQuery, space=space))
         )
 
     @about_user
     def summarize_session(self, user_id: str, session_id: str, *, wait: bool = False, space: str | None = None) -> Job:
         """Summarise a session in the background and save the summary; with `wait`, return the finished job."""
-        body, query = SummarizeIn(wait=wait), given(PlaceQuery, space=space)
+        body, query = SummarizeIn(wait=wait), given(SpaceQuery, space=space)
         return self._send(post(Job, "/v1/users/{}/sessions/{}/summarize", user_id, session_id, body=body, query=query))
 
     @about_user

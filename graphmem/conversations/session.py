@@ -37,7 +37,7 @@ from graphmem.runtime.paging import PageQuery
 from graphmem.runtime.times import Instant, ZonedDatetime, parse_times
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.spaces import PlaceQuery, SpaceId
+from graphmem.tenants.spaces import SpaceId, SpaceQuery
 from graphmem.tenants.trust import QUOTED_AS, TEXT_OF_OTHERS, StatedKind
 from graphmem.text.added_texts import name_source, without_thoughts
 from graphmem.text.folding import FOLDED_TEXT, join_folded_words
@@ -576,11 +576,11 @@ class TriggerIn(RequestBody):
     user_id: Id | None = None
 
 
-class SessionMessagesQuery(PageQuery, PlaceQuery):
+class SessionMessagesQuery(PageQuery, SpaceQuery):
     """Which messages of a session to list."""
 
 
-class SessionListQuery(PageQuery, PlaceQuery):
+class SessionListQuery(PageQuery, SpaceQuery):
     """Which sessions to list."""
 
     active: bool | None = Field(None, description="true: open sessions only; false: closed sessions only.")

@@ -90,9 +90,9 @@ class Owner:
         """The id of the user; None for a space and for the tenant."""
         return None if self.is_space else self.user_id or None
 
-    def author_in(self, place: Owner) -> str | None:
+    def author_in(self, group: Owner) -> str | None:
         """Return the id of this user as the author of what they write to a space; None where it is the user's own."""
-        return self.user_id if place.is_space else None
+        return self.user_id if group.is_space else None
 
     @property
     def group_id(self) -> str:

@@ -81,23 +81,23 @@ class Rights:
         # Those of spaces come with their members only: a scope that holds spaces has its states.
         return replace(scope, states=await self._get_states(scope.owner, [], None))
 
-    async def find_place(
+    async def find_group(
         self, owner: Owner, caller: ApiKey | None, space: str | None, needed: SpaceRole = SpaceRole.READER
     ) -> Owner:
         """Return whose memory a request of a user is about: the user's own, or that of a space.
 
         Raises NotFound for a space to which the caller has no right, and Forbidden where the role is not enough.
         """
-        return owner if space is None else (await self.find_places(owner, caller, [space], needed))[space]
+        return owner if space is None else (await self.find_groups(owner, caller, [space], needed))[space]
 
-    async def find_places(
+    async def find_groups(
         self,
         owner: Owner,
         caller: ApiKey | None,
         spaces: Collection[str],
         needed: SpaceRole = SpaceRole.READER,
     ) -> dict[str, Owner]:
-        """Return spaces by their ids; raise NotFound and Forbidden as `find_place` does."""
+        """Return spaces by their ids; raise NotFound and Forbidden as `find_group` does."""
         if not spaces:
             return {}
         scope = await self.read_scope(owner, caller, list(spaces))

@@ -62,7 +62,7 @@ SPACES_FIELD: Any = Field(
 """The field `spaces` of the body of a read: by default all that the key and the user may read."""
 
 
-PLACE_FIELD: Any = Field(None, description="The space; defaults to the user's own memory.")
+SPACE_FIELD: Any = Field(None, description="The space; defaults to the user's own memory.")
 """The field `space` of a request that is about one memory."""
 
 
@@ -94,10 +94,10 @@ class SpacesInQueryString(BaseModel):
         return "all" if self.spaces == ["all"] else self.spaces
 
 
-class PlaceQuery(BaseModel):
+class SpaceQuery(BaseModel):
     """The memory that a request of a user is about."""
 
-    space: SpaceId | None = PLACE_FIELD
+    space: SpaceId | None = SPACE_FIELD
 
 
 def require_role(role: SpaceRole, needed: SpaceRole) -> None:

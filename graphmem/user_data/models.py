@@ -20,7 +20,7 @@ from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import SessionId, UnstorableValue, check_json_value, check_printable
 from graphmem.runtime.validation import describe_field_errors, field_errors
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.spaces import PlaceQuery
+from graphmem.tenants.spaces import SpaceQuery
 
 MAX_ID_LENGTH = 255
 """Longest id, in characters."""
@@ -268,14 +268,14 @@ ExportView = Literal["full", "records"]
 """What an export contains: everything without loss, or the current memories as records to read and edit."""
 
 
-class ExportQuery(PlaceQuery):
+class ExportQuery(SpaceQuery):
     """The format and the view of an export."""
 
     format: ExportFormat = "json"
     view: ExportView = Field("full", description="records: the current memories in an editable form.")
 
 
-class ImportQuery(PlaceQuery):
+class ImportQuery(SpaceQuery):
     """The format of a document to import."""
 
     format: ImportFormat = Field(ImportFormat.AUTO, description="Detected from the document by default.")

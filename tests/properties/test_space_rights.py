@@ -118,7 +118,7 @@ class World:
         owner, caller = Owner(self.tenant, user), self.key(key)
         role = None if space is None else self.model.role(space, user, key)
         try:
-            spaces = await self.memory.rights.find_places(owner, caller, [space] if space else [], SpaceRole.WRITER)
+            spaces = await self.memory.rights.find_groups(owner, caller, [space] if space else [], SpaceRole.WRITER)
             (result,) = await self.memory.memories.save(owner, [statement], spaces=spaces)
         except NotFound:
             assert space is not None

@@ -27,7 +27,7 @@ from graphmem.context.models import (
 from graphmem.runtime.field_types import SessionId
 from graphmem.runtime.paging import Page
 from graphmem.search.models import UserProfile
-from graphmem.tenants.spaces import PlaceQuery
+from graphmem.tenants.spaces import SpaceQuery
 from graphmem_api import route_classes
 from graphmem_api.dependencies import USER_PATH, Caller, OwnerInPath, ServicesDep, require_own_word
 
@@ -110,12 +110,12 @@ async def patterns(owner: OwnerInPath, services: ServicesDep) -> Page[BehaviorPa
 
 @router.get(USER_PATH + "/contradictions", summary="List reported contradictions", operation_id="contradictions_list")
 async def contradictions(
-    owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[PlaceQuery, Query()]
+    owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[SpaceQuery, Query()]
 ) -> Page[UserContradiction]:
     """List the memories that cannot all be true: contested ones first, then what consolidation runs reported."""
-    place = await services.rights.find_place(owner, caller, query.space)
-    contested = contested_pairs(await services.memories.list_contested(place))
-    return Page(items=[*contested, *await services.consolidations.list_contradictions(place)])
+    group = await services.rights.find_group(owner, caller, query.space)
+    contested = contested_pairs(await services.memories.list_contested(group))
+    return Page(items=[*contested, *await services.consolidations.list_contradictions(group)])
 
 
 @router.get(USER_PATH + "/intents", summary="List learned intents", operation_id="intents_list")

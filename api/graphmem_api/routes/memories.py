@@ -52,7 +52,7 @@ async def save(
     if any(memory.scope is Scope.GLOBAL for memory in body.memories):
         require_admin(caller, "Writing what all users of the tenant read (scope global)")
     named = {memory.space for memory in body.memories if memory.space is not None}
-    spaces = await services.rights.find_places(owner, caller, named, SpaceRole.WRITER)
+    spaces = await services.rights.find_groups(owner, caller, named, SpaceRole.WRITER)
     if len(body.memories) == 1 and len(body.memories[0].content.split()) == 1:
         await services.users.refuse_swapped(owner, body.memories[0].content, caller)
     await services.trust.check_claims(caller, [memory.source.kind for memory in body.memories if memory.source])
@@ -194,5 +194,5 @@ async def list_changes(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[ChangesQuery, Query()]
 ) -> Page[MemoryChange]:
     """List what graphmem learned, corrected, merged, deleted and restored, oldest first."""
-    place = await services.rights.find_place(owner, caller, query.space)
-    return await services.changes.page(place, query)
+    group = await services.rights.find_group(owner, caller, query.space)
+    return await services.changes.page(group, query)

@@ -30,7 +30,7 @@ from graphmem.runtime.paging import Page
 from graphmem.tenants.access import ApiKey
 from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner, make_owner
-from graphmem.tenants.spaces import PlaceQuery, SpaceRole
+from graphmem.tenants.spaces import SpaceQuery, SpaceRole
 from graphmem_api import route_classes
 from graphmem_api.dependencies import (
     USER_PATH,
@@ -113,8 +113,8 @@ async def sessions(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[SessionListQuery, Query()]
 ) -> Page[Session]:
     """List sessions, latest first."""
-    place = await services.rights.find_place(owner, caller, query.space)
-    return await services.messages.list_sessions(place, query)
+    group = await services.rights.find_group(owner, caller, query.space)
+    return await services.messages.list_sessions(group, query)
 
 
 @write_router.post(SESSIONS_PATH, summary="Open a session", operation_id="sessions_open", status_code=201)
@@ -122,9 +122,9 @@ async def create_session(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, body: SessionIn, request: IdempotentRequestDep
 ) -> Session:
     """Open a session with the caller's id or a new one."""
-    place = await services.rights.find_place(owner, caller, body.space, SpaceRole.WRITER)
+    group = await services.rights.find_group(owner, caller, body.space, SpaceRole.WRITER)
     return await services.messages.open_session(
-        place, body, author=owner.author_in(place), sent_as=caller.source_kind, request=request
+        group, body, author=owner.author_in(group), sent_as=caller.source_kind, request=request
     )
 
 
@@ -134,11 +134,11 @@ async def session(
     session_id: SessionId,
     caller: Caller,
     services: ServicesDep,
-    query: Annotated[PlaceQuery, Query()],
+    query: Annotated[SpaceQuery, Query()],
 ) -> Session:
     """Read a session."""
-    place = await services.rights.find_place(owner, caller, query.space)
-    return await services.messages.get_session(place, session_id)
+    group = await services.rights.find_group(owner, caller, query.space)
+    return await services.messages.get_session(group, session_id)
 
 
 @read_router.get(SESSION_PATH + "/messages", summary="List the messages of a session", operation_id="sessions_messages")
@@ -150,8 +150,8 @@ async def session_messages(
     query: Annotated[SessionMessagesQuery, Query()],
 ) -> Page[Message]:
     """List the messages of a session, oldest first."""
-    place = await services.rights.find_place(owner, caller, query.space)
-    return await services.messages.list_messages(place, session_id, query)
+    group = await services.rights.find_group(owner, caller, query.space)
+    return await services.messages.list_messages(group, session_id, query)
 
 
 @read_router.get(
@@ -162,11 +162,11 @@ async def session_archives(
     session_id: SessionId,
     caller: Caller,
     services: ServicesDep,
-    query: Annotated[PlaceQuery, Query()],
+    query: Annotated[SpaceQuery, Query()],
 ) -> Page[SessionArchive]:
     """List the summaries that replaced old messages of a session, oldest first."""
-    place = await services.rights.find_place(owner, caller, query.space)
-    return Page(items=await services.messages.list_archives(place, session_id))
+    group = await services.rights.find_group(owner, caller, query.space)
+    return Page(items=await services.messages.list_archives(group, session_id))
 
 
 @write_router.post(SESSION_PATH + "/close", summary="Close a session", operation_id="sessions_close")
@@ -175,11 +175,11 @@ async def close(
     session_id: SessionId,
     caller: Caller,
     services: ServicesDep,
-    query: Annotated[PlaceQuery, Query()],
+    query: Annotated[SpaceQuery, Query()],
 ) -> Session:
     """Close a session; remaining messages are extracted in the background."""
-    place = await services.rights.find_place(owner, caller, query.space, SpaceRole.WRITER)
-    return await services.messages.close(place, session_id)
+    group = await services.rights.find_group(owner, caller, query.space, SpaceRole.WRITER)
+    return await services.messages.close(group, session_id)
 
 
 @write_router.post(
@@ -195,13 +195,13 @@ async def summarize(
     caller: Caller,
     services: ServicesDep,
     response: Response,
-    query: Annotated[PlaceQuery, Query()],
+    query: Annotated[SpaceQuery, Query()],
     body: SummarizeIn | None = None,
 ) -> Job:
     """Summarise a session in the background and save the summary as a memory; with `wait`, return the finished job."""
     wait = body.wait if body else False
-    place = await services.rights.find_place(owner, caller, query.space, SpaceRole.WRITER)
-    job = await services.messages.summarize(place, session_id, wait=wait)
+    group = await services.rights.find_group(owner, caller, query.space, SpaceRole.WRITER)
+    job = await services.messages.summarize(group, session_id, wait=wait)
     response.status_code = 200 if wait and job.status.is_final else 202
     return job
 
@@ -218,9 +218,9 @@ async def _add(
     services: Services, owner: Owner, caller: ApiKey, batch: MessagesIn, request: IdempotentRequest | None
 ) -> Response:
     """Store messages of a user in the user's own memory or in a space, where the user is their author."""
-    place = await services.rights.find_place(owner, caller, batch.space, SpaceRole.WRITER)
+    group = await services.rights.find_group(owner, caller, batch.space, SpaceRole.WRITER)
     stored = await services.messages.add(
-        place, batch, author=owner.author_in(place), sent_as=caller.source_kind, request=request
+        group, batch, author=owner.author_in(group), sent_as=caller.source_kind, request=request
     )
     return _to_response(stored)
 

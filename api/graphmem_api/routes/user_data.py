@@ -57,8 +57,8 @@ async def export(
     owner: OwnerInPath, caller: Caller, services: ServicesDep, query: Annotated[ExportQuery, Query()]
 ) -> Response:
     """Stream all data of a user or a space without loss, or the current memories as editable records."""
-    place = await services.rights.find_place(owner, caller, query.space)
-    chunks = services.exports.stream_view(place, query.format, query.view)
+    group = await services.rights.find_group(owner, caller, query.space)
+    chunks = services.exports.stream_view(group, query.format, query.view)
     first = await anext(chunks)
     return StreamedResponse(_prepend_chunk(first, chunks), chunks.aclose, media_type=f"application/{query.format}")
 
@@ -114,14 +114,14 @@ async def import_(
         raise InvalidInput(
             "The body is not JSON.", errors=[{"loc": ["body"], "msg": "must be a JSON object, a JSON array or JSONL"}]
         )
-    place = await services.rights.find_place(owner, caller, query.space, SpaceRole.WRITER)
+    group = await services.rights.find_group(owner, caller, query.space, SpaceRole.WRITER)
     return await services.imports.import_(
-        place,
+        group,
         body,
         source_format=query.format,
         actor=caller.id,
         kind=caller.changes_as,
-        member=owner.author_in(place),
+        member=owner.author_in(group),
     )
 
 
